@@ -19,7 +19,7 @@ from pathlib import Path
 
 import httpx
 
-from aegis.catalog import Catalog
+from aegis.service.catalog import Catalog
 from benchmarks.service.place import fill, processor_time, quantile, served
 
 SECONDS = 40.0

@@ -15,10 +15,10 @@ import httpx
 from sqlalchemy import insert
 
 import aegis
-from aegis.catalog import Catalog, accounts
-from aegis.catalog.access import scopes_of
-from aegis.catalog.records import DataSet, Request, Version, new_id, now
 from aegis.protect import dumps, protect
+from aegis.service.catalog import Catalog, accounts
+from aegis.service.catalog.access import scopes_of
+from aegis.service.catalog.records import DataSet, Request, Version, new_id, now
 
 POLICY = """version: 1
 label: income

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from aegis.catalog import Catalog
+from aegis.service.catalog import Catalog
 from benchmarks.service.place import fill, quantile, served
 
 PAGES = (

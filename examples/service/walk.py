@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import aegis
-from aegis.catalog import Catalog, accounts
-from aegis.catalog.access import scopes_of
 from aegis.errors import EngineError
+from aegis.service.catalog import Catalog, accounts
+from aegis.service.catalog.access import scopes_of
 from aegis.service.client import Client
 from aegis.signing import load_private_key, load_public_key, make_keys
 

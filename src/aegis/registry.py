@@ -1,10 +1,10 @@
-"""Registries of masks, measures and privacy models: by name, documented, open to plug-ins."""
+"""What is found by name, and what packages add to it by their entry points."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, cached_property
 from importlib import metadata
 from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any, Generic, Protocol, TypeVar
@@ -136,28 +136,90 @@ class Registry(Generic[T]):
         if self._scanned:
             return
         for point in entry_points(group=f"aegis.{self.kind.replace(' ', '_')}s"):
-            entry = self._loaded(point)
+            entry = _made(self.kind, point)
             if entry.name in self._entries:
-                raise self._taken(entry.name, point)
+                raise _taken(self.kind, entry.name, point)
             self.register(entry)
         self._scanned = True
 
-    def _loaded(self, point: EntryPoint) -> Any:
-        try:
-            loaded = point.load()
-            return loaded() if not hasattr(loaded, "name") else loaded
-        except Exception as error:
-            package = point.dist.name if point.dist is not None else "?"
-            raise PolicyError(
-                f"Package {package!r} adds a {self.kind} ({point.value}) that cannot be loaded: "
-                f"{type(error).__name__}: {error}",
-                hint="Mend or uninstall the package; AEGIS_DEBUG=1 shows where it fails.",
-            ) from error
 
-    def _taken(self, name: str, point: EntryPoint) -> PolicyError:
-        package = point.dist.name if point.dist is not None else "?"
-        return PolicyError(
-            f"Package {package!r} adds a {self.kind} {name!r} ({point.value}), and there is one of this "
-            "name already.",
-            hint="Uninstall the package, or ask its authors to rename what it adds.",
-        )
+class Extensions:
+    """What packages add of one kind that is too large to load for a list, found by name.
+
+    A package adds one through the entry-point group `aegis.<kind>s`, whose name says what it is called:
+    a command, a format of summaries, a section of the report. Aegis registers its own wings so, too.
+
+    Parameters
+    ----------
+    kind
+        What is added, as users call it.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    @cached_property
+    def _points(self) -> Mapping[str, tuple[EntryPoint, ...]]:
+        points: dict[str, tuple[EntryPoint, ...]] = {}
+        for point in entry_points(group=f"aegis.{self.kind.replace(' ', '_')}s"):
+            if point not in points.get(point.name, ()):
+                points[point.name] = (*points.get(point.name, ()), point)
+        return points
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names that packages add, sorted; nothing is loaded."""
+        return tuple(sorted(self._points))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._points
+
+    def load(self, name: str) -> Any:
+        """Return what is added under a name that `names` lists.
+
+        Raises
+        ------
+        PolicyError
+            Two packages add it, or it cannot be loaded: the package is named.
+        """
+        first, *others = self._points[name]
+        if others:
+            raise _taken(self.kind, name, others[0])
+        return _loaded(self.kind, first)
+
+
+def _made(kind: str, point: EntryPoint) -> Any:
+    """Return the record that an entry point names, or that the callable it names returns."""
+    loaded = _loaded(kind, point)
+    if hasattr(loaded, "name"):
+        return loaded
+    try:
+        return loaded()
+    except Exception as error:
+        raise _broken(kind, point, error) from error
+
+
+def _loaded(kind: str, point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:
+        raise _broken(kind, point, error) from error
+
+
+def _package(point: EntryPoint) -> str:
+    return repr(point.dist.name if point.dist is not None else "?")
+
+
+def _broken(kind: str, point: EntryPoint, error: Exception) -> PolicyError:
+    return PolicyError(
+        f"Package {_package(point)} adds a {kind} ({point.value}) that cannot be loaded: "
+        f"{type(error).__name__}: {error}",
+        hint="Mend or uninstall the package; AEGIS_DEBUG=1 shows where it fails.",
+    )
+
+
+def _taken(kind: str, name: str, point: EntryPoint) -> PolicyError:
+    return PolicyError(
+        f"Package {_package(point)} adds a {kind} {name!r} ({point.value}), and there is one of this "
+        "name already.",
+        hint="Uninstall the package, or ask its authors to rename what it adds.",
+    )

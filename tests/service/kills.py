@@ -37,14 +37,21 @@ import uvicorn
 from service_support import PEOPLE, POLICY, ROOM, AnyPolicy, write_table
 from sqlalchemy import select
 
-from aegis.catalog import Catalog, UploadLimits, accounts, deliveries, jobs, log
-from aegis.catalog.access import scopes_of
-from aegis.catalog.errors import CatalogError
-from aegis.catalog.records import Job, LogEntry, ReleaseRecord, Request, SpendRecord, Version
 from aegis.errors import AegisError, EngineError
 from aegis.service import agent as agents
 from aegis.service.agent import Agent, AgentSettings
 from aegis.service.app import create_app
+from aegis.service.catalog import Catalog, UploadLimits, accounts, deliveries, jobs, log
+from aegis.service.catalog.access import scopes_of
+from aegis.service.catalog.errors import CatalogError
+from aegis.service.catalog.records import (
+    Job,
+    LogEntry,
+    ReleaseRecord,
+    Request,
+    SpendRecord,
+    Version,
+)
 from aegis.service.client import Client
 from aegis.service.pins import Approvers, PinnedSource
 from aegis.service.settings import ServiceSettings

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import uvicorn
 
-from aegis.catalog import Catalog, RequestState, UploadLimits, accounts, data_sets
-from aegis.catalog.access import scopes_of
-from aegis.catalog.records import Job, Request
 from aegis.policy import Policy
 from aegis.service.agent import Agent, AgentSettings
 from aegis.service.app import create_app
+from aegis.service.catalog import Catalog, RequestState, UploadLimits, accounts, data_sets
+from aegis.service.catalog.access import scopes_of
+from aegis.service.catalog.records import Job, Request
 from aegis.service.client import Client
 from aegis.service.pins import Approvers, Floor, PinnedSource
 from aegis.service.settings import ServiceSettings

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from service_support import POLICY, new_key, released
 
-from aegis.catalog import CatalogError
-from aegis.catalog.data_sets import rotation_of
-from aegis.catalog.flow import policy_of
-from aegis.catalog.limited import WorkLimits
-from aegis.catalog.records import DataSet
 from aegis.cli.main import run
 from aegis.policy import policy_digest
 from aegis.service.agent import Agent
+from aegis.service.catalog import CatalogError
+from aegis.service.catalog.data_sets import rotation_of
+from aegis.service.catalog.flow import policy_of
+from aegis.service.catalog.limited import WorkLimits
+from aegis.service.catalog.records import DataSet
 from aegis.signing import load_private_key, sign_bytes
 
 

@@ -10,9 +10,9 @@ import pytest
 from service_support import write_table
 
 from aegis.advisor.search import search_combinations
-from aegis.catalog.errors import WrongState
-from aegis.catalog.flow import policy_of
 from aegis.privacy import PrivacyRule
+from aegis.service.catalog.errors import WrongState
+from aegis.service.catalog.flow import policy_of
 from aegis.service.workbench import Bench, edited
 from aegis.study import Study
 
@@ -81,8 +81,8 @@ def test_a_search_ends_when_the_policy_is_another_one(bench):
 
 def test_a_policy_that_controls_say_is_that_of_its_text(bench):
     """Controls make a mapping; read as it is, or written and read, it is the same policy."""
-    from aegis.catalog.flow import policy_of
     from aegis.policy import dump_policy
+    from aegis.service.catalog.flow import policy_of
 
     policy = bench.policy
     attributes = policy.attributes

@@ -112,7 +112,7 @@ def test_the_command_writes_what_the_service_tells(told, place, tmp_path, monkey
 
 
 def test_an_unknown_format_is_said(place):
-    from aegis.catalog import CatalogError
+    from aegis.service.catalog import CatalogError
 
     with place.client("clara") as clara, pytest.raises(CatalogError, match="croissant"):
         clara.export("census", "xml")

@@ -12,9 +12,16 @@ import pytest
 from service_support import CANARY, POLICY, house, released
 from sqlalchemy import select
 
-from aegis.catalog import CatalogError, NotAllowed, NotThere, WrongState, deliveries, requests
-from aegis.catalog.records import Job, ReleaseRecord, Version, now
 from aegis.errors import AegisError, EngineError
+from aegis.service.catalog import (
+    CatalogError,
+    NotAllowed,
+    NotThere,
+    WrongState,
+    deliveries,
+    requests,
+)
+from aegis.service.catalog.records import Job, ReleaseRecord, Version, now
 from aegis.service.client import Client
 from aegis.signing import sign_bytes
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from service_support import POLICY
 
-from aegis.catalog import CatalogError
-from aegis.catalog.deliveries import sha256, signed_part
-from aegis.catalog.records import Job
+from aegis.service.catalog import CatalogError
+from aegis.service.catalog.deliveries import sha256, signed_part
+from aegis.service.catalog.records import Job
 from aegis.signing import sign_bytes
 
 
@@ -251,8 +251,8 @@ def asked(place) -> dict[str, Any]:
     assert place.worker.once()
     with place.client("paula") as paula:
         job = paula.work("forger")
-    from aegis.catalog.checking import check
-    from aegis.catalog.flow import policy_of
+    from aegis.service.catalog.checking import check
+    from aegis.service.catalog.flow import policy_of
 
     task = job["task"]
     table = str(place.folder / "adult.csv")
@@ -358,8 +358,8 @@ SUMMARIES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", SUMMARIES)
 def test_a_summary_that_was_not_asked_for_is_refused(place, name):
-    from aegis.catalog.flow import policy_of
-    from aegis.catalog.summaries import make
+    from aegis.service.catalog.flow import policy_of
+    from aegis.service.catalog.summaries import make
 
     policy, how, words = SUMMARIES[name]
     with place.client("paula") as paula:

@@ -79,7 +79,7 @@ def _let_go(place, number: str) -> None:
 
     from sqlalchemy import select
 
-    from aegis.catalog.records import Job, now
+    from aegis.service.catalog.records import Job, now
 
     with place.catalog.database.writing() as session:
         waiting = select(Job).where(Job.request_id == number, Job.state == "running")

@@ -16,8 +16,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 from service_support import running
 
-from aegis.catalog import Catalog, NotSignedIn, accounts
 from aegis.errors import EngineError, PolicyError
+from aegis.service.catalog import Catalog, NotSignedIn, accounts
 from aegis.service.oidc import Begun, Provider, address, person
 from aegis.service.settings import ServiceSettings
 

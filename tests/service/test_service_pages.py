@@ -16,7 +16,7 @@ import xlsxwriter
 from service_support import PASSWORD, PEOPLE, POLICY, running, write_table
 
 import aegis
-from aegis.catalog.flow import policy_of
+from aegis.service.catalog.flow import policy_of
 from aegis.service.pages.render import fragment
 from aegis.service.settings import ServiceSettings
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from service_support import CANARY, POLICY, new_key, write_table
 
-from aegis.catalog.flow import policy_of
-from aegis.catalog.statements import digest, sign_statement, statement_of
 from aegis.errors import AegisError, EngineError, PolicyError
 from aegis.ledger import Ledger
 from aegis.policy import policy_digest
 from aegis.service.agent import Agent, AgentSettings
+from aegis.service.catalog.flow import policy_of
+from aegis.service.catalog.statements import digest, sign_statement, statement_of
 from aegis.signing import PrivateKey
 
 WEAK = POLICY.replace("k: 3", "k: 1")
@@ -402,7 +402,7 @@ def test_a_policy_is_pinned_by_its_digest(scene):
 
 def test_limits_of_a_job_keep_the_pins(scene):
     """The process of a job gets the same pins as the agent."""
-    from aegis.catalog.limited import WorkLimits
+    from aegis.service.catalog.limited import WorkLimits
 
     scene.fake.serve("release", policy=WEAK, configuration=RAW, approvals=[])
     settings = replace(AgentSettings.load(scene.file, "t"), work=WorkLimits(300, None))

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from service_support import PASSWORD
 
-from aegis.catalog import Catalog, accounts
+from aegis.service.catalog import Catalog, accounts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

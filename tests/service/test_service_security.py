@@ -8,9 +8,9 @@ import httpx
 import pytest
 from service_support import PASSWORD, POLICY, running
 
-from aegis.catalog import Catalog
-from aegis.catalog.access import PERMISSIONS, AccountRole, Action, Tie
 from aegis.service.app import API, API_ROOMS, create_app
+from aegis.service.catalog import Catalog
+from aegis.service.catalog.access import PERMISSIONS, AccountRole, Action, Tie
 from aegis.service.pages.rooms import PAGE_ROOMS
 from aegis.service.rates import OwnRates, SharedRates, shared_files
 from aegis.service.routes import PUBLIC

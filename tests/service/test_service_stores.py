@@ -13,12 +13,12 @@ from service_support import house, released
 from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from aegis.catalog import jobs
-from aegis.catalog.errors import NotThere
-from aegis.catalog.log import check
-from aegis.catalog.objects import Objects
-from aegis.catalog.records import Job, LogEntry
 from aegis.errors import EngineError
+from aegis.service.catalog import jobs
+from aegis.service.catalog.errors import NotThere
+from aegis.service.catalog.log import check
+from aegis.service.catalog.objects import Objects
+from aegis.service.catalog.records import Job, LogEntry
 from postgres_server import server
 
 

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from service_support import CANARY, POLICY, request_of
 
-from aegis.catalog import CatalogError, UploadLimits, WrongState, deliveries, limited
-from aegis.catalog.errors import TooLarge
-from aegis.catalog.limited import WorkLimits
-from aegis.catalog.records import Job
-from aegis.catalog.shapes import shape_of
 from aegis.errors import DataError, NoAdmissibleConfiguration
+from aegis.service.catalog import CatalogError, UploadLimits, WrongState, deliveries, limited
+from aegis.service.catalog.errors import TooLarge
+from aegis.service.catalog.limited import WorkLimits
+from aegis.service.catalog.records import Job
+from aegis.service.catalog.shapes import shape_of
 from aegis.service.guard import BodyLimit
 
 
@@ -114,7 +114,7 @@ def test_no_value_of_a_row_travels_in_an_error(place, monkeypatch, kind):
     def fails(*_: object, **__: object) -> None:
         raise kind(f"The value '{CANARY}' is not known.", hint=f"Mend {CANARY}.")
 
-    monkeypatch.setattr("aegis.catalog.checking.check", fails)
+    monkeypatch.setattr("aegis.service.catalog.checking.check", fails)
     number = place.ask()
     with place.client("otto") as otto:
         job = otto.shown(number)["job"]
@@ -144,7 +144,7 @@ def test_work_is_done_in_a_process_of_its_own(place):
 
 
 def _version_key(session, number: str) -> str:
-    from aegis.catalog.records import Request
+    from aegis.service.catalog.records import Request
 
     return session.get(Request, number).version.summary_key
 

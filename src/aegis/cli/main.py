@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -23,15 +23,14 @@ from aegis.cli.defaults import has_defaults, read_defaults
 from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
 from aegis.cli.numbers import with_numbers_checked
 from aegis.cli.output import Output
-from aegis.errors import RenamedWarning
+from aegis.errors import PolicyError, RenamedWarning
 from aegis.files import recording
 from aegis.interrupts import is_interrupt, watching
 from aegis.limits import addresses_limited
+from aegis.registry import Extensions
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-    from aegis.cli.catalog import Verb
 
 ABOUT = """Keep the most predictive value of a table under a privacy rule.
 
@@ -71,34 +70,57 @@ VERBS = (
     "anonymizers",
     "measures",
     "privacy-models",
-    "serve",
-    "agent",
-    "worker",
 )
-"""Verbs in the order of the help: each is a module of this room."""
+"""Verbs of the core in the order of the help: each is a module of this room."""
 _MODULES = {"import": "import_project", "privacy-models": "privacy_models"}
 """Modules of verbs whose names no module may have."""
-CATALOG = "catalog"
-"""The verb that has verbs of its own."""
+ADDED = Extensions("command")
+"""Verbs that wings and packages add, through the entry points `aegis.commands`."""
 
 
-def _commands(verb: str) -> Mapping[str, ModuleType | Verb]:
-    """Return what one verb runs, by name: what has a `command` and the `EXAMPLES` of its help."""
-    module = import_module(f"aegis.cli.{_MODULES.get(verb, verb)}")
-    if verb == CATALOG:
-        return {f"{CATALOG} {name}": verb for name, verb in module.VERBS.items()}
+class Command(Protocol):
+    """What one verb runs: a module or a record, with a help that is its docstring and examples."""
+
+    @property
+    def command(self) -> Callable[..., None]:
+        """What the verb does, with options as typer reads them."""
+
+    @property
+    def EXAMPLES(self) -> tuple[str, ...]:  # noqa: N802 - modules have it, and write constants so
+        """Lines that the help shows."""
+
+
+def _commands(verb: str) -> Mapping[str, Command]:
+    """Return what one verb runs, by name; several where it has verbs of its own (`VERBS`)."""
+    if verb in VERBS:
+        module: Any = import_module(f"aegis.cli.{_MODULES.get(verb, verb)}")
+    else:
+        module = ADDED.load(verb)
+    if hasattr(module, "VERBS"):
+        return {f"{verb} {name}": command for name, command in module.VERBS.items()}
     return {verb: module}
 
 
+def _all_verbs() -> tuple[str, ...]:
+    return (*VERBS, *(name for name in ADDED.names() if name not in VERBS))
+
+
 @cache
-def all_commands() -> Mapping[str, ModuleType | Verb]:
-    """Return every command by name; all their modules are loaded."""
-    return {
-        name: command for verb in (*VERBS, CATALOG) for name, command in _commands(verb).items()
-    }
+def all_commands() -> Mapping[str, Command]:
+    """Return every command by name; all their modules are loaded.
+
+    What a package adds and cannot be loaded is left out, with a warning that names the package.
+    """
+    commands: dict[str, Command] = {}
+    for verb in _all_verbs():
+        try:
+            commands |= _commands(verb)
+        except PolicyError as error:
+            Output().warn([str(error)])
+    return commands
 
 
-def _app(commands: Mapping[str, ModuleType | Verb]) -> typer.Typer:
+def _app(commands: Mapping[str, Command]) -> typer.Typer:
     """Return the command line of these commands."""
     made = typer.Typer(
         name="aegis",
@@ -109,12 +131,19 @@ def _app(commands: Mapping[str, ModuleType | Verb]) -> typer.Typer:
         context_settings={"help_option_names": ["--help", "-h"]},
     )
     made.callback(invoke_without_command=True)(start)
-    group = typer.Typer(help="Use the catalog of a service: see aegis serve.")
-    if any(name.startswith(f"{CATALOG} ") for name in commands):
-        made.add_typer(group, name=CATALOG, no_args_is_help=True)
+    groups: dict[str, typer.Typer] = {}
     for name, command in commands.items():
-        _add(made, group, name, command)
+        group, _, verb = name.rpartition(" ")
+        if group and group not in groups:
+            groups[group] = typer.Typer(help=_about(ADDED.load(group)))
+            made.add_typer(groups[group], name=group, no_args_is_help=True)
+        _add(groups[group] if group else made, verb, command)
     return made
+
+
+def _about(module: ModuleType) -> str:
+    """Return what a verb with verbs of its own is for: its docstring, in one line."""
+    return " ".join((module.__doc__ or "").split())
 
 
 @cache
@@ -125,7 +154,7 @@ def _whole_app() -> typer.Typer:
 def _app_for(arguments: Sequence[str]) -> typer.Typer:
     """Return a command line that can run these arguments: of one command where they name one."""
     verb = arguments[0] if arguments else ""
-    return _app(_commands(verb)) if verb in (*VERBS, CATALOG) else _whole_app()
+    return _app(_commands(verb)) if verb in VERBS or verb in ADDED else _whole_app()
 
 
 def __getattr__(name: str) -> Any:
@@ -165,16 +194,14 @@ def start(
         typer.echo(context.get_help())
 
 
-def _add(app: typer.Typer, catalog: typer.Typer, name: str, given: ModuleType | Verb) -> None:
+def _add(app: typer.Typer, verb: str, given: Command) -> None:
     """Register a command whose help is its docstring and its examples."""
-    command: Callable[..., None] = given.command
+    command = given.command
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
     shown = "\n".join(f"  {example}" for example in given.EXAMPLES)
-    group, _, verb = name.rpartition(" ")
-    room = catalog if group else app
     shown = f"{text}\n\nExamples:\n\n{shown}".replace("[", r"\[")
-    room.command(verb, help=shown)(with_numbers_checked(command))
+    app.command(verb, help=shown)(with_numbers_checked(command))
 
 
 def run(arguments: Sequence[str]) -> int:

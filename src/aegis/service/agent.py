@@ -21,11 +21,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from aegis.catalog.deliveries import sha256, signed_part
-from aegis.catalog.errors import WrongState
-from aegis.catalog.flow import configuration_of, policy_of
-from aegis.catalog.limited import LimitError, WorkLimits
-from aegis.catalog.statements import digest
 from aegis.errors import (
     AegisError,
     DataError,
@@ -40,6 +35,11 @@ from aegis.policy.lines import read_yaml
 from aegis.progress import Progress, Step
 from aegis.service.agent_book import AgentBook, MadeOutput, key_of, write_private
 from aegis.service.apart import work_apart
+from aegis.service.catalog.deliveries import sha256, signed_part
+from aegis.service.catalog.errors import WrongState
+from aegis.service.catalog.flow import configuration_of, policy_of
+from aegis.service.catalog.limited import LimitError, WorkLimits
+from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
 from aegis.service.pins import (
     Approvers,
@@ -379,7 +379,7 @@ class Agent:
             self.say(f"given up: {late.message}")
 
     def _summarize(self, job: PinnedJob, life: Progress) -> None:
-        from aegis.catalog.summaries import make
+        from aegis.service.catalog.summaries import make
 
         task, source = job.task, job.source
         source.require_summary(task)
@@ -400,7 +400,7 @@ class Agent:
         self.book.handed_in(job.name, key, "summary")
 
     def _check(self, job: PinnedJob, life: Progress) -> None:
-        from aegis.catalog.checking import check
+        from aegis.service.catalog.checking import check
 
         task = job.task
         seen = self._masks_seen(job)

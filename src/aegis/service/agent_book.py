@@ -17,11 +17,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from aegis.catalog.statements import digest
 from aegis.errors import DataError
 from aegis.ledger import Ledger, Spend
 from aegis.ledger.record import Entry, EntryState
 from aegis.protect.accounting import budget_of
+from aegis.service.catalog.statements import digest
 from aegis.service.pins import Floor, RefusedError
 from aegis.signing import PrivateKey
 

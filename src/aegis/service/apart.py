@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
 
-from aegis.catalog.limited import ENVIRONMENT, MIB, NO_MEMORY, LimitError, WorkLimits
 from aegis.errors import EngineError
+from aegis.service.catalog.limited import ENVIRONMENT, MIB, NO_MEMORY, LimitError, WorkLimits
 from aegis.temporary import temporary_folder
 
 if TYPE_CHECKING:

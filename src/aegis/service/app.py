@@ -18,9 +18,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 import aegis
-from aegis.catalog import Catalog, UploadLimits
 from aegis.errors import AegisError
 from aegis.service.api import accounts, data_sets, log, requests, work
+from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.guard import BodyLimit, Guard
 from aegis.service.pages import error_page, page_routers
 from aegis.service.problems import problem, status_of, wants_page

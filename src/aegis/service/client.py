@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx
 
-from aegis.catalog.data_sets import rotation_of
-from aegis.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere, WrongState
-from aegis.catalog.statements import SignedStatement, digest, sign_statement
 from aegis.errors import AegisError, DataError, EngineError, PolicyError
 from aegis.files import check_output, replacing
 from aegis.policy import policy_digest
+from aegis.service.catalog.data_sets import rotation_of
+from aegis.service.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere, WrongState
+from aegis.service.catalog.statements import SignedStatement, digest, sign_statement
 from aegis.signing import PrivateKey, sign_bytes
 
 _KINDS: dict[int, type[AegisError]] = {
@@ -373,7 +373,7 @@ def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatemen
     CatalogError
         A digest is not that of the text that the service shows.
     """
-    from aegis.catalog.flow import policy_of
+    from aegis.service.catalog.flow import policy_of
 
     statement = offered.get("statement")
     if not isinstance(statement, Mapping):

@@ -10,7 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from aegis.catalog.accounts import hash_of
+from aegis.service.catalog.accounts import hash_of
 from aegis.service.problems import problem
 from aegis.service.rates import OwnRates, Rates, SharedRates
 from aegis.service.settings import ServiceSettings

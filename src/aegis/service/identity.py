@@ -7,9 +7,9 @@ from typing import Annotated
 
 from fastapi import Depends, Form, Request
 
-from aegis.catalog import Catalog, accounts
-from aegis.catalog.access import AccountRole, Actor
-from aegis.catalog.errors import NotAllowed, NotSignedIn
+from aegis.service.catalog import Catalog, accounts
+from aegis.service.catalog.access import AccountRole, Actor
+from aegis.service.catalog.errors import NotAllowed, NotSignedIn
 from aegis.service.settings import ServiceSettings
 
 LOCAL = Actor("local", "local", frozenset({AccountRole.PROVIDER, AccountRole.OPERATOR}))

@@ -11,16 +11,16 @@ from importlib import import_module
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from aegis.catalog.limited import NO_MEMORY, limit_memory
 from aegis.errors import EngineError
 from aegis.service.agent import Agent, AgentSettings
 from aegis.service.apart import NO_SERVICE
+from aegis.service.catalog.limited import NO_MEMORY, limit_memory
 from aegis.signing import PrivateKey
 from aegis.sources.embedded import limit_embedded
 
 _NEEDED = (
-    "aegis.catalog.checking",
-    "aegis.catalog.summaries",
+    "aegis.service.catalog.checking",
+    "aegis.service.catalog.summaries",
     "aegis.release",
     "scipy.optimize",
     "scipy.linalg.lapack",

@@ -19,8 +19,8 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from aegis.catalog.errors import NotSignedIn
 from aegis.errors import EngineError, PolicyError
+from aegis.service.catalog.errors import NotSignedIn
 
 ALGORITHMS = ["RS256", "ES256", "PS256", "EdDSA", "Ed25519"]
 """Signatures of ID tokens that are taken: with keys of the provider alone, never "none"."""

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from aegis.catalog.errors import CatalogError
-from aegis.catalog.statements import KIND, SignedStatement, digest
 from aegis.errors import PolicyError, choices
 from aegis.masks import Mask, parse_mask
 from aegis.policy import Configuration, Policy, load_policy, policy_digest
+from aegis.service.catalog.errors import CatalogError
+from aegis.service.catalog.statements import KIND, SignedStatement, digest
 from aegis.signing import PublicKey, load_public_key
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")

@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import JSONResponse
 
-from aegis.catalog.errors import CatalogError
 from aegis.errors import AegisError, EngineError, InternalError
+from aegis.service.catalog.errors import CatalogError
 
 PROBLEM = "application/problem+json"
 

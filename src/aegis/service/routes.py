@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter
 
-from aegis.catalog.access import Action
+from aegis.service.catalog.access import Action
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 PUBLIC = "public"
@@ -35,7 +35,7 @@ class Declared:
 
 
 class Routes:
-    """A router whose routes each name the action that `aegis.catalog.access` decides on."""
+    """A router whose routes each name the action that `aegis.service.catalog.access` decides on."""
 
     def __init__(self, prefix: str = "", **options: Any) -> None:
         self.router = APIRouter(prefix=prefix, **options)

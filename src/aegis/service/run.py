@@ -15,8 +15,8 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
-from aegis.catalog import Catalog, UploadLimits
 from aegis.service.app import create_app
+from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.rates import shared_files
 from aegis.service.settings import ServiceSettings
 from aegis.service.worker import WorkerThread

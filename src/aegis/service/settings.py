@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from aegis.catalog.limited import USUAL, WorkLimits
+from aegis.service.catalog.limited import USUAL, WorkLimits
 from aegis.service.oidc import Provider
 
 
@@ -16,7 +16,7 @@ class ServiceSettings:
     Attributes
     ----------
     database, objects
-        Where the catalog is kept: see `aegis.catalog.Catalog.open`.
+        Where the catalog is kept: see `aegis.service.catalog.Catalog.open`.
     local
         One person's own machine: no accounts, loopback alone, tables of `folder`.
     folder

@@ -25,8 +25,6 @@ from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import Choice
 from aegis.advisor.search import Prepared, prepare, search_combinations
-from aegis.catalog.errors import NotThere, WrongState
-from aegis.catalog.flow import configuration_of, policy_in, policy_of
 from aegis.errors import DataError
 from aegis.files import write_text
 from aegis.measures import Measure
@@ -40,6 +38,8 @@ from aegis.policy import (
 from aegis.policy.load import parse_value
 from aegis.policy.suggest.masks import propose_masks
 from aegis.privacy import ClassTable, Verdict
+from aegis.service.catalog.errors import NotThere, WrongState
+from aegis.service.catalog.flow import configuration_of, policy_in, policy_of
 from aegis.sources import open_part
 from aegis.study import Study
 from aegis.study.answers import complete_advice

@@ -13,11 +13,11 @@ from uuid import uuid4
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from aegis.catalog import Catalog, flow, jobs, limited, requests
-from aegis.catalog.errors import WrongState
-from aegis.catalog.records import Job, Request
 from aegis.errors import AegisError, InternalError
 from aegis.progress import Step
+from aegis.service.catalog import Catalog, flow, jobs, limited, requests
+from aegis.service.catalog.errors import WrongState
+from aegis.service.catalog.records import Job, Request
 
 _PAUSE = 0.5
 _EXPIRE_EVERY = 60.0

@@ -6,9 +6,9 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from aegis.catalog import Action, accounts
-from aegis.catalog.errors import NotSignedIn
 from aegis.service.api import shapes
+from aegis.service.catalog import Action, accounts
+from aegis.service.catalog.errors import NotSignedIn
 from aegis.service.identity import ActorOf, CatalogOf, SettingsOf, cookie_name
 from aegis.service.routes import PUBLIC, Routes
 from aegis.service.settings import ServiceSettings

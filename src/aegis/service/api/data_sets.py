@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from fastapi.responses import Response
 
-from aegis.catalog import Action, budget, data_sets, exports, flow, populations, requests
-from aegis.catalog.errors import NotThere
 from aegis.service.api import shapes
+from aegis.service.catalog import Action, budget, data_sets, exports, flow, populations, requests
+from aegis.service.catalog.errors import NotThere
 from aegis.service.identity import ActorOf, CatalogOf, SettingsOf
 from aegis.service.routes import Routes
 
@@ -181,7 +181,7 @@ def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
 @routes.get("/{identifier}/costs", Action.BROWSE)
 def costs(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
     """What each candidate mask costs, from the protected summary."""
-    from aegis.catalog.summaries import costs as costs_of
+    from aegis.service.catalog.summaries import costs as costs_of
 
     with catalog.database.reading() as session:
         data_sets.seen(session, actor, Action.BROWSE, identifier)

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import Depends, Query
 from pydantic import AwareDatetime
 
-from aegis.catalog import Action, logbook
 from aegis.service.api import shapes
 from aegis.service.api.data_sets import Limit, Offset
+from aegis.service.catalog import Action, logbook
 from aegis.service.identity import ActorOf, CatalogOf
 from aegis.service.routes import PUBLIC, Routes
 

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 from fastapi import Query
 from fastapi.responses import Response, StreamingResponse
 
-from aegis.catalog import Action, Catalog, deliveries, exports, flow, jobs, requests
-from aegis.catalog.access import Actor
-from aegis.catalog.errors import WrongState
-from aegis.catalog.records import Request, now
-from aegis.catalog.states import RequestState
 from aegis.service.api import shapes
 from aegis.service.api.data_sets import ExportKind, Limit, Offset, exported
+from aegis.service.catalog import Action, Catalog, deliveries, exports, flow, jobs, requests
+from aegis.service.catalog.access import Actor
+from aegis.service.catalog.errors import WrongState
+from aegis.service.catalog.records import Request, now
+from aegis.service.catalog.states import RequestState
 from aegis.service.identity import ActorOf, CatalogOf, SettingsOf
 from aegis.service.routes import Routes
 
@@ -201,7 +201,7 @@ def download(request_id: str, actor: ActorOf, catalog: CatalogOf) -> Response:
 
 def file_of(catalog: Catalog, actor: Actor, request_id: str) -> Response:
     """Return the masked file of a request as an answer; each download stands in the log."""
-    from aegis.catalog.log import append
+    from aegis.service.catalog.log import append
 
     with catalog.database.writing() as session:
         requests.expire(session)

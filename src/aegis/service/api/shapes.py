@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from aegis.catalog.records import (
+from aegis.service.catalog.records import (
     DataSet,
     Job,
     LogEntry,

@@ -12,10 +12,10 @@ from fastapi import Request as Call
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from aegis.catalog import Action, Catalog, CatalogError, data_sets, deliveries, flow, jobs
-from aegis.catalog.access import ActedOn, Actor, authorise
-from aegis.catalog.errors import TooLarge
 from aegis.service.api import shapes
+from aegis.service.catalog import Action, Catalog, CatalogError, data_sets, deliveries, flow, jobs
+from aegis.service.catalog.access import ActedOn, Actor, authorise
+from aegis.service.catalog.errors import TooLarge
 from aegis.service.identity import ActorOf, CatalogOf
 from aegis.service.routes import Routes
 

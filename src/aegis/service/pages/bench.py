@@ -10,12 +10,6 @@ from fastapi.responses import PlainTextResponse
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
-from aegis.catalog import Action, Catalog, data_sets
-from aegis.catalog.access import may
-from aegis.catalog.errors import NotThere
-from aegis.catalog.flow import policy_of
-from aegis.catalog.records import DataSet, Version
-from aegis.catalog.summaries import as_declared, costs_in, read, written
 from aegis.policy import Policy, Role, dump_policy
 from aegis.protect import (
     ProtectedAdvice,
@@ -25,6 +19,12 @@ from aegis.protect import (
     rank_protected,
 )
 from aegis.protect import search_protected as search
+from aegis.service.catalog import Action, Catalog, data_sets
+from aegis.service.catalog.access import may
+from aegis.service.catalog.errors import NotThere
+from aegis.service.catalog.flow import policy_of
+from aegis.service.catalog.records import DataSet, Version
+from aegis.service.catalog.summaries import as_declared, costs_in, read, written
 from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf, require_form_key
 from aegis.service.pages import controls
 from aegis.service.pages.charts import protected_front_chart

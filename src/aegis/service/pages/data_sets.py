@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import Form, Query, Request
 from starlette.responses import Response
 
-from aegis.catalog import Action, budget, data_sets, flow, jobs, requests
-from aegis.catalog.access import AccountRole, authorise, may
-from aegis.catalog.errors import CatalogError
+from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests
+from aegis.service.catalog.access import AccountRole, authorise, may
+from aegis.service.catalog.errors import CatalogError
 from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf
 from aegis.service.pages.people import Text
 from aegis.service.pages.render import page, see
@@ -89,7 +89,7 @@ def register(
 @routes.get("/data-sets/{identifier}", Action.BROWSE)
 def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
     """A data set: schema, terms, what each mask costs, versions."""
-    from aegis.catalog.summaries import costs as costs_of
+    from aegis.service.catalog.summaries import costs as costs_of
 
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, who.actor, Action.BROWSE, identifier)

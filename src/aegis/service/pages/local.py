@@ -10,10 +10,10 @@ from starlette.datastructures import FormData
 from starlette.responses import FileResponse, Response
 
 from aegis.advisor import Advice
-from aegis.catalog import Action
-from aegis.catalog.errors import NotThere
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.policy import Configuration, dump_configurations
+from aegis.service.catalog import Action
+from aegis.service.catalog.errors import NotThere
 from aegis.service.identity import CallerOf, FormCallerOf, require_form_key
 from aegis.service.pages import controls
 from aegis.service.pages.charts import front_chart

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 from fastapi import Form, Query, Request
 from starlette.responses import Response
 
-from aegis.catalog import Action, accounts, logbook
-from aegis.catalog.access import AccountRole, scopes_of
-from aegis.catalog.errors import CatalogError, NotSignedIn, NotThere
 from aegis.service import oidc
 from aegis.service.api.accounts import end_session, set_session
+from aegis.service.catalog import Action, accounts, logbook
+from aegis.service.catalog.access import AccountRole, scopes_of
+from aegis.service.catalog.errors import CatalogError, NotSignedIn, NotThere
 from aegis.service.identity import (
     CallerOf,
     CatalogOf,

@@ -11,8 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import Response
 
 import aegis
-from aegis.catalog.access import AccountRole, Actor
-from aegis.catalog.errors import NotSignedIn
+from aegis.service.catalog.access import AccountRole, Actor
+from aegis.service.catalog.errors import NotSignedIn
 from aegis.service.identity import Caller, caller, settings_of
 from aegis.words import percent
 

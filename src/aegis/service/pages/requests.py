@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from fastapi import Form, Query, Request
 from starlette.responses import Response
 
-from aegis.catalog import Action, data_sets, deliveries, flow, jobs, requests
-from aegis.catalog.access import may
-from aegis.catalog.errors import CatalogError, NotThere
-from aegis.catalog.states import RequestState
 from aegis.service.api.requests import file_of
+from aegis.service.catalog import Action, data_sets, deliveries, flow, jobs, requests
+from aegis.service.catalog.access import may
+from aegis.service.catalog.errors import CatalogError, NotThere
+from aegis.service.catalog.states import RequestState
 from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf
 from aegis.service.pages.data_sets import Long
 from aegis.service.pages.people import Text

@@ -1,0 +1,224 @@
+"""Who may do what: one table, one function, and "no" wherever neither says yes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+
+from aegis.service.catalog.errors import NotAllowed
+
+
+class AccountRole(StrEnum):
+    """What an account is for."""
+
+    PROVIDER = "provider"
+    OPERATOR = "operator"
+    APPROVER = "approver"
+    CONSUMER = "consumer"
+    AUDITOR = "auditor"
+    ADMIN = "admin"
+
+
+class Tie(StrEnum):
+    """How an account must be tied to a thing for its role to count."""
+
+    ANY = "any"
+    """No tie is needed."""
+    OWN = "own"
+    """The provider of the data set, or the consumer of the request."""
+    ASSIGNED = "assigned"
+    """Granted this role on the data set, and not the consumer of the request."""
+    VISIBLE = "visible"
+    """The data set is published, and public or granted to the account."""
+
+
+class Action(StrEnum):
+    """What can be done; a route, a command and a method of `Catalog` name the same action."""
+
+    REGISTER = "register"
+    EDIT_DATA_SET = "edit-data-set"
+    PUBLISH = "publish"
+    UPLOAD_SUMMARY = "upload-summary"
+    BROWSE = "browse"
+    STUDY = "study"
+    REQUEST = "request"
+    CHANGE_REQUEST = "change-request"
+    SEE_REQUEST = "see-request"
+    REVIEW = "review"
+    APPROVE = "approve"
+    REJECT = "reject"
+    RUN = "run"
+    WORK = "work"
+    DOWNLOAD = "download"
+    VERIFY = "verify"
+    REVOKE = "revoke"
+    SEE_LEDGER = "see-ledger"
+    SEE_LOG = "see-log"
+    ACCOUNTS = "accounts"
+    OWN_TOKENS = "own-tokens"
+
+
+_EVERYONE = MappingProxyType(dict.fromkeys(AccountRole, Tie.ANY))
+_DECIDERS = MappingProxyType(
+    {AccountRole.OPERATOR: Tie.ASSIGNED, AccountRole.APPROVER: Tie.ASSIGNED}
+)
+
+PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
+    {
+        Action.REGISTER: {AccountRole.PROVIDER: Tie.ANY},
+        Action.EDIT_DATA_SET: {AccountRole.PROVIDER: Tie.OWN, AccountRole.OPERATOR: Tie.ASSIGNED},
+        Action.PUBLISH: {AccountRole.PROVIDER: Tie.OWN},
+        Action.UPLOAD_SUMMARY: {AccountRole.PROVIDER: Tie.OWN},
+        Action.BROWSE: {
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
+            AccountRole.CONSUMER: Tie.VISIBLE,
+            AccountRole.AUDITOR: Tie.ANY,
+            AccountRole.ADMIN: Tie.ANY,
+        },
+        Action.STUDY: {
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
+        },
+        Action.REQUEST: {AccountRole.CONSUMER: Tie.VISIBLE},
+        Action.CHANGE_REQUEST: {AccountRole.CONSUMER: Tie.OWN},
+        Action.SEE_REQUEST: {
+            AccountRole.CONSUMER: Tie.OWN,
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
+            AccountRole.AUDITOR: Tie.ANY,
+        },
+        Action.REVIEW: {AccountRole.OPERATOR: Tie.ASSIGNED},
+        Action.APPROVE: _DECIDERS,
+        Action.REJECT: {**_DECIDERS, AccountRole.PROVIDER: Tie.OWN},
+        Action.RUN: {AccountRole.OPERATOR: Tie.ASSIGNED, AccountRole.PROVIDER: Tie.OWN},
+        Action.WORK: {AccountRole.PROVIDER: Tie.OWN},
+        Action.DOWNLOAD: {AccountRole.CONSUMER: Tie.OWN},
+        Action.VERIFY: {
+            AccountRole.CONSUMER: Tie.OWN,
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
+            AccountRole.AUDITOR: Tie.ANY,
+        },
+        Action.REVOKE: {**_DECIDERS, AccountRole.PROVIDER: Tie.OWN},
+        Action.SEE_LEDGER: {
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
+            AccountRole.AUDITOR: Tie.ANY,
+        },
+        Action.SEE_LOG: {
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
+            AccountRole.CONSUMER: Tie.OWN,
+            AccountRole.AUDITOR: Tie.ANY,
+            AccountRole.ADMIN: Tie.ANY,
+        },
+        Action.ACCOUNTS: {AccountRole.ADMIN: Tie.ANY},
+        Action.OWN_TOKENS: _EVERYONE,
+    }
+)
+"""For each action the roles that may, and the tie that they need to the thing."""
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who calls.
+
+    Attributes
+    ----------
+    account
+        Identifier of the account.
+    name
+        As the log names it.
+    roles
+        What the account is for.
+    scopes
+        Actions to which a token narrows it; None for a person who signed in.
+    token, until
+        The token, and when it ends; None for a person.
+    """
+
+    account: str
+    name: str
+    roles: frozenset[AccountRole]
+    scopes: frozenset[str] | None = None
+    token: str | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class ActedOn:
+    """What is acted on, as far as it decides.
+
+    Attributes
+    ----------
+    provider
+        Account of the data set's provider.
+    consumer
+        Account of the request's consumer, where there is a request.
+    granted
+        Roles that the actor was granted on the data set.
+    visible
+        Whether the data set is published, and public or granted to the actor.
+    """
+
+    provider: str | None = None
+    consumer: str | None = None
+    granted: frozenset[AccountRole] = field(default_factory=frozenset)
+    visible: bool = False
+
+
+NOTHING = ActedOn()
+"""For actions that are on no thing in particular."""
+
+
+def may(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> bool:
+    """Return whether an actor may do something."""
+    if actor.scopes is not None and action not in actor.scopes:
+        return False
+    permitted = PERMISSIONS.get(action, {})
+    return any(
+        role in actor.roles and _tied(actor, role, tie, subject) for role, tie in permitted.items()
+    )
+
+
+def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
+    """Raise `NotAllowed` unless the actor may."""
+    if not may(actor, action, subject):
+        if actor.scopes is not None and action not in actor.scopes:
+            raise NotAllowed(
+                f"This token of {actor.name} is not for {action}.",
+                hint=f"It is for: {', '.join(sorted(actor.scopes))}. Make one with this scope, too.",
+            )
+        roles = ", ".join(PERMISSIONS.get(action, {})) or "nobody"
+        raise NotAllowed(
+            f"{actor.name} may not {action.replace('-', ' ')} here.",
+            hint=f"That is for: {roles}.",
+        )
+
+
+def scopes_of(actor: Actor) -> list[str]:
+    """Return the actions that some role of the actor may do to something: what a token may have."""
+    return [
+        str(action) for action in Action if any(role in actor.roles for role in PERMISSIONS[action])
+    ]
+
+
+def _tied(actor: Actor, role: AccountRole, tie: Tie, subject: ActedOn) -> bool:
+    if tie is Tie.ANY:
+        return True
+    if tie is Tie.VISIBLE:
+        return subject.visible
+    if tie is Tie.ASSIGNED:
+        return role in subject.granted and actor.account != subject.consumer
+    own = subject.consumer if role is AccountRole.CONSUMER else subject.provider
+    return own is not None and own == actor.account

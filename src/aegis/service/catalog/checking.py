@@ -1,0 +1,145 @@
+"""Checked beside the data: whether a configuration meets the rule, alone and with what left before.
+
+The agent calls this on the table itself. What it answers is a configuration and verdicts on it, as
+the certificate of the release would say them; no count of a class beyond the smallest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aegis.advisor import Scorer, measure_for
+from aegis.advisor.composition import compose
+from aegis.advisor.rank import rank_choice
+from aegis.errors import NoAdmissibleConfiguration
+from aegis.policy import Configuration, Policy
+from aegis.policy.load import write_mapping
+from aegis.progress import SILENT, Progress
+from aegis.service.catalog.flow import configuration_of
+from aegis.service.catalog.summaries import written
+from aegis.study import Study
+
+SECONDS = 60.0
+"""Most seconds of a search beside the data, where no candidate meets the rule."""
+
+
+def check(
+    table: Any,
+    policy: Policy,
+    listed: Sequence[str],
+    certificates: Sequence[Mapping[str, Any]],
+    *,
+    measure: str | None = None,
+    may_search: bool,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Return the first configuration that meets the rule, alone and with earlier releases.
+
+    Parameters
+    ----------
+    table
+        The table beside the agent.
+    policy
+        Roles, candidate masks, the rule.
+    listed
+        Configurations as YAML, the best first.
+    certificates
+        Of earlier releases of this table.
+    measure
+        What the answer's utility is measured by; by default the policy's.
+    may_search
+        Whether all combinations are searched where none of the list meets the rule.
+    progress
+        Receives one step per stage.
+
+    Raises
+    ------
+    NoAdmissibleConfiguration
+        There is none.
+    """
+    study = Study(table, policy, progress=progress)
+    earlier = [_of_certificate(document, policy) for document in certificates]
+    configurations = [configuration_of(text, policy) for text in listed]
+    with progress.step("Checking configurations beside the data", len(configurations)) as step:
+        for place, configuration in enumerate(configurations):
+            answer = _answer(study, configuration, earlier, measure)
+            if answer["holds"]:
+                return answer | {"place": place + 1, "searched": False}
+            if not may_search:
+                return answer | {"place": place + 1, "searched": False}
+            step.advance()
+    return _searched(study, earlier, measure)
+
+
+def _searched(
+    study: Study, earlier: Sequence[Configuration], measure: str | None
+) -> dict[str, Any]:
+    advice = study.search(measure=measure, top=50, time_limit=SECONDS, methods=())
+    for place, ranked in enumerate(advice.ranking):
+        if not ranked.admissible:
+            break
+        answer = _answer(study, ranked.configuration, earlier, measure)
+        if answer["holds"]:
+            proven = advice.optimal and place == 0
+            return answer | {"place": place + 1, "searched": True, "proven": proven}
+    advice.require_best()
+    raise NoAdmissibleConfiguration(
+        "No configuration meets the rule together with the earlier releases.",
+        hint="Allow coarser masks, or wait until the earlier releases have expired everywhere.",
+    )
+
+
+def _answer(
+    study: Study,
+    configuration: Configuration,
+    earlier: Sequence[Configuration],
+    measure: str | None,
+) -> dict[str, Any]:
+    chosen, _ = measure_for(study.summary, measure, study.policy.measure)
+    scorer = Scorer(study.summary)
+    ranked = rank_choice(
+        configuration.name, scorer.choose(configuration), scorer, study.plan, chosen
+    )
+    utility_kept = (
+        None if ranked.utility_kept is None else min(100.0, round(ranked.utility_kept, 1))
+    )
+    answer = {
+        "configuration": written(ranked.configuration),
+        "masks": dict(ranked.declared),
+        "measure": chosen.name,
+        "utility_kept": utility_kept,
+        "smallest_class": ranked.smallest_class,
+        "suppressed_rows": ranked.suppressed_rows,
+        "rows": study.summary.rows,
+        "violations": list(ranked.violations),
+        "holds": ranked.admissible,
+    }
+    if not earlier or not ranked.admissible:
+        return answer
+    return answer | _together(study, configuration, earlier)
+
+
+def _together(
+    study: Study, configuration: Configuration, earlier: Sequence[Configuration]
+) -> dict[str, Any]:
+    """Return what the classes of all releases together say of the rule."""
+    composition = compose(
+        study.summary,
+        (*earlier, configuration),
+        study.policy.privacy,
+        study.policy.protected_hierarchies,
+        released_only=True,
+    )
+    return {
+        "holds": composition.holds,
+        "joint_smallest_class": composition.verdict.smallest_before,
+        "joint_rows_below": composition.verdict.suppressed_rows,
+        "joint_attributes": list(composition.breaking),
+        "violations": list(composition.verdict.violations),
+    }
+
+
+def _of_certificate(document: Mapping[str, Any], policy: Policy) -> Configuration:
+    masks = dict(document["configuration"]["masks"])
+    return configuration_of(write_mapping({"configurations": {"earlier": masks}}), policy)

@@ -1,0 +1,220 @@
+"""The state of the catalog held against its log: what the tables say must be what was logged.
+
+The log is chained; the tables are not. Who changes a row of a table without the service leaves no entry, and
+that shows here. What a log of an earlier version does not hold is not compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from aegis.errors import AegisError
+from aegis.service.catalog.log import check
+from aegis.service.catalog.objects import Objects
+from aegis.service.catalog.records import (
+    Account,
+    Approval,
+    DataSet,
+    Grant,
+    LogEntry,
+    OwnedPopulation,
+    ReleaseRecord,
+    Request,
+    Version,
+)
+
+_APPROVED = {
+    "approve": "approve",
+    "approved by one of two": "approve",
+    "renewed by one of two": "renew",
+}
+_FORGETS = {"configuration checked": "approve", "return": "approve", "drift": "approve"}
+
+
+@dataclass
+class LoggedState:
+    """What the log says of each thing, after its last entry.
+
+    Attributes
+    ----------
+    data_sets
+        Fields of each data set, as far as they were logged.
+    requests
+        State of each request.
+    grants
+        Data set, account and role.
+    versions
+        Digest of the summary, by data set and number.
+    roles, closed
+        Roles of each account, and the accounts that were closed.
+    approvals
+        Request, account and step.
+    releases
+        Digest of each file, by request.
+    populations
+        Owner of each population.
+    """
+
+    data_sets: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
+    requests: dict[str, str] = field(default_factory=dict)
+    grants: set[tuple[str, str, str]] = field(default_factory=set)
+    versions: dict[tuple[str, int], str] = field(default_factory=dict)
+    roles: dict[str, list[str]] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
+    approvals: set[tuple[str, str, str]] = field(default_factory=set)
+    releases: dict[str, str] = field(default_factory=dict)
+    populations: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entries: Iterable[LogEntry]) -> LoggedState:
+        """Return what entries say together, the oldest first."""
+        state = cls()
+        for entry in entries:
+            state._add(entry)
+        return state
+
+    def _add(self, entry: LogEntry) -> None:
+        detail, action = entry.detail, entry.action
+        if entry.request_id is not None:
+            self._add_request(entry.request_id, entry)
+        elif entry.data_set_id is not None:
+            self._add_data_set(entry.data_set_id, action, detail)
+            if action == "population named":
+                self.populations[detail["population"]] = entry.actor
+        elif action in ("account made", "roles changed"):
+            self.roles[detail["account"]] = list(detail["roles"])
+        elif action == "account closed":
+            self.closed.add(detail["account"])
+
+    def _add_data_set(self, name: str, action: str, detail: Mapping[str, Any]) -> None:
+        if isinstance(detail.get("new"), Mapping):
+            self.data_sets[name].update(detail["new"])
+        if action == "granted":
+            self.grants.add((name, detail["account"], detail["role"]))
+        elif action == "grant taken back":
+            self.grants.discard((name, detail["account"], detail["role"]))
+        elif action == "summary uploaded":
+            self.versions[name, detail["version"]] = detail["digest"]
+
+    def _add_request(self, number: str, entry: LogEntry) -> None:
+        detail, action = entry.detail, entry.action
+        if "state" in detail:
+            self.requests[number] = detail["state"]
+        if action in _APPROVED:
+            self.approvals.add((number, entry.actor, _APPROVED[action]))
+        forgotten = "renew" if action == "renew" else _FORGETS.get(action)
+        if forgotten is not None:
+            self.approvals -= {a for a in self.approvals if a[0] == number and a[2] == forgotten}
+        if action == "complete" and "digest" in detail:
+            self.releases[number] = detail["digest"]
+
+
+def compare(session: Session, objects: Objects) -> list[str]:
+    """Return what tables and objects say otherwise than the log; nothing where they agree."""
+    entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).all()
+    checked = check(entries)
+    if not checked.whole:
+        return [f"entry {checked.broken} of the log does not fit: {checked.reason}"]
+    logged = LoggedState.of(entries)
+    return [
+        *_data_sets(session, logged),
+        *_requests(session, logged),
+        *_rights(session, logged),
+        *_releases(session, logged),
+        *_objects(session, objects),
+    ]
+
+
+def _data_sets(session: Session, logged: LoggedState) -> list[str]:
+    wrong = []
+    for data_set in session.scalars(select(DataSet)):
+        for name, value in logged.data_sets.get(data_set.id, {}).items():
+            stored = getattr(data_set, name)
+            if stored != value:
+                wrong.append(f"data set {data_set.id}: {name} is {stored!r}, logged was {value!r}")
+    stored_versions = {(v.data_set_id, v.number): v for v in session.scalars(select(Version))}
+    for key, digest in logged.versions.items():
+        version = stored_versions.get(key)
+        if version is None or version.summary_digest != digest:
+            wrong.append(f"data set {key[0]}: the summary of version {key[1]} is another")
+    wrong += [
+        f"data set {name}: version {number} was never logged"
+        for name, number in stored_versions.keys() - logged.versions.keys()
+    ]
+    return wrong
+
+
+def _requests(session: Session, logged: LoggedState) -> list[str]:
+    wrong = []
+    for request in session.scalars(select(Request)):
+        state = logged.requests.get(request.id, "draft")
+        if request.state != state:
+            wrong.append(f"request {request.id}: it is {request.state}, logged was {state}")
+    names = {account.id: account.name for account in session.scalars(select(Account))}
+    for approval in session.scalars(select(Approval)):
+        told = (approval.request_id, names.get(approval.account_id, "nobody"), approval.step)
+        if told not in logged.approvals:
+            wrong.append(f"request {told[0]}: no entry says that {told[1]} said {told[2]}")
+    return wrong
+
+
+def _rights(session: Session, logged: LoggedState) -> list[str]:
+    wrong = []
+    names = {}
+    for account in session.scalars(select(Account)):
+        names[account.id] = account.name
+        roles = logged.roles.get(account.name)
+        if roles is not None and sorted(roles) != sorted(account.roles):
+            wrong.append(f"account {account.name}: its roles are {account.roles}, logged {roles}")
+        if account.name in logged.closed and not account.disabled:
+            wrong.append(f"account {account.name}: it is open, and was closed")
+    stored = {
+        (grant.data_set_id, names.get(grant.account_id, "nobody"), grant.role)
+        for grant in session.scalars(select(Grant))
+    }
+    wrong += [
+        f"data set {name}: no entry says that {account} is {role}"
+        for name, account, role in sorted(stored - logged.grants)
+    ]
+    wrong += [
+        f"data set {name}: {account} is not {role}, as was logged"
+        for name, account, role in sorted(logged.grants - stored)
+    ]
+    for population in session.scalars(select(OwnedPopulation)):
+        owner = logged.populations.get(population.name)
+        if owner is not None and owner != names.get(population.owner_id):
+            wrong.append(f"population {population.name}: its owner is not {owner}, as was logged")
+    return wrong
+
+
+def _releases(session: Session, logged: LoggedState) -> list[str]:
+    wrong = []
+    stored = {release.request_id: release for release in session.scalars(select(ReleaseRecord))}
+    for number, digest in logged.releases.items():
+        release = stored.get(number)
+        if release is None or release.digest != digest:
+            wrong.append(f"request {number}: its release is another than was logged")
+    return wrong
+
+
+def _objects(session: Session, objects: Objects) -> list[str]:
+    """Return the files that are missing, or are not those that were handed in."""
+    named = [(v.summary_key, v.summary_digest) for v in session.scalars(select(Version))]
+    named += [(r.object_key, r.digest) for r in session.scalars(select(ReleaseRecord))]
+    wrong = []
+    for key, digest in named:
+        try:
+            content = objects.get(key)
+        except AegisError as error:
+            wrong.append(f"object {key}: {error.message}")
+            continue
+        if hashlib.sha256(content).hexdigest() != digest:
+            wrong.append(f"object {key}: its SHA-256 is not the one that was logged")
+    return wrong

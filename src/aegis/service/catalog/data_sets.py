@@ -1,0 +1,463 @@
+"""Data sets of the catalog: registering, versions, who may work on them, publishing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Text, bindparam, cast, func, select
+from sqlalchemy.orm import Session, defer
+
+from aegis.errors import AegisError
+from aegis.service.catalog import populations
+from aegis.service.catalog.access import (
+    NOTHING,
+    AccountRole,
+    ActedOn,
+    Action,
+    Actor,
+    authorise,
+    may,
+)
+from aegis.service.catalog.accounts import named
+from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
+from aegis.service.catalog.log import append
+from aegis.service.catalog.records import DataSet, Grant, Request, Version
+from aegis.signing import PublicKey, Signature, canonical, verify_bytes
+
+_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,78}[a-z0-9])?")
+_GRANTED = (AccountRole.OPERATOR, AccountRole.APPROVER, AccountRole.CONSUMER)
+TERMS = ("public", "approvals", "days", "ceiling")
+"""What belongs to the provider alone, and is frozen with each request."""
+CHANGEABLE = ("title", "description", "label", "terms", *TERMS)
+"""What `change` changes."""
+LOGGED = (*CHANGEABLE, "source", "population", "public_key", "published")
+"""Fields whose values the log holds."""
+# Asked with nearly each call, so built once: building one takes longer than an SQLite file its answer.
+_GRANTS = select(Grant.data_set_id, Grant.role).where(
+    Grant.data_set_id.in_(bindparam("data_sets", expanding=True)),
+    Grant.account_id == bindparam("account"),
+)
+_NEWEST = (
+    select(Version)
+    .where(Version.data_set_id == bindparam("data_set"))
+    .order_by(Version.number.desc())
+    .limit(1)
+)
+_LAST = (
+    select(Version.data_set_id, func.max(Version.number).label("number"))
+    .where(Version.data_set_id.in_(bindparam("data_sets", expanding=True)))
+    .group_by(Version.data_set_id)
+    .subquery()
+)
+_NEWEST_OF = (
+    select(Version)
+    .join(
+        _LAST,
+        (Version.data_set_id == _LAST.c.data_set_id) & (Version.number == _LAST.c.number),
+    )
+    .options(defer(Version.policy))
+)
+
+
+def register(
+    session: Session,
+    by: Actor,
+    identifier: str,
+    *,
+    source: str,
+    public_key: str,
+    title: str = "",
+    population: str = "",
+    **about: Any,
+) -> DataSet:
+    """Add a data set. It is seen by its provider alone until it is published.
+
+    Parameters
+    ----------
+    session
+        A writing session.
+    by
+        Its provider.
+    identifier
+        Its name in URLs: small letters, digits and hyphens.
+    source
+        Name of the table in the list of the provider's agent; no path and no URL.
+    public_key
+        The Ed25519 key, in hexadecimal, under which its agent signs what it uploads.
+    title, population, about
+        What is told of it (`CHANGEABLE`); the population whose persons it is about, by default
+        itself.
+
+    Raises
+    ------
+    CatalogError
+        The name is taken or malformed, or a figure is out of range.
+    """
+    authorise(by, Action.REGISTER)
+    if not _SLUG.fullmatch(identifier):
+        raise CatalogError(
+            f"{identifier!r} cannot be a data set's name.",
+            hint="Use 1 to 80 small letters, digits and hyphens, such as census-2026.",
+        )
+    if session.get(DataSet, identifier) is not None:
+        raise CatalogError(
+            f"There is a data set {identifier!r} already.", hint="Choose another name."
+        )
+    if not _SLUG.fullmatch(source.replace("_", "-").casefold()):
+        raise CatalogError(
+            f"The source {source!r} is no name.",
+            hint="Give the name under which the agent's list has the table, not its path or URL.",
+        )
+    if not re.fullmatch("[0-9a-f]{64}", public_key):
+        raise CatalogError(
+            "The public key is no Ed25519 key in hexadecimal.",
+            hint="Make one with: aegis keygen NAME.",
+        )
+    data_set = DataSet(
+        id=identifier,
+        title=title or identifier,
+        provider_id=by.account,
+        source=source,
+        population=population or identifier,
+        public_key=public_key,
+        former_keys=[],
+    )
+    _set(data_set, about)
+    populations.join(session, by, data_set.population, identifier)
+    session.add(data_set)
+    session.flush()
+    new = {name: getattr(data_set, name) for name in LOGGED}
+    append(session, by.name, "data set registered", data_set=identifier, new=new)
+    return data_set
+
+
+def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSet:
+    """Change what is told of a data set; its terms (`TERMS`) are changed by its provider alone."""
+    data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
+    terms = [name for name in TERMS if name in about and about[name] != getattr(data_set, name)]
+    if terms and data_set.provider_id != by.account:
+        raise NotAllowed(
+            f"{by.name} may not change {', '.join(terms)} here.",
+            hint="Who approves, how long a release lasts, its budget and who sees it are for the "
+            "provider.",
+        )
+    old = {name: getattr(data_set, name, None) for name in about}
+    _set(data_set, about)
+    append(session, by.name, "data set changed", data_set=identifier, old=old, new=dict(about))
+    return data_set
+
+
+def terms_of(data_set: DataSet) -> dict[str, Any]:
+    """Return the terms of the provider, as they are frozen with a request."""
+    return {name: getattr(data_set, name) for name in TERMS}
+
+
+def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
+    """Have the agent of one's data sets sign with another key; return how many data sets change.
+
+    Signatures of the former key stay verifiable.
+
+    Parameters
+    ----------
+    session, by
+        A writing session, and the provider.
+    given
+        `old` and `new` keys in hexadecimal, and `signatures` of both over `rotation_of`.
+
+    Raises
+    ------
+    CatalogError
+        A signature is missing or not of these keys.
+    """
+    authorise(by, Action.WORK, ActedOn(provider=by.account))
+    old, new = str(given.get("old")), str(given.get("new"))
+    signed = given.get("signatures")
+    for key, value in zip((old, new), signed if isinstance(signed, list) else (), strict=False):
+        _require_signed(rotation_of(old, new), key, value)
+    if not isinstance(signed, list) or len(signed) != 2:
+        raise CatalogError("A rotation has two signatures.", hint="Use: aegis agent FILE --rotate.")
+    query = select(DataSet).where(DataSet.provider_id == by.account, DataSet.public_key == old)
+    changed = session.scalars(query).all()
+    for data_set in changed:
+        data_set.former_keys = [*data_set.former_keys, old]
+        data_set.public_key = new
+        append(
+            session,
+            by.name,
+            "key rotated",
+            data_set=data_set.id,
+            old={"public_key": old},
+            new={"public_key": new},
+        )
+    return len(changed)
+
+
+def rotation_of(old: str, new: str) -> bytes:
+    """Return the bytes that both keys of a rotation sign."""
+    return canonical({"kind": "rotation", "old": old, "new": new})
+
+
+def _require_signed(content: bytes, key: str, given: object) -> None:
+    try:
+        good = verify_bytes(content, Signature.of(given), PublicKey(bytes.fromhex(key)))
+    except (AegisError, ValueError):
+        good = False
+    if not good:
+        raise CatalogError(
+            f"The rotation is not signed by {key[:16]}.", hint="Use: aegis agent FILE --rotate."
+        )
+
+
+def propose(session: Session, by: Actor, identifier: str, policy: str) -> DataSet:
+    """Keep a policy for the provider to summarise under; it changes nothing by itself."""
+    data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
+    data_set.proposed = policy
+    append(session, by.name, "policy proposed", data_set=identifier)
+    return data_set
+
+
+def publish(session: Session, by: Actor, identifier: str, *, published: bool = True) -> DataSet:
+    """Show a data set to consumers, or take it out of the catalog again."""
+    data_set = seen(session, by, Action.PUBLISH, identifier)
+    if published and newest(session, identifier) is None:
+        raise WrongState(
+            f"{identifier} has no protected summary yet.",
+            hint="Have its agent upload one: aegis agent.",
+        )
+    old, data_set.published = data_set.published, published
+    append(
+        session,
+        by.name,
+        "published" if published else "taken out",
+        data_set=identifier,
+        old={"published": old},
+        new={"published": published},
+    )
+    return data_set
+
+
+def grant(
+    session: Session, by: Actor, identifier: str, account: str, role: str, *, granted: bool = True
+) -> None:
+    """Assign an operator or approver, or let a consumer see the data set; or take it back."""
+    data_set = seen(session, by, Action.PUBLISH, identifier)
+    if role not in _GRANTED:
+        raise CatalogError(f"{role!r} cannot be granted.", hint=f"Allowed: {', '.join(_GRANTED)}.")
+    other = named(session, account)
+    if role not in other.roles:
+        raise CatalogError(f"{account} is no {role}.", hint="An admin gives accounts their roles.")
+    if other.id == data_set.provider_id and role == AccountRole.APPROVER:
+        raise CatalogError(
+            "The provider cannot be the second person.", hint="Name another approver."
+        )
+    key = (identifier, other.id, str(role))
+    entry = session.get(Grant, key)
+    if granted and entry is None:
+        session.add(Grant(data_set_id=identifier, account_id=other.id, role=str(role)))
+    elif not granted and entry is not None:
+        session.delete(entry)
+    action = "granted" if granted else "grant taken back"
+    append(session, by.name, action, data_set=identifier, account=account, role=str(role))
+
+
+def add_version(
+    session: Session,
+    by: Actor,
+    identifier: str,
+    *,
+    policy: str,
+    policy_digest: str,
+    columns: Sequence[Mapping[str, Any]],
+    summary_key: str,
+    summary_digest: str,
+    protection: Mapping[str, Any],
+    label: str | None = None,
+) -> Version:
+    """Add the state of a data set that its agent has summarised.
+
+    Requests of earlier versions that are not released yet are sent back by `requests.drift`.
+    """
+    data_set = seen(session, by, Action.UPLOAD_SUMMARY, identifier)
+    data_set.label = label or data_set.label
+    last = newest(session, identifier)
+    version = Version(
+        data_set_id=identifier,
+        number=1 if last is None else last.number + 1,
+        policy=policy,
+        policy_digest=policy_digest,
+        columns=[dict(column) for column in columns],
+        summary_key=summary_key,
+        summary_digest=summary_digest,
+        protection=dict(protection),
+    )
+    session.add(version)
+    session.flush()
+    append(
+        session,
+        by.name,
+        "summary uploaded",
+        data_set=identifier,
+        version=version.number,
+        digest=summary_digest,
+        protection=version.protection.get("level"),
+        new={"label": data_set.label},
+    )
+    return version
+
+
+def newest(session: Session, identifier: str) -> Version | None:
+    """Return the newest version, or None."""
+    return session.scalars(_NEWEST, {"data_set": identifier}).first()
+
+
+def newest_of(session: Session, identifiers: Sequence[str]) -> dict[str, Version]:
+    """Return the newest version of each of several data sets, by name, without its policy.
+
+    Names that have none are left out.
+    """
+    newest = session.scalars(_NEWEST_OF, {"data_sets": list(identifiers)})
+    return {version.data_set_id: version for version in newest}
+
+
+def versions(session: Session, by: Actor, identifier: str) -> Sequence[Version]:
+    """Return all versions, the newest first."""
+    seen(session, by, Action.BROWSE, identifier)
+    query = select(Version).where(Version.data_set_id == identifier)
+    return session.scalars(query.order_by(Version.number.desc())).all()
+
+
+def seen(session: Session, by: Actor, action: Action, identifier: str) -> DataSet:
+    """Return a data set on which the actor may do something.
+
+    Raises
+    ------
+    NotThere
+        There is none, or the actor may not even know of it.
+    NotAllowed
+        The actor may see it, but not do this.
+    """
+    data_set = session.get(DataSet, identifier)
+    if data_set is None:
+        raise _unknown(identifier)
+    subject = subject_of(session, by, data_set)
+    if action is not Action.BROWSE and not may(by, action, subject):
+        if not may(_unscoped(by), Action.BROWSE, subject):
+            raise _unknown(identifier)
+        authorise(by, action, subject)
+    elif action is Action.BROWSE and not may(by, action, subject):
+        if may(_unscoped(by), action, subject):
+            authorise(by, action, subject)
+        raise _unknown(identifier)
+    return data_set
+
+
+def search(
+    session: Session, by: Actor, words: str = "", *, offset: int = 0, limit: int = 50
+) -> tuple[Sequence[DataSet], int]:
+    """Return a page of the data sets that the actor may browse, and how many there are.
+
+    `words` must all stand in name, title, description, label or a column's name.
+    """
+    authorise_some(by, Action.BROWSE)
+    conditions: list[ColumnElement[bool]] = []
+    if not by.roles & {AccountRole.AUDITOR, AccountRole.ADMIN}:
+        granted = select(Grant.data_set_id).where(Grant.account_id == by.account)
+        visible = (DataSet.provider_id == by.account) | DataSet.id.in_(granted)
+        if AccountRole.CONSUMER in by.roles:
+            visible = visible | (DataSet.published & DataSet.public)
+        conditions.append(visible)
+    for word in words.split()[:8]:
+        pattern = f"%{_escaped(word)}%"
+        of_columns = select(Version.data_set_id).where(
+            cast(Version.columns, Text).ilike(pattern, escape="\\")
+        )
+        conditions.append(
+            DataSet.id.ilike(pattern, escape="\\")
+            | DataSet.title.ilike(pattern, escape="\\")
+            | DataSet.description.ilike(pattern, escape="\\")
+            | DataSet.label.ilike(pattern, escape="\\")
+            | DataSet.id.in_(of_columns)
+        )
+    count = session.scalar(select(func.count(DataSet.id)).where(*conditions)) or 0
+    asked = select(DataSet).where(*conditions).order_by(DataSet.title, DataSet.id)
+    asked = asked.offset(offset).limit(limit)
+    data_sets = session.scalars(asked).all()
+    granted_here = _granted(session, by, [data_set.id for data_set in data_sets])
+    listed = [
+        data_set
+        for data_set in data_sets
+        if may(by, Action.BROWSE, _subject(data_set, granted_here.get(data_set.id, frozenset())))
+    ]
+    return listed, count
+
+
+def subject_of(
+    session: Session, by: Actor, data_set: DataSet, request: Request | None = None
+) -> ActedOn:
+    """Return what decides on a data set, or on a request for it."""
+    granted = _granted(session, by, [data_set.id]).get(data_set.id, frozenset())
+    return _subject(data_set, granted, request)
+
+
+def _granted(
+    session: Session, by: Actor, identifiers: Sequence[str]
+) -> dict[str, frozenset[AccountRole]]:
+    """Return the roles that an account was granted on each of several data sets."""
+    given = {"data_sets": list(identifiers), "account": by.account}
+    rows = session.execute(_GRANTS, given)
+    granted: dict[str, frozenset[AccountRole]] = {}
+    for identifier, role in rows:
+        granted[identifier] = granted.get(identifier, frozenset()) | {AccountRole(role)}
+    return granted
+
+
+def _subject(
+    data_set: DataSet, granted: frozenset[AccountRole], request: Request | None = None
+) -> ActedOn:
+    return ActedOn(
+        provider=data_set.provider_id,
+        consumer=None if request is None else request.consumer_id,
+        granted=granted,
+        visible=data_set.published and (data_set.public or AccountRole.CONSUMER in granted),
+    )
+
+
+def authorise_some(by: Actor, action: Action) -> None:
+    """Raise where the actor has none of the roles that may do this to anything."""
+    if by.scopes is not None and action not in by.scopes:
+        authorise(by, action, NOTHING)
+
+
+def _unscoped(by: Actor) -> Actor:
+    return Actor(by.account, by.name, by.roles)
+
+
+def _unknown(identifier: str) -> NotThere:
+    return NotThere(
+        f"There is no data set {identifier!r} that you may see.", hint="Search the catalog."
+    )
+
+
+def _escaped(word: str) -> str:
+    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _set(data_set: DataSet, about: Mapping[str, Any]) -> None:
+    for name, value in about.items():
+        if name not in CHANGEABLE:
+            raise CatalogError(
+                f"A data set has no {name!r}.", hint=f"Allowed: {', '.join(CHANGEABLE)}."
+            )
+        setattr(data_set, name, value)
+    if data_set.approvals not in (None, 1, 2):
+        raise CatalogError(
+            f"{data_set.approvals} approvals.", hint="Allowed: 1, or 2 for two persons."
+        )
+    if data_set.days is not None and not 1 <= data_set.days <= 3650:
+        raise CatalogError(f"{data_set.days} days.", hint="Allowed: 1 to 3650.")
+    if data_set.ceiling is not None and not 0 < data_set.ceiling < 1000:
+        raise CatalogError(
+            f"A budget of {data_set.ceiling}.", hint="Give an epsilon above 0 and below 1000."
+        )

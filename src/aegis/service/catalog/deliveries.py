@@ -1,0 +1,359 @@
+"""What an agent hands in: protected summaries, answers on releases together, masked files.
+
+Everything is verified before it counts: who signed it, whether the job is still this attempt's, and
+whether the certificate speaks of this file, this configuration and a rule that is met. Then the
+object, the state and the log change in one transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from aegis.policy import Policy, policy_digest
+from aegis.service.catalog import budget, data_sets, flow, jobs, limited, requests
+from aegis.service.catalog.access import Action, Actor
+from aegis.service.catalog.catalog import Catalog
+from aegis.service.catalog.errors import CatalogError, NotThere, TooLarge
+from aegis.service.catalog.flow import configuration_of, policy_of
+from aegis.service.catalog.log import append
+from aegis.service.catalog.records import DataSet, Job, ReleaseRecord, Request, Version, now
+from aegis.service.catalog.shapes import TableSize, shape_of
+from aegis.service.catalog.summaries import describe, read
+from aegis.service.catalog.verifying import MaskedFile, require_answer, require_summary
+from aegis.signing import PublicKey, Signature, canonical, verify_bytes
+
+FORMATS = (".parquet", ".csv")
+"""Extensions of masked files that are taken."""
+
+
+def signed_part(kind: str, job: str, attempt: int, **digests: str) -> bytes:
+    """Return the bytes that an agent signs: what it is, for which attempt, and the digests."""
+    return canonical({"kind": kind, "job": job, "attempt": attempt, **digests})
+
+
+def summary(
+    catalog: Catalog,
+    by: Actor,
+    job_id: str,
+    attempt: int,
+    *,
+    policy: str,
+    bundle: bytes,
+    signature: Mapping[str, Any],
+) -> Version:
+    """Take a protected summary as the newest version of its data set.
+
+    Raises
+    ------
+    CatalogError
+        It is not protected, not signed by the data set's agent, or for another policy.
+    """
+    if len(bundle) > catalog.limits.summary:
+        raise TooLarge(
+            f"The summary has {len(bundle):,} bytes.",
+            hint=f"At most {catalog.limits.summary:,} are taken.",
+        )
+    described = describe(bundle)
+    declared = _checked(catalog, policy)
+    key, digest = catalog.objects.put("summaries", bundle)
+    with catalog.database.writing() as session:
+        job, data_set = _job(session, by, job_id, attempt, "summarize")
+        require_summary(read(bundle), declared, job.task, policy)
+        signed = signed_part(
+            "summary", job_id, attempt, policy=sha256(policy.encode()), bundle=digest
+        )
+        _require_signature(data_set, signed, signature)
+        version = data_sets.add_version(
+            session,
+            by,
+            data_set.id,
+            policy=policy,
+            policy_digest=policy_digest(declared),
+            columns=described.columns,
+            summary_key=key,
+            summary_digest=digest,
+            protection=described.protection,
+            label=described.label,
+        )
+        budget.commit(session, job.id)
+        jobs.finish(session, job_id, attempt, {"version": version.number})
+        jobs.enqueue(
+            session, "leak", jobs.WORKER, data_set.id, task={"version": version.number, "key": key}
+        )
+        requests.drift(session, by, data_set.id)
+        return version
+
+
+def checked(
+    catalog: Catalog, by: Actor, job_id: str, attempt: int, answer: Mapping[str, Any]
+) -> Request:
+    """Take the configuration that the agent has checked, with what it found.
+
+    Raises
+    ------
+    CatalogError
+        The answer is malformed, or of a configuration that was not asked about.
+    """
+    with catalog.database.writing() as session:
+        job, _ = _job(session, by, job_id, attempt, "check")
+        request = _request(session, job)
+        require_answer(answer, policy_of(request.version.policy), job.task)
+        result = {**job.task["about"], **answer, "releases": job.task["releases"]}
+        requests.set_configuration(
+            session, by, request, str(answer["configuration"]), worded(result)
+        )
+        jobs.finish(session, job_id, attempt, {"holds": bool(answer["holds"])})
+        return request
+
+
+def worded(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer with what it means, in the words of who asked."""
+    utility_kept, rows, left_out = (
+        result.get(k) for k in ("utility_kept", "rows", "suppressed_rows")
+    )
+    if not result["holds"]:
+        reasons = (
+            "; ".join(result.get("violations", ())) or "with earlier releases it does not hold"
+        )
+        return {**result, "headline": f"This configuration breaks the rule: {reasons}.", "why": []}
+    share = (
+        "" if utility_kept is None else f"keeps {utility_kept:g} % of what can be predicted and "
+    )
+    why = []
+    if result.get("searched"):
+        proof = "proven best" if result.get("proven") else "the best found"
+        why.append(f"It is {proof} of all combinations of masks, searched beside the data.")
+    elif result.get("scores"):
+        why.append(
+            f"It is number {result['place']} of {result['combinations']:,} combinations by the "
+            "protected summary, and the first of them that meets the rule."
+        )
+    elif result.get("chosen_by"):
+        why.append(f"{result['chosen_by']} chose it.")
+    if result.get("releases"):
+        count = len(result["releases"])
+        earlier = "one earlier release" if count == 1 else f"{count} earlier releases"
+        why.append(
+            f"Together with {earlier} the rule still holds "
+            f"(smallest joint class {result.get('joint_smallest_class', '?')})."
+        )
+    headline = (
+        f"The release {share}leaves out {left_out:,} of {rows:,} rows; every released row is like "
+        f"at least {result['smallest_class'] - 1} others in what identifies."
+    )
+    return {**result, "headline": headline, "why": why}
+
+
+def release(
+    catalog: Catalog,
+    by: Actor,
+    job_id: str,
+    attempt: int,
+    *,
+    file_name: str,
+    content: bytes,
+    certificate: str,
+    signature: Mapping[str, Any],
+) -> ReleaseRecord:
+    """Take a masked file with its certificate, after both were verified.
+
+    Raises
+    ------
+    CatalogError
+        The signature, the certificate or the file does not fit what was approved.
+    WrongState
+        The job is another's by now.
+    """
+    if len(content) > catalog.limits.release:
+        raise TooLarge(
+            f"The file has {len(content):,} bytes.",
+            hint=f"At most {catalog.limits.release:,} are taken.",
+        )
+    if Path(file_name).suffix.lower() not in FORMATS or Path(file_name).name != file_name:
+        raise CatalogError(
+            f"{file_name!r} is no name of a masked file.", hint=f"Allowed: {', '.join(FORMATS)}."
+        )
+    digest = sha256(content)
+    shape = shape_of(file_name, content, catalog.limits)
+    with catalog.database.reading() as session:
+        job, data_set = _job(session, by, job_id, attempt, "release")
+        request = _request(session, job)
+        signed = signed_part(
+            "release", job_id, attempt, certificate=sha256(certificate.encode()), file=digest
+        )
+        _require_signature(data_set, signed, signature)
+        _require_certificate(certificate, digest, shape, request)
+        masked = _masked(request, file_name, content, certificate)
+    _require_file(catalog, masked)
+    key, _ = catalog.objects.put("releases", content)
+    with catalog.database.writing() as session:
+        job, data_set = _job(session, by, job_id, attempt, "release")
+        request = _request(session, job)
+        made = ReleaseRecord(
+            request_id=request.id,
+            data_set_id=data_set.id,
+            population=data_set.population,
+            object_key=key,
+            file_name=f"{data_set.id}-{request.id[:8]}{Path(file_name).suffix.lower()}",
+            digest=digest,
+            size=len(content),
+            certificate=certificate,
+            signature=dict(signature),
+            expires=now() + timedelta(days=data_set.days),
+        )
+        session.add(made)
+        session.flush()
+        budget.commit(session, job.id)
+        jobs.finish(session, job_id, attempt, {"release": made.id, "digest": digest})
+        requests.complete(session, by, request, digest)
+        return made
+
+
+def failed(catalog: Catalog, by: Actor, job_id: str, attempt: int, reason: str) -> None:
+    """Note that a job of an agent could not be done, give its budget back, and tell its request."""
+    with catalog.database.writing() as session:
+        job, data_set = _job(session, by, job_id, attempt, None)
+        flow.give_up(session, by, job, reason)
+        append(session, by.name, "job failed", data_set=data_set.id, job=job_id)
+
+
+def require_agent(session: Session, by: Actor, job_id: str) -> None:
+    """Raise unless the actor's agent may work on a job."""
+    job = session.get(Job, job_id)
+    if job is None:
+        raise NotThere("There is no such job.", hint="Ask for work again.")
+    data_sets.seen(session, by, Action.WORK, job.data_set_id)
+
+
+def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
+    """Return the key that a release is verified with: a former one of its agent where that signed."""
+    signed = str(release_made.signature["signature"].get("key"))
+    return signed if signed in data_set.former_keys else data_set.public_key
+
+
+def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> list[str]:
+    """Return what does not fit of a stored release: nothing where all does."""
+    wrong = []
+    content = catalog.objects.get(release_made.object_key)
+    digest = sha256(content)
+    if digest != release_made.digest:
+        wrong.append("the file is not the one that was handed in: its SHA-256 differs")
+    document = json.loads(release_made.certificate)
+    if document["output"]["sha256"] != digest:
+        wrong.append("the certificate is of another file")
+    signature = Signature.of(release_made.signature["signature"])
+    signed = signed_part(
+        "release",
+        release_made.signature["job"],
+        release_made.signature["attempt"],
+        certificate=sha256(release_made.certificate.encode()),
+        file=digest,
+    )
+    if not verify_bytes(signed, signature, PublicKey(bytes.fromhex(public_key))):
+        wrong.append("the signature is not that of the data set's agent")
+    return wrong
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of bytes in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _job(
+    session: Session, by: Actor, job_id: str, attempt: int, kind: str | None
+) -> tuple[Job, DataSet]:
+    require_agent(session, by, job_id)
+    job = jobs.held(session, job_id, attempt)
+    data_set = data_sets.seen(session, by, Action.WORK, job.data_set_id)
+    if kind is not None and job.kind != kind:
+        raise CatalogError(f"The job is to {job.kind}.", hint="Hand in what it asks for.")
+    return job, data_set
+
+
+def _request(session: Session, job: Job) -> Request:
+    request = None if job.request_id is None else session.get(Request, job.request_id)
+    if request is None:
+        raise CatalogError("The job has no request.", hint="Ask for work again.")
+    return request
+
+
+def _checked(catalog: Catalog, text: str) -> Policy:
+    if len(text) > catalog.limits.text:
+        raise TooLarge("The policy is too long.", hint="Shorten its lists of values.")
+    return policy_of(text)
+
+
+def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any]) -> None:
+    signature = Signature.of(given.get("signature", given))
+    if not verify_bytes(signed, signature, PublicKey(bytes.fromhex(data_set.public_key))):
+        raise CatalogError(
+            "The signature is not that of the data set's agent.",
+            hint="Sign with the key whose public half the data set was registered with.",
+        )
+
+
+def _require_certificate(text: str, digest: str, shape: TableSize | None, request: Request) -> None:
+    """Raise unless the certificate is of this file, the approved masks and a rule that is met."""
+    try:
+        document = json.loads(text)
+        output, privacy = document["output"], document["privacy"]
+        policy, masks = document["policy"], document["configuration"]["masks"]
+        told = output["sha256"], policy["sha256"], privacy["passed"], output["rows"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CatalogError(
+            "The certificate is not one that Aegis writes.", hint="Have the agent make it anew."
+        ) from error
+    policy = policy_of(request.version.policy)
+    wanted = configuration_of(request.configuration or "", policy).spec()
+    wrong = [
+        text
+        for text, fits in (
+            ("it is of another file", told[0] == digest),
+            ("it is of another policy", told[1] == request.version.policy_digest),
+            ("its masks are not those that were approved", masks == _as_json(wanted)),
+            ("it says that the rule is not met", told[2] is True),
+            ("it is of another number of rows", shape is None or told[3] == shape.rows),
+        )
+        if not fits
+    ]
+    if wrong:
+        raise CatalogError(
+            f"The certificate does not fit: {'; '.join(wrong)}.",
+            hint="Nothing was released. Look at the agent's log.",
+        )
+
+
+def _masked(request: Request, file_name: str, content: bytes, certificate: str) -> MaskedFile:
+    answer = request.answer or {}
+    counted = [answer.get(key) for key in ("rows", "suppressed_rows")]
+    rows = [count for count in counted if isinstance(count, int)]
+    return MaskedFile(
+        content=content,
+        suffix=Path(file_name).suffix.lower(),
+        certificate=certificate,
+        policy=request.version.policy,
+        configuration=request.configuration or "",
+        kinds={column["name"]: column["kind"] for column in request.version.columns},
+        rows=(rows[0], rows[1]) if len(rows) == 2 else None,
+    )
+
+
+def _require_file(catalog: Catalog, masked: MaskedFile) -> None:
+    """Hold the file against what was approved, in a process that holds nothing else."""
+    wrong = limited.run("verify", catalog.limits.work, masked=masked)
+    if wrong:
+        raise CatalogError(
+            f"The masked file is not the release that was approved: {'; '.join(wrong[:10])}.",
+            hint="Nothing was released.",
+        )
+
+
+def _as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))

@@ -1,0 +1,384 @@
+"""What a catalog tells other catalogs: Croissant, DCAT and Data Package of a data set or a release.
+
+A data set is described by its schema and terms, without a file: it is released on request. A release is
+described with its file, digest and the types that its columns have after masking. Nothing of it
+comes from rows.
+
+Sources: Croissant 1.0 (MLCommons), DCAT 3 (W3C), Data Package 2.0 (datapackage.org).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from aegis.service.catalog.objects import Objects
+from aegis.service.catalog.records import DataSet, ReleaseRecord, Version
+
+_PARQUET = "application/vnd.apache.parquet"
+_MEDIA = {".parquet": _PARQUET, ".csv": "text/csv"}
+_START = 1 << 16
+"""Bytes in which the header of a text file stands."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    kind
+        `integer`, `number`, `boolean`, `date`, `datetime` or `string`.
+    role
+        What it is in the policy; empty for one that the policy does not name.
+    """
+
+    name: str
+    kind: str
+    role: str
+
+
+@dataclass(frozen=True)
+class File:
+    """A masked file.
+
+    Attributes
+    ----------
+    name, url
+        Its name, and where it is downloaded.
+    media, size, digest
+        Its media type, its bytes, its SHA-256.
+    """
+
+    name: str
+    url: str
+    media: str
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Described:
+    """What is told of a data set, or of a release of it.
+
+    Attributes
+    ----------
+    identifier, title, description, terms, label, version, created, publisher
+        As the catalog has them.
+    url
+        Its page.
+    fields
+        Its columns.
+    file
+        The masked file; None for a data set, which is released on request.
+    """
+
+    identifier: str
+    title: str
+    description: str
+    terms: str
+    label: str
+    version: str
+    created: datetime
+    publisher: str
+    url: str
+    fields: tuple[Field, ...]
+    file: File | None = None
+
+
+def of_data_set(data_set: DataSet, version: Version, origin: str) -> Described:
+    """Return what is told of a data set; `origin` is the address of the service."""
+    kinds = {"numeric": "number"}
+    fields = tuple(
+        Field(c["name"], kinds.get(c["kind"], "string"), c["role"]) for c in version.columns
+    )
+    return Described(
+        data_set.id,
+        data_set.title,
+        data_set.description or data_set.title,
+        data_set.terms,
+        data_set.label or "",
+        f"{version.number}.0.0",
+        version.created,
+        data_set.provider.name,
+        f"{origin}/data-sets/{data_set.id}",
+        fields,
+    )
+
+
+def of_release(
+    release: ReleaseRecord, data_set: DataSet, version: Version, objects: Objects, origin: str
+) -> Described:
+    """Return what is told of a release, with the columns of its file."""
+    told = of_data_set(data_set, version, origin)
+    roles = {field.name: field.role for field in told.fields} | {told.label: "label"}
+    fields = tuple(
+        Field(name, kind, roles.get(name, "")) for name, kind in _columns(release, objects)
+    )
+    page = f"{origin}/requests/{release.request_id}"
+    suffix = release.file_name[release.file_name.rindex(".") :]
+    file = File(
+        release.file_name,
+        f"{origin}/api/v1/requests/{release.request_id}/download",
+        _MEDIA[suffix],
+        release.size,
+        release.digest,
+    )
+    return Described(
+        f"{told.identifier}-{release.request_id[:8]}",
+        f"{told.title}, masked",
+        told.description,
+        told.terms,
+        told.label,
+        told.version,
+        release.created,
+        told.publisher,
+        page,
+        fields,
+        file,
+    )
+
+
+def _columns(release: ReleaseRecord, objects: Objects) -> Sequence[tuple[str, str]]:
+    if release.file_name.endswith(".csv"):
+        start = objects.part(release.object_key, 0, min(release.size, _START))
+        header = next(csv.reader(io.StringIO(start.decode("utf-8", "replace"))))
+        return [(name, "string") for name in header]
+    end = objects.part(release.object_key, max(release.size - _START, 0), release.size)
+    footer = int.from_bytes(end[-8:-4], "little") + 8
+    if footer > len(end):
+        end = objects.part(release.object_key, max(release.size - footer, 0), release.size)
+    schema = pyarrow.parquet.read_schema(io.BytesIO(b"PAR1" + end[-footer:]))
+    return [(field.name, _kind(field.type)) for field in schema]
+
+
+def _kind(kind: pa.DataType) -> str:
+    """Return the name of a column's type, as Data Package has it."""
+    for fits, name in (
+        (pa.types.is_boolean, "boolean"),
+        (pa.types.is_integer, "integer"),
+        (pa.types.is_floating, "number"),
+        (pa.types.is_decimal, "number"),
+        (pa.types.is_date, "date"),
+        (pa.types.is_timestamp, "datetime"),
+    ):
+        if fits(kind):
+            return name
+    return "string"
+
+
+_CROISSANT_TYPES = {
+    "integer": "sc:Integer",
+    "number": "sc:Float",
+    "boolean": "sc:Boolean",
+    "date": "sc:Date",
+    "datetime": "sc:DateTime",
+    "string": "sc:Text",
+}
+_CROISSANT_CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "samplingRate": "cr:samplingRate",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileProperty": "cr:fileProperty",
+    "fileObject": "cr:fileObject",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+
+def croissant(told: Described) -> dict[str, Any]:
+    """Return a description in Croissant 1.0.
+
+    The columns of a data set without a file stand in `variableMeasured`: a record set of Croissant
+    says where its values are read.
+    """
+    document: dict[str, Any] = {
+        "@context": _CROISSANT_CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": told.identifier,
+        "alternateName": told.title,
+        "description": told.description,
+        "url": told.url,
+        "version": told.version,
+        "datePublished": told.created.date().isoformat(),
+        "license": f"{told.url}#terms",
+        "usageInfo": told.terms,
+        "creator": {"@type": "sc:Organization", "name": told.publisher},
+        "isAccessibleForFree": True,
+        "variableMeasured": [
+            {"@type": "sc:PropertyValue", "name": f.name, "description": f.role}
+            for f in told.fields
+        ],
+    }
+    if told.file is None:
+        return document
+    fields = [
+        {
+            "@type": "cr:Field",
+            "@id": f"table/column-{place}",
+            "name": f"table/column-{place}",
+            "description": f"{field.name} ({field.role})" if field.role else field.name,
+            "dataType": _CROISSANT_TYPES[field.kind],
+            "source": {"fileObject": {"@id": "masked"}, "extract": {"column": field.name}},
+        }
+        for place, field in enumerate(told.fields)
+    ]
+    return document | {
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": "masked",
+                "name": told.file.name,
+                "description": "The masked table.",
+                "contentUrl": told.file.url,
+                "contentSize": f"{told.file.size} B",
+                "encodingFormat": "application/x-parquet"
+                if told.file.media == _PARQUET
+                else told.file.media,
+                "sha256": told.file.digest,
+            }
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": "table",
+                "name": "table",
+                "description": "Rows of the masked table.",
+                "field": fields,
+            }
+        ],
+    }
+
+
+def dcat(told: Described) -> dict[str, Any]:
+    """Return a description in DCAT 3, as JSON-LD that needs nothing from elsewhere."""
+    distribution: dict[str, Any] = {
+        "@id": f"{told.url}#distribution",
+        "@type": "dcat:Distribution",
+        "dct:title": f"{told.title}: released on request",
+        "dcat:accessURL": {"@id": told.url},
+    }
+    if told.file is not None:
+        distribution |= {
+            "dct:title": told.file.name,
+            "dcat:downloadURL": {"@id": told.file.url},
+            "dcat:mediaType": {
+                "@id": f"https://www.iana.org/assignments/media-types/{told.file.media}"
+            },
+            "dcat:byteSize": {"@value": str(told.file.size), "@type": "xsd:nonNegativeInteger"},
+            "spdx:checksum": {
+                "@type": "spdx:Checksum",
+                "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256"},
+                "spdx:checksumValue": {"@value": told.file.digest, "@type": "xsd:hexBinary"},
+            },
+        }
+    rights = told.terms or "Released on request, after approval."
+    return {
+        "@context": {
+            "dcat": "http://www.w3.org/ns/dcat#",
+            "dct": "http://purl.org/dc/terms/",
+            "foaf": "http://xmlns.com/foaf/0.1/",
+            "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+            "spdx": "http://spdx.org/rdf/terms#",
+            "xsd": "http://www.w3.org/2001/XMLSchema#",
+        },
+        "@id": told.url,
+        "@type": "dcat:Dataset",
+        "dct:identifier": told.identifier,
+        "dct:title": told.title,
+        "dct:description": told.description,
+        "dcat:version": told.version,
+        "dcat:keyword": [field.name for field in told.fields],
+        "dct:issued": {
+            "@value": told.created.isoformat(timespec="seconds"),
+            "@type": "xsd:dateTime",
+        },
+        "dct:publisher": {"@type": "foaf:Agent", "foaf:name": told.publisher},
+        "dct:accessRights": {"@type": "dct:RightsStatement", "rdfs:label": rights},
+        "dcat:landingPage": {"@id": told.url},
+        "dcat:distribution": distribution,
+    }
+
+
+def data_package(told: Described) -> dict[str, Any]:
+    """Return a description as a Data Package 2.0."""
+    fields = [
+        {"name": f.name, "type": f.kind, **({"description": f.role} if f.role else {})}
+        for f in told.fields
+    ]
+    resource: dict[str, Any] = {
+        "name": "table",
+        "path": told.url,
+        "description": "Released on request.",
+        "schema": {"fields": fields},
+    }
+    if told.file is not None:
+        resource |= {
+            "path": told.file.url,
+            "description": "The masked table.",
+            "format": told.file.name.rsplit(".", 1)[1],
+            "mediatype": told.file.media,
+            "bytes": told.file.size,
+            "hash": f"sha256:{told.file.digest}",
+        }
+    return {
+        "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
+        "name": told.identifier,
+        "title": told.title,
+        "description": told.description,
+        "homepage": told.url,
+        "version": told.version,
+        "created": told.created.isoformat(timespec="seconds"),
+        "contributors": [{"title": told.publisher, "roles": ["publisher"]}],
+        "resources": [resource],
+    }
+
+
+FORMATS: Mapping[str, tuple[Callable[[Described], dict[str, Any]], str, str]] = MappingProxyType(
+    {
+        "croissant": (croissant, "application/ld+json", "croissant.json"),
+        "dcat": (dcat, "application/ld+json", "dcat.jsonld"),
+        "datapackage": (data_package, "application/json", "datapackage.json"),
+    }
+)
+"""By name: what writes it, its media type, and the name of its file."""

@@ -1,0 +1,318 @@
+"""Steps that set work going: what a provider, an operator or a worker asks, and the job it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from aegis.masks import privacy_account
+from aegis.policy import Configuration, Policy, dump_policy, load_configurations, load_policy
+from aegis.policy.lines import read_yaml
+from aegis.service.catalog import budget, data_sets, jobs, requests
+from aegis.service.catalog.access import Action, Actor
+from aegis.service.catalog.errors import CatalogError, NotThere, WrongState
+from aegis.service.catalog.log import append
+from aegis.service.catalog.records import Job, Request
+from aegis.service.catalog.states import RequestState
+
+
+def ask_summary(
+    session: Session,
+    by: Actor,
+    data_set_id: str,
+    policy: str,
+    *,
+    protect: str,
+    epsilon: float,
+    delta: float,
+    threshold: int,
+) -> Job:
+    """Have the agent summarise a data set under a policy, and protect the summary.
+
+    Comments of the policy stay behind: those of a proposed one tell of single values.
+
+    Raises
+    ------
+    WrongState
+        The budget of the population does not suffice.
+    PolicyError
+        The policy is not valid.
+    """
+    data_set = data_sets.seen(session, by, Action.UPLOAD_SUMMARY, data_set_id)
+    policy = dump_policy(policy_of(policy))
+    task: dict[str, Any] = {"policy": policy, "source": data_set.source, "protect": protect}
+    task |= {"epsilon": epsilon, "delta": delta} if protect == "noise" else {"threshold": threshold}
+    job = jobs.enqueue(session, "summarize", jobs.AGENT, data_set_id, task=task)
+    budget.reserve(session, data_set, job.id, epsilon if protect == "noise" else 0.0)
+    data_set.proposed = None
+    append(session, by.name, "summary asked", data_set=data_set_id, job=job.id, protection=protect)
+    return job
+
+
+def ask_search(session: Session, by: Actor, request_id: str) -> Job:
+    """Have the worker search the best configuration for a request, from the protected summary."""
+    request = requests.seen(session, by, Action.REVIEW, request_id)
+    if request.state != RequestState.IN_REVIEW:
+        raise WrongState(
+            f"A request that is {request.state} is not searched for.",
+            hint="Take it up for review first.",
+        )
+    return jobs.enqueue(
+        session,
+        "search",
+        jobs.WORKER,
+        request.data_set_id,
+        request_id=request.id,
+        task={"by": by.name},
+    )
+
+
+def choose(session: Session, by: Actor, request_id: str, configuration: str) -> Request:
+    """Have a configuration checked beside the data; it is set when the agent has answered.
+
+    Raises
+    ------
+    PolicyError
+        The configuration does not fit the policy of the data set.
+    CatalogError
+        The file holds several configurations.
+    """
+    request = requests.seen(session, by, Action.REVIEW, request_id)
+    configuration_of(configuration, policy_of(request.version.policy))
+    ask_check(session, request, [configuration], {"chosen_by": by.name}, may_search=False)
+    return request
+
+
+def ask_check(
+    session: Session,
+    request: Request,
+    listed: Sequence[str],
+    about: Mapping[str, Any],
+    *,
+    may_search: bool,
+) -> Job:
+    """Have the agent find the first configuration that meets the rule with earlier releases.
+
+    Raises
+    ------
+    WrongState
+        The request is not in review.
+    """
+    if request.state != RequestState.IN_REVIEW:
+        raise WrongState(
+            f"A request that is {request.state} gets no configuration.",
+            hint="Take it up for review first.",
+        )
+    before = requests.earlier(session, request)
+    task = {
+        "policy": request.version.policy,
+        "source": request.data_set.source,
+        "measure": request.measure,
+        "configurations": list(listed),
+        "about": dict(about),
+        "may_search": may_search,
+        "releases": [release.id for release in before],
+        "certificates": [release.certificate for release in before],
+    }
+    return jobs.enqueue(
+        session, "check", jobs.AGENT, request.data_set_id, request_id=request.id, task=task
+    )
+
+
+def run(session: Session, by: Actor, request_id: str) -> Request:
+    """Have the agent make an approved release; the request goes back where it has changed.
+
+    Raises
+    ------
+    WrongState
+        The budget of the population does not suffice for the noise of its masks.
+    """
+    return _started(session, requests.run(session, by, request_id))
+
+
+def retry(session: Session, by: Actor, request_id: str) -> Request:
+    """Have the agent try a failed release once more."""
+    return _started(session, requests.retry(session, by, request_id))
+
+
+def cancel(session: Session, by: Actor, job_id: str) -> Job:
+    """Stop a job; a release under way fails, and may be tried again."""
+    job = seen_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
+    if job.state not in ("queued", "running"):
+        return job
+    jobs.cancel(session, job, by.name)
+    budget.give_back(session, job.id)
+    request = None if job.request_id is None else session.get(Request, job.request_id)
+    if job.kind == "release" and request is not None and request.state == RequestState.RUNNING:
+        requests.fail(session, by, request, f"cancelled by {by.name}")
+    return job
+
+
+def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
+    """Take the next job, as `jobs.claim` does, after giving up what was begun too often."""
+    system = Actor("", owner, frozenset())
+    for job in jobs.over(session):
+        reason = f"given up after {job.attempt} attempts: each one ended without an answer"
+        give_up(session, system, job, reason)
+    return jobs.claim(session, owner, place, provider=provider)
+
+
+def give_up(session: Session, by: Actor, job: Job, reason: str) -> None:
+    """Note that a job could not be done: its budget goes back, and its request hears of it."""
+    jobs.fail(session, job.id, job.attempt, reason)
+    budget.give_back(session, job.id)
+    request = None if job.request_id is None else session.get(Request, job.request_id)
+    if job.kind == "release" and request is not None and request.state == RequestState.RUNNING:
+        requests.fail(session, by, request, reason)
+
+
+def retry_job(session: Session, by: Actor, job_id: str) -> Job:
+    """Ask once more for a job that failed or was cancelled; a release is tried again by `retry`.
+
+    Raises
+    ------
+    WrongState
+        It waits, runs or is done, or the budget does not suffice.
+    """
+    job = seen_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
+    if job.kind == "release" or job.state not in ("failed", "cancelled"):
+        raise WrongState(
+            f"The {job.kind} is {job.state}.",
+            hint="Only what failed or was cancelled is tried again; a release by its request.",
+        )
+    data_set = data_sets.seen(session, by, Action.BROWSE, job.data_set_id)
+    again = jobs.enqueue(
+        session,
+        job.kind,
+        job.place,
+        job.data_set_id,
+        request_id=job.request_id,
+        task=job.task,
+    )
+    if job.task.get("protect") == "noise":
+        budget.reserve(session, data_set, again.id, job.task["epsilon"])
+    append(
+        session,
+        by.name,
+        f"{job.kind} asked again",
+        data_set=job.data_set_id,
+        request=job.request_id,
+        job=again.id,
+    )
+    return again
+
+
+def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other: Action) -> Job:
+    """Return a job on which the actor may do something: by its request, or by its data set.
+
+    Raises
+    ------
+    NotThere
+        There is none that the actor may know of.
+    """
+    job = session.get(Job, job_id)
+    if job is None:
+        raise NotThere("There is no such job.", hint="See the request.")
+    if job.request_id is None:
+        data_sets.seen(session, by, other, job.data_set_id)
+    else:
+        requests.seen(session, by, of_request, job.request_id)
+    return job
+
+
+def policy_of(text: str) -> Policy:
+    """Return the policy of a YAML text.
+
+    It comes from another machine, so that it may name no file and no variable of this one.
+
+    Raises
+    ------
+    PolicyError
+        It is not valid.
+    CatalogError
+        It is no mapping, or names a file or a variable.
+    """
+    data = read_yaml(text, "the policy").data
+    if not isinstance(data, Mapping):
+        raise CatalogError("The policy is no mapping.", hint="Give a file as aegis init makes it.")
+    return policy_in(data)
+
+
+def policy_in(data: Mapping[str, Any]) -> Policy:
+    """Return the policy of a mapping, as `policy_of` returns that of a text."""
+    _require_self_contained(data)
+    if data.get("population") is not None:
+        raise CatalogError(
+            "The policy names the table of a population, which is read on no other machine.",
+            hint="Leave the key out, with the criteria that need it.",
+        )
+    return load_policy(data)
+
+
+def configuration_of(text: str, policy: Policy) -> Configuration:
+    """Return the one configuration of a YAML text.
+
+    Raises
+    ------
+    PolicyError
+        It does not fit the policy.
+    CatalogError
+        It holds several.
+    """
+    located = read_yaml(text, "the configuration")
+    _require_self_contained(located.data)
+    chosen = load_configurations(located, policy)
+    if len(chosen) != 1:
+        raise CatalogError(
+            f"{len(chosen)} configurations are given.", hint="Give one to be released."
+        )
+    return next(iter(chosen.values()))
+
+
+def _require_self_contained(data: Any) -> None:
+    """Raise where a policy or configuration would have this machine open a file or read a secret."""
+    waiting = [data]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Mapping):
+            if isinstance(node.get("tokenise"), Mapping):
+                raise CatalogError(
+                    "The mask tokenise takes its key from the machine that masks.",
+                    hint="Tokenise beside the data before, or choose another mask.",
+                )
+            attributes = node.get("attributes")
+            entries = attributes.values() if isinstance(attributes, Mapping) else ()
+            if any(isinstance(e, Mapping) and isinstance(e.get("hierarchy"), str) for e in entries):
+                raise CatalogError(
+                    "A hierarchy is named by its file, which is read on no other machine.",
+                    hint="Write the hierarchy itself into the policy; aegis catalog register does.",
+                )
+            waiting.extend(node.values())
+        elif isinstance(node, list | tuple):
+            waiting.extend(node)
+
+
+def _started(session: Session, request: Request) -> Request:
+    if request.state != RequestState.RUNNING:
+        return request
+    task = {
+        "policy": request.version.policy,
+        "source": request.data_set.source,
+        "configuration": request.configuration,
+        "measure": request.measure,
+        "approvals": requests.signatures(session, request),
+    }
+    job = jobs.enqueue(
+        session, "release", jobs.AGENT, request.data_set_id, request_id=request.id, task=task
+    )
+    budget.reserve(session, request.data_set, job.id, _epsilon(request))
+    return request
+
+
+def _epsilon(request: Request) -> float:
+    """Return what the noise masks of a request spend."""
+    chosen = configuration_of(request.configuration or "", policy_of(request.version.policy))
+    account = privacy_account(chosen.masks)
+    return 0.0 if account is None else account.epsilon

@@ -1,0 +1,314 @@
+"""Work on files of others in a process of its own, under limits of time and memory.
+
+What a search, a leak audit or an uploaded file takes is known only afterwards. The process that does
+it may be ended at any moment, opens no file outside of its folder, and answers in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aegis.errors import AegisError
+from aegis.progress import SILENT, Progress, Step
+from aegis.service.catalog.errors import CatalogError
+
+if TYPE_CHECKING:
+    from aegis.service.catalog.verifying import MaskedFile
+
+_PAUSE = 1.0
+_TOLD_EVERY = 0.5
+MIB = 1 << 20
+_LEAST = 64 * MIB
+"""Bytes that the work must have left once its libraries are loaded."""
+NO_MEMORY = 3
+"""Exit code of a process that took more memory than it may."""
+ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
+"""Arrow's own pool sets a GiB aside with its first value, which a limit counts."""
+_NEEDED = (
+    "aegis.service.catalog.summaries",
+    "aegis.service.catalog.verifying",
+    "aegis.release",
+    "scipy.optimize",
+    "scipy.linalg.lapack",
+)
+"""Modules that bring the libraries of all tasks."""
+
+
+@dataclass(frozen=True)
+class WorkLimits:
+    """What one piece of work may take.
+
+    Attributes
+    ----------
+    seconds
+        Most seconds, from its start to its answer.
+    memory
+        Most bytes of memory of its process, on Linux; None for as many as there are.
+    """
+
+    seconds: float = 900.0
+    memory: int | None = 4 << 30
+
+
+USUAL = WorkLimits()
+
+
+class LimitError(CatalogError):
+    """Work took more than it may; the message quotes nothing of the data."""
+
+
+def run(
+    task: str,
+    limits: WorkLimits | None,
+    *,
+    alive: Callable[[Mapping[str, Any]], None] = lambda told: None,  # noqa: ARG005
+    progress: Progress = SILENT,
+    **given: Any,
+) -> Any:
+    """Do a task of `TASKS`; return its answer.
+
+    Parameters
+    ----------
+    task, given
+        Its name, and its arguments.
+    limits
+        What it may take; None for this process, without limits.
+    alive
+        Hears once a second how far it is; what it raises ends the work.
+    progress
+        In place of `alive`, for work in this process.
+
+    Raises
+    ------
+    LimitError
+        It took more than the limits.
+    AegisError
+        What the task raised.
+    """
+    if limits is None:
+        return TASKS[task](progress=progress, **given)
+    with tempfile.TemporaryDirectory(prefix="aegis-work-") as folder:
+        return _Process(folder, limits).answer(task, given, alive)
+
+
+class _Process:
+    """A process that does one task."""
+
+    def __init__(self, folder: str, limits: WorkLimits) -> None:
+        self._limits = limits
+        self._told: dict[str, Any] = {}
+        self._answer: dict[str, Any] | None = None
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "aegis.service.catalog.limited", str(limits.memory or 0)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **ENVIRONMENT, "TMPDIR": folder},
+        )
+
+    def answer(
+        self, task: str, given: Mapping[str, Any], alive: Callable[[Mapping[str, Any]], None]
+    ) -> Any:
+        reader = threading.Thread(target=self._read, daemon=True)
+        reader.start()
+        try:
+            self._ask(task, given)
+            self._wait(alive)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            reader.join()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
+        return self._said(task)
+
+    def _ask(self, task: str, given: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError), self._process.stdin as pipe:  # its end is told by `_said`
+            pickle.dump((task, dict(given)), pipe)
+
+    def _wait(self, alive: Callable[[Mapping[str, Any]], None]) -> None:
+        end = time.monotonic() + self._limits.seconds
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=_PAUSE)
+                return
+            alive(self._told)
+            if time.monotonic() > end:
+                raise LimitError(
+                    f"The work took more than {self._limits.seconds:g} seconds.",
+                    hint="Use fewer candidate masks, or have the operator raise the limit of a job.",
+                )
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            told = json.loads(line)
+            if "told" in told:
+                self._told = told["told"]
+            else:
+                self._answer = told
+
+    def _said(self, task: str) -> Any:
+        if self._answer is None:
+            code = self._process.returncode
+            most = self._limits.memory
+            ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            said = f"The {task} ended without an answer ({ended})."
+            if code == NO_MEMORY and most is not None:
+                said = f"The {task} took more than the {most / MIB:.0f} MiB of memory that a job may have."
+            raise LimitError(
+                said,
+                hint="Use fewer candidate masks, or have the operator raise the limit of a job.",
+            )
+        if "error" in self._answer:
+            error = self._answer["error"]
+            raise CatalogError(error["message"], hint=error["hint"])
+        return self._answer["answer"]
+
+
+def _search(*, bundle: bytes, seconds: float, progress: Progress) -> Any:
+    from aegis.service.catalog.summaries import candidates
+
+    return list(candidates(bundle, seconds=seconds, progress=progress))
+
+
+def _leak(*, bundle: bytes, progress: Progress) -> Any:
+    from aegis.service.catalog.summaries import leak
+
+    return leak(bundle, progress=progress)
+
+
+def _verify(*, masked: MaskedFile, progress: Progress) -> Any:
+    from aegis.service.catalog.verifying import verify_file
+
+    with progress.step("Holding the file against what was approved"):
+        return verify_file(masked)
+
+
+TASKS: Mapping[str, Callable[..., Any]] = {"search": _search, "leak": _leak, "verify": _verify}
+"""What can be done under limits, by name."""
+
+
+class _Lines:
+    """Progress as lines of JSON for the process that waits."""
+
+    def __init__(self, out: Any) -> None:
+        self._out = out
+        self._last = 0.0
+
+    @contextmanager
+    def step(self, title: str, total: float | None = None) -> Iterator[Step]:
+        """Open a step."""
+        told: dict[str, Any] = {"step": title, "done": 0, "total": total}
+        self.tell(told)
+        yield _LineCounter(self, told)
+
+    def tell(self, told: Mapping[str, Any]) -> None:
+        """Write a line, at most twice a second."""
+        if time.monotonic() - self._last >= _TOLD_EVERY:
+            self._last = time.monotonic()
+            self.write({"told": told})
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Write a line."""
+        self._out.write(json.dumps(line, default=str).encode() + b"\n")
+        self._out.flush()
+
+
+@dataclass
+class _LineCounter:
+    lines: _Lines
+    told: dict[str, Any]
+
+    def advance(self, amount: float = 1) -> None:
+        """Count work as done."""
+        self.told["done"] += amount
+        self.lines.tell(self.told)
+
+    def note(self, text: str) -> None:
+        """Show a text beside the step."""
+        self.told["note"] = text
+        self.lines.tell(self.told)
+
+
+def _confine(memory: int) -> None:
+    """Hold this process to its memory and its folder, before it reads a byte of others."""
+    from importlib import import_module
+
+    from aegis.sources.embedded import limit_embedded, lock_embedded
+
+    for name in _NEEDED:
+        import_module(name)
+    if memory:
+        limit_embedded(memory // 2)
+    lock_embedded([Path(tempfile.gettempdir())])
+    if memory:
+        limit_memory(memory)
+
+
+def limit_memory(memory: int) -> None:
+    """Hold this process to so many bytes of memory, on Linux.
+
+    To be called when the libraries of the work are loaded and its threads are started: those that
+    get no memory while they load handle that badly, some by asking for ever.
+
+    Raises
+    ------
+    LimitError
+        The limit leaves next to nothing for the work.
+    """
+    taken = _taken()
+    if memory - taken < _LEAST:
+        raise LimitError(
+            f"At most {memory / MIB:.0f} MiB of memory are allowed, and the work takes "
+            f"{taken / MIB:.0f} MiB before it begins.",
+            hint=f"Have the operator allow {(taken + _LEAST) / MIB:.0f} MiB or more for a job.",
+        )
+    if sys.platform.startswith("linux"):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _taken() -> int:
+    """Return the bytes of this process that its limit counts; 0 where there is none."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return 0
+    data = next(line for line in status.read_text().splitlines() if line.startswith("VmData:"))
+    return int(data.split()[1]) << 10
+
+
+def main() -> None:
+    """Do the task that stands on standard input, and write its answer as JSON."""
+    task, given = pickle.load(sys.stdin.buffer)
+    lines = _Lines(sys.stdout.buffer)
+    try:
+        _confine(int(sys.argv[1]))
+        answer = TASKS[task](progress=lines, **given)
+    except AegisError as error:
+        lines.write({"error": {"message": error.message, "hint": error.hint}})
+    except MemoryError:
+        os._exit(NO_MEMORY)  # to end in order takes memory, too
+    else:
+        lines.write({"answer": answer})
+
+
+if __name__ == "__main__":
+    main()

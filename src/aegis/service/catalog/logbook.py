@@ -1,0 +1,102 @@
+"""Reading the log: each reader sees what concerns them, an auditor all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, func, or_, select, text, true
+from sqlalchemy.orm import Session
+
+from aegis.service.catalog.access import NOTHING, AccountRole, Action, Actor, authorise
+from aegis.service.catalog.log import LogCheck, check
+from aegis.service.catalog.records import DataSet, Grant, LogEntry, Request
+
+
+@dataclass(frozen=True)
+class LogFilter:
+    """Which entries are wanted.
+
+    Attributes
+    ----------
+    actor, action, data_set
+        Who, what and to which data set; empty for any.
+    since, until
+        Moments between which it happened, both included; None without an end.
+    """
+
+    actor: str = ""
+    action: str = ""
+    data_set: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the filter as conditions of a query."""
+        chosen: list[ColumnElement[bool]] = []
+        for column, wanted in (
+            (LogEntry.actor, self.actor),
+            (LogEntry.action, self.action),
+            (LogEntry.data_set_id, self.data_set),
+        ):
+            if wanted:
+                chosen.append(column == wanted)
+        if self.since is not None:
+            chosen.append(LogEntry.time >= self.since)
+        if self.until is not None:
+            chosen.append(LogEntry.time <= self.until)
+        return chosen
+
+
+def listed(
+    session: Session,
+    by: Actor,
+    *,
+    offset: int = 0,
+    limit: int = 50,
+    chosen: LogFilter | None = None,
+) -> tuple[Sequence[LogEntry], int]:
+    """Return a page of what the actor may read, the newest first, and how many entries those are."""
+    wanted = (chosen or LogFilter()).conditions()
+    query = select(LogEntry).where(_readable(by), *wanted)
+    count = session.scalar(select(func.count()).select_from(query.subquery())) or 0
+    asked = query.order_by(LogEntry.number.desc()).offset(offset).limit(limit)
+    return session.scalars(asked).all(), count
+
+
+def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
+    """Follow the whole chain: that it is whole concerns everybody, what it says does not.
+
+    `noted` is a head that was written down elsewhere, which must still be in the chain.
+    """
+    if by.scopes is not None and Action.SEE_LOG not in by.scopes:
+        authorise(by, Action.SEE_LOG, NOTHING)
+    entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).yield_per(1000)
+    return check(entries, noted)
+
+
+def ping(session: Session) -> None:
+    """Ask the database whether it is there."""
+    session.execute(text("SELECT 1"))
+
+
+def _readable(by: Actor) -> ColumnElement[bool]:
+    if by.scopes is not None and Action.SEE_LOG not in by.scopes:
+        authorise(by, Action.SEE_LOG, NOTHING)
+    if by.roles & {AccountRole.AUDITOR, AccountRole.ADMIN}:
+        return true()
+    own = select(DataSet.id).where(DataSet.provider_id == by.account)
+    deciding = [
+        str(role) for role in (AccountRole.OPERATOR, AccountRole.APPROVER) if role in by.roles
+    ]
+    assigned = select(Grant.data_set_id).where(
+        Grant.account_id == by.account, Grant.role.in_(deciding)
+    )
+    asked = select(Request.id).where(Request.consumer_id == by.account)
+    return or_(
+        LogEntry.data_set_id.in_(own),
+        LogEntry.data_set_id.in_(assigned),
+        LogEntry.request_id.in_(asked),
+        (LogEntry.actor == by.name) & LogEntry.data_set_id.is_(None),
+    )

@@ -1,0 +1,104 @@
+"""Where files of the catalog are kept: a folder, or an S3-compatible store by its URL."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore, from_url
+
+from aegis.errors import EngineError
+from aegis.service.catalog.errors import NotThere, TooLarge
+
+_RETRY = timedelta(seconds=20)
+
+
+class Objects:
+    """A store of files by key.
+
+    Parameters
+    ----------
+    place
+        A folder, made where it is missing, or a URL that obstore knows (`s3://bucket/prefix`).
+    retries
+        How often a store behind a URL is asked again that does not answer.
+    """
+
+    def __init__(self, place: str, *, retries: int = 3) -> None:
+        self._store: Any
+        if "://" in place:
+            self._store = from_url(
+                place, retry_config={"max_retries": retries, "retry_timeout": _RETRY}
+            )
+            return
+        folder = Path(place)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._store = LocalStore(prefix=folder)
+
+    def put(self, kind: str, content: bytes) -> tuple[str, str]:
+        """Keep a file under a key of its own; return the key and the SHA-256 of the content."""
+        digest = hashlib.sha256(content).hexdigest()
+        key = f"{kind}/{digest[:2]}/{digest}-{uuid4().hex[:8]}"
+        try:
+            obstore.put(self._store, key, content)
+        except Exception as error:
+            raise EngineError(
+                f"The store of files did not take the file: {type(error).__name__}.",
+                hint="Check its space and its rights.",
+            ) from error
+        return key, digest
+
+    def get(self, key: str, *, most: int | None = None) -> bytes:
+        """Return a file.
+
+        Raises
+        ------
+        NotThere
+            There is none under this key.
+        TooLarge
+            It has more than `most` bytes.
+        """
+        with _reading():
+            answer = obstore.get(self._store, key)
+            if most is None or answer.meta["size"] <= most:
+                return bytes(answer.bytes())
+        raise TooLarge(f"The file has more than {most:,} bytes.", hint="Download it.")
+
+    def part(self, key: str, start: int, end: int) -> bytes:
+        """Return the bytes of a file from `start` up to `end`."""
+        with _reading():
+            return bytes(obstore.get_range(self._store, key, start=start, end=end))
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        """Yield a file in pieces."""
+        with _reading():
+            for piece in obstore.get(self._store, key).stream(min_chunk_size=1 << 20):
+                yield bytes(piece)
+
+    def delete(self, key: str) -> None:
+        """Remove a file; nothing happens where there is none."""
+        try:
+            obstore.delete(self._store, key)
+        except FileNotFoundError:
+            return
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Say what a store answers where it gives no file."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotThere("The file is not in the store.", hint="Ask the operator.") from error
+    except BaseError as error:
+        raise EngineError(
+            f"The store of files did not give the file: {type(error).__name__}.",
+            hint="Try again in a minute.",
+        ) from error

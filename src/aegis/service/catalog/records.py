@@ -1,0 +1,284 @@
+"""The tables of the catalog, as SQLAlchemy sees them.
+
+No column holds a row of a provider's data: what is stored of a table is its schema, a protected
+summary and what was released. Times are in UTC.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import (
+    JSON,
+    DateTime,
+    Dialect,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+from aegis.service.catalog.states import RequestState
+
+
+def new_id() -> str:
+    """Return an identifier that nobody guesses."""
+    return uuid4().hex
+
+
+def now() -> datetime:
+    """Return the time, in UTC."""
+    return datetime.now(UTC)
+
+
+class Utc(TypeDecorator[datetime]):
+    """A time in UTC, also in databases that keep no zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return what is stored."""
+        if value is None:
+            return None
+        moment = value.astimezone(UTC)
+        return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Return what was stored, with its zone."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Base(DeclarativeBase):
+    """Base of all tables."""
+
+
+class Account(Base):
+    """Who signs in: a person, or the agent of a provider.
+
+    `roles` are global; which data sets an operator or approver works on is a `Grant`.
+    """
+
+    __tablename__ = "accounts"
+    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
+    name: Mapped[str] = mapped_column(String(120), unique=True)
+    roles: Mapped[list[str]] = mapped_column(JSON, default=list)
+    password: Mapped[str | None] = mapped_column(String(200))
+    subject: Mapped[str | None] = mapped_column(String(255), unique=True)
+    disabled: Mapped[bool] = mapped_column(default=False)
+    failures: Mapped[int] = mapped_column(Integer, default=0)
+    locked_until: Mapped[datetime | None] = mapped_column(Utc)
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
+
+
+class SignIn(Base):
+    """A session of a browser: only the hash of its secret is stored."""
+
+    __tablename__ = "sign_ins"
+    hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), index=True)
+    form_key: Mapped[str] = mapped_column(String(64))
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
+    seen: Mapped[datetime] = mapped_column(Utc, default=now)
+    account: Mapped[Account] = relationship(lazy="joined")
+
+
+class Token(Base):
+    """A key for programs: hashed, narrower than its owner, with an end."""
+
+    __tablename__ = "tokens"
+    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
+    hash: Mapped[str] = mapped_column(String(64), unique=True)
+    account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), index=True)
+    name: Mapped[str] = mapped_column(String(120))
+    scopes: Mapped[list[str]] = mapped_column(JSON)
+    parent_id: Mapped[str | None] = mapped_column(ForeignKey("tokens.id"))
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
+    expires: Mapped[datetime] = mapped_column(Utc)
+    revoked: Mapped[datetime | None] = mapped_column(Utc)
+    account: Mapped[Account] = relationship(lazy="joined")
+
+
+class DataSet(Base):
+    """What a provider offers: the description of a table that stays with the provider."""
+
+    __tablename__ = "data_sets"
+    id: Mapped[str] = mapped_column(String(80), primary_key=True)
+    title: Mapped[str] = mapped_column(String(200))
+    description: Mapped[str] = mapped_column(Text, default="")
+    provider_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), index=True)
+    source: Mapped[str] = mapped_column(String(200))
+    label: Mapped[str | None] = mapped_column(String(200))
+    terms: Mapped[str] = mapped_column(Text, default="")
+    population: Mapped[str] = mapped_column(String(120), index=True)
+    public: Mapped[bool] = mapped_column(default=False)
+    published: Mapped[bool] = mapped_column(default=False)
+    approvals: Mapped[int] = mapped_column(Integer, default=1)
+    days: Mapped[int] = mapped_column(Integer, default=365)
+    ceiling: Mapped[float | None] = mapped_column(Float)
+    proposed: Mapped[str | None] = mapped_column(Text)
+    public_key: Mapped[str] = mapped_column(String(64))
+    former_keys: Mapped[list[str]] = mapped_column(JSON, default=list)
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
+    provider: Mapped[Account] = relationship(lazy="joined")
+
+
+class OwnedPopulation(Base):
+    """Persons that data sets share a budget for; its owner says who may join."""
+
+    __tablename__ = "populations"
+    name: Mapped[str] = mapped_column(String(120), primary_key=True)
+    owner_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"))
+    members: Mapped[list[str]] = mapped_column(JSON, default=list)
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
+
+
+class Grant(Base):
+    """What an account is to a data set: its operator, approver, or a consumer who may see it."""
+
+    __tablename__ = "grants"
+    data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), primary_key=True)
+    account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), primary_key=True)
+    role: Mapped[str] = mapped_column(String(20), primary_key=True)
+
+
+class Version(Base):
+    """One state of a data set: its policy, its schema and its protected summary."""
+
+    __tablename__ = "versions"
+    __table_args__ = (UniqueConstraint("data_set_id", "number"),)
+    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
+    data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), index=True)
+    number: Mapped[int] = mapped_column(Integer)
+    policy: Mapped[str] = mapped_column(Text)
+    policy_digest: Mapped[str] = mapped_column(String(64))
+    columns: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    summary_key: Mapped[str] = mapped_column(String(200))
+    summary_digest: Mapped[str] = mapped_column(String(64))
+    protection: Mapped[dict[str, Any]] = mapped_column(JSON)
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
+
+
+class Request(Base):
+    """A consumer's wish for a release, and what became of it."""
+
+    __tablename__ = "requests"
+    __table_args__ = (
+        Index("requests_by_state", "state", "created"),
+        Index("requests_by_time", "created"),
+    )
+    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
+    data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), index=True)
+    version_id: Mapped[str] = mapped_column(ForeignKey("versions.id"))
+    consumer_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), index=True)
+    state: Mapped[str] = mapped_column(String(20), default=RequestState.DRAFT)
+    purpose: Mapped[str] = mapped_column(Text)
+    label: Mapped[str | None] = mapped_column(String(200))
+    measure: Mapped[str | None] = mapped_column(String(80))
+    models: Mapped[list[str]] = mapped_column(JSON, default=list)
+    terms_accepted: Mapped[bool] = mapped_column(default=False)
+    configuration: Mapped[str | None] = mapped_column(Text)
+    answer: Mapped[dict[str, Any] | None] = mapped_column(JSON)
+    asked: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    frozen: Mapped[dict[str, Any] | None] = mapped_column(JSON)
+    message: Mapped[str] = mapped_column(Text, default="")
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
+    changed: Mapped[datetime] = mapped_column(Utc, default=now, onupdate=now)
+    consumer: Mapped[Account] = relationship(lazy="joined")
+    data_set: Mapped[DataSet] = relationship(lazy="joined")
+    version: Mapped[Version] = relationship(lazy="joined")
+
+
+class Approval(Base):
+    """One person's yes to what was frozen, or to a renewal; `signed` is for the agent to believe."""
+
+    __tablename__ = "approvals"
+    __table_args__ = (UniqueConstraint("request_id", "account_id", "step", name="approvals_once"),)
+    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
+    request_id: Mapped[str] = mapped_column(ForeignKey("requests.id"), index=True)
+    account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"))
+    step: Mapped[str] = mapped_column(String(10), default="approve")
+    digest: Mapped[str] = mapped_column(String(64))
+    signed: Mapped[dict[str, Any] | None] = mapped_column(JSON)
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
+
+
+class Job(Base):
+    """Work for the agent beside the data, or for the worker of the service.
+
+    Whoever holds the lease runs it; `attempt` is the fence: an answer of an earlier attempt is
+    refused.
+    """
+
+    __tablename__ = "jobs"
+    __table_args__ = (Index("jobs_by_place", "place", "state", "created"),)
+    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
+    kind: Mapped[str] = mapped_column(String(20))
+    place: Mapped[str] = mapped_column(String(10))
+    data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), index=True)
+    request_id: Mapped[str | None] = mapped_column(ForeignKey("requests.id"), index=True)
+    state: Mapped[str] = mapped_column(String(10), default="queued")
+    attempt: Mapped[int] = mapped_column(Integer, default=0)
+    owner: Mapped[str | None] = mapped_column(String(120))
+    leased_until: Mapped[datetime | None] = mapped_column(Utc)
+    task: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    progress: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    result: Mapped[dict[str, Any] | None] = mapped_column(JSON)
+    error: Mapped[str | None] = mapped_column(Text)
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
+    ended: Mapped[datetime | None] = mapped_column(Utc)
+
+
+class ReleaseRecord(Base):
+    """A masked file that left, with its signed certificate."""
+
+    __tablename__ = "releases"
+    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
+    request_id: Mapped[str] = mapped_column(ForeignKey("requests.id"), unique=True)
+    data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), index=True)
+    population: Mapped[str] = mapped_column(String(120), index=True)
+    object_key: Mapped[str] = mapped_column(String(200))
+    file_name: Mapped[str] = mapped_column(String(120))
+    digest: Mapped[str] = mapped_column(String(64))
+    size: Mapped[int] = mapped_column(Integer)
+    certificate: Mapped[str] = mapped_column(Text)
+    signature: Mapped[dict[str, Any]] = mapped_column(JSON)
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
+    expires: Mapped[datetime] = mapped_column(Utc)
+    revoked: Mapped[datetime | None] = mapped_column(Utc)
+
+
+class SpendRecord(Base):
+    """Privacy budget of a population: reserved when a job starts, committed with its output."""
+
+    __tablename__ = "spends"
+    id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
+    population: Mapped[str] = mapped_column(String(120), index=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), unique=True)
+    epsilon: Mapped[float] = mapped_column(Float)
+    state: Mapped[str] = mapped_column(String(10))
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
+
+
+class LogEntry(Base):
+    """One thing that happened. Rows are only ever added; each holds the hash of the one before."""
+
+    __tablename__ = "log"
+    number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    time: Mapped[datetime] = mapped_column(Utc)
+    actor: Mapped[str] = mapped_column(String(120))
+    action: Mapped[str] = mapped_column(String(40))
+    data_set_id: Mapped[str | None] = mapped_column(String(80), index=True)
+    request_id: Mapped[str | None] = mapped_column(String(32), index=True)
+    detail: Mapped[dict[str, Any]] = mapped_column(JSON)
+    previous: Mapped[str] = mapped_column(String(64))
+    hash: Mapped[str] = mapped_column(String(64), unique=True)

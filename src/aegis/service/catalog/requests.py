@@ -1,0 +1,630 @@
+"""Requests: what a consumer asks for, and how it becomes a release.
+
+Each function makes one step of `aegis.service.catalog.states` in the transaction of its session, with its
+entry in the log. Approval freezes the digests of policy, summary, configuration and terms: if one
+of them differs when the release is to be made, the request goes back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, false, func, or_, select, true
+from sqlalchemy.orm import Session, defer, joinedload, lazyload
+
+from aegis.service.catalog import data_sets, statements
+from aegis.service.catalog.access import AccountRole, Action, Actor, authorise, may
+from aegis.service.catalog.accounts import actor_of
+from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
+from aegis.service.catalog.log import append
+from aegis.service.catalog.records import (
+    Account,
+    Approval,
+    DataSet,
+    Grant,
+    Job,
+    ReleaseRecord,
+    Request,
+    Version,
+    now,
+)
+from aegis.service.catalog.states import FINAL, RequestState, RequestStep, after
+
+_CHANGED = "The data set, its policy or its terms have changed since: submit the request again."
+SIGNED_IN = (RequestState.IN_REVIEW, RequestState.APPROVED, RequestState.FAILED)
+"""States in which an approval may still be signed."""
+_IN_LISTS = (
+    defer(Request.configuration),
+    lazyload(Request.data_set),
+    joinedload(Request.version).load_only(Version.number),
+    joinedload(Request.consumer).load_only(Account.name),
+)
+"""What lists load of a request: much of what belongs to it is long, and shown on its own page alone."""
+
+
+def draft(
+    session: Session,
+    by: Actor,
+    data_set_id: str,
+    *,
+    purpose: str,
+    label: str | None = None,
+    measure: str | None = None,
+    models: Sequence[str] = (),
+    terms_accepted: bool = False,
+) -> Request:
+    """Begin a request for the newest version of a data set."""
+    data_set = data_sets.seen(session, by, Action.REQUEST, data_set_id)
+    version = data_sets.newest(session, data_set_id)
+    if version is None:
+        raise WrongState(f"{data_set_id} has no version.", hint="Ask its provider.")
+    request = Request(
+        data_set_id=data_set.id,
+        version_id=version.id,
+        consumer_id=by.account,
+        purpose="",
+        state=RequestState.DRAFT,
+    )
+    _fill(request, purpose, label, measure, models, terms_accepted)
+    session.add(request)
+    session.flush()
+    append(session, by.name, "request drafted", data_set=data_set.id, request=request.id)
+    return request
+
+
+def change(session: Session, by: Actor, request_id: str, **given: Any) -> Request:
+    """Change a request that is a draft, or was returned."""
+    request = seen(session, by, Action.CHANGE_REQUEST, request_id)
+    if request.state not in (RequestState.DRAFT, RequestState.RETURNED):
+        raise WrongState(
+            f"A request that is {request.state} cannot be changed.",
+            hint="Withdraw it, or ask the operator to return it.",
+        )
+    now_given = {
+        "purpose": request.purpose,
+        "label": request.label,
+        "measure": request.measure,
+        "models": request.models,
+        "terms_accepted": request.terms_accepted,
+    }
+    _fill(request, **{**now_given, **given})
+    append(session, by.name, "request changed", data_set=request.data_set_id, request=request.id)
+    return request
+
+
+def submit(session: Session, by: Actor, request_id: str) -> Request:
+    """Hand a request in. It is for the newest version from then on."""
+    request = seen(session, by, Action.CHANGE_REQUEST, request_id)
+    if request.data_set.terms and not request.terms_accepted:
+        raise CatalogError("The terms are not accepted.", hint="Read them and accept them.")
+    newest = data_sets.newest(session, request.data_set_id)
+    if newest is None or not request.data_set.published:
+        raise WrongState(f"{request.data_set_id} is not published.", hint="Ask its provider.")
+    request.version_id, request.version = newest.id, newest
+    request.configuration, request.answer = None, None
+    request.asked = data_sets.terms_of(request.data_set)
+    return _step(session, by, request, RequestStep.SUBMIT, version=newest.number)
+
+
+def review(session: Session, by: Actor, request_id: str) -> Request:
+    """Take a request up for review."""
+    request = seen(session, by, Action.REVIEW, request_id)
+    return _step(session, by, request, RequestStep.REVIEW)
+
+
+def set_configuration(
+    session: Session, by: Actor, request: Request, configuration: str, answer: Mapping[str, Any]
+) -> Request:
+    """Set the configuration that would be released, and what was found of it.
+
+    Raises
+    ------
+    WrongState
+        The request is not in review any more.
+    """
+    if request.state != RequestState.IN_REVIEW:
+        raise WrongState(
+            f"A request that is {request.state} gets no configuration.",
+            hint="Take it up for review first.",
+        )
+    request.configuration, request.answer = configuration, dict(answer)
+    _forget_approvals(session, request)
+    append(
+        session,
+        by.name,
+        "configuration checked",
+        data_set=request.data_set_id,
+        request=request.id,
+        digest=_digest(configuration),
+        holds=bool(answer.get("holds")),
+    )
+    return request
+
+
+def approve(
+    session: Session, by: Actor, request_id: str, signed: Mapping[str, Any] | None = None
+) -> Request:
+    """Say yes. The last yes that the data set asks for freezes what will be released.
+
+    Parameters
+    ----------
+    session, by, request_id
+        A writing session, who approves, and what.
+    signed
+        The statement of `statement`, signed on the approver's machine. Without it the approval
+        counts here, and for no agent that wants signatures. Who has approved without may add it.
+
+    Raises
+    ------
+    NotAllowed
+        The actor asked for it, has approved already, or may not approve here.
+    WrongState
+        There is no configuration, the check with earlier releases is missing or failed, or the
+        data set has changed since.
+    CatalogError
+        The signature is not of what would be released.
+    """
+    request = seen(session, by, Action.APPROVE, request_id)
+    given = _given(session, request)
+    own = next((approval for approval in given if approval.account_id == by.account), None)
+    if own is not None and own.signed is None and signed is not None:
+        return _sign(session, by, request, own, signed)
+    after(RequestState(request.state), RequestStep.APPROVE)
+    if request.consumer_id == by.account:
+        raise NotAllowed("Nobody approves a request of their own.", hint="Ask another person.")
+    frozen = _frozen(session, request)
+    digest = _digest(json.dumps(frozen, sort_keys=True))
+    if own is not None:
+        raise NotAllowed("You have approved this already.", hint="A second person must.")
+    if any(approval.digest != digest for approval in given):
+        raise WrongState(
+            "What was approved first is not what stands here now.",
+            hint="Choose the configuration anew; then both approve.",
+        )
+    held = None if signed is None else _held(request, frozen, signed)
+    session.add(Approval(request_id=request.id, account_id=by.account, digest=digest, signed=held))
+    session.flush()
+    if len(_standing(session, request)) < needed(request):
+        _tell(session, by, request, "approved by one of two", digest=digest)
+        return request
+    request.frozen = frozen
+    return _step(session, by, request, RequestStep.APPROVE, digest=digest)
+
+
+def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
+    """Return what an approver signs, with the policy and configuration that its digests are of."""
+    request = seen(session, by, Action.APPROVE, request_id)
+    frozen = _frozen(session, request) if request.frozen is None else request.frozen
+    return {
+        "statement": statements.statement_of(
+            frozen, request=request.id, source=request.data_set.source
+        ),
+        "policy": request.version.policy,
+        "configuration": request.configuration,
+    }
+
+
+def signatures(session: Session, request: Request) -> list[dict[str, Any]]:
+    """Return the signed approvals of a request whose givers may still give them."""
+    standing = _standing(session, request)
+    return [dict(approval.signed) for approval in standing if approval.signed is not None]
+
+
+def send_back(session: Session, by: Actor, request_id: str, message: str) -> Request:
+    """Return a request to its consumer, with what to change."""
+    request = seen(session, by, Action.REVIEW, request_id)
+    return _step(session, by, request, RequestStep.RETURN, message=_said(message))
+
+
+def reject(session: Session, by: Actor, request_id: str, message: str) -> Request:
+    """Refuse a request for good."""
+    request = seen(session, by, Action.REJECT, request_id)
+    return _step(session, by, request, RequestStep.REJECT, message=_said(message))
+
+
+def withdraw(session: Session, by: Actor, request_id: str) -> Request:
+    """Take one's own request back."""
+    request = seen(session, by, Action.CHANGE_REQUEST, request_id)
+    return _step(session, by, request, RequestStep.WITHDRAW)
+
+
+def run(session: Session, by: Actor, request_id: str) -> Request:
+    """Have an approved request carried out, unless what was approved has changed."""
+    request = seen(session, by, Action.RUN, request_id)
+    after(RequestState(request.state), RequestStep.RUN)
+    if drifted(session, request):
+        return _sent_back(session, by, request)
+    if len(_standing(session, request)) < needed(request):
+        why = "Who approved this may not approve it any more: submit the request again."
+        return _sent_back(session, by, request, why)
+    return _step(session, by, request, RequestStep.RUN)
+
+
+def retry(session: Session, by: Actor, request_id: str) -> Request:
+    """Have a failed request carried out once more."""
+    request = seen(session, by, Action.RUN, request_id)
+    _step(session, by, request, RequestStep.RETRY)
+    return run(session, by, request_id)
+
+
+def drift(session: Session, by: Actor, data_set_id: str) -> int:
+    """Send back what was chosen or approved for a data set that is not the same any more."""
+    query = select(Request).where(
+        Request.data_set_id == data_set_id,
+        Request.state.in_((RequestState.IN_REVIEW, RequestState.APPROVED)),
+    )
+    changed = [request for request in session.scalars(query) if _outdated(session, request)]
+    for request in changed:
+        _sent_back(session, by, request)
+    return len(changed)
+
+
+def complete(session: Session, by: Actor, request: Request, digest: str) -> Request:
+    """Note that the release is there: a file with this SHA-256."""
+    return _step(session, by, request, RequestStep.COMPLETE, digest=digest)
+
+
+def fail(session: Session, by: Actor, request: Request, reason: str) -> Request:
+    """Note that no release could be made."""
+    return _step(session, by, request, RequestStep.FAIL, message=reason)
+
+
+def revoke(session: Session, by: Actor, request_id: str, message: str) -> Request:
+    """End a release before its time. What was downloaded cannot be taken back."""
+    request = seen(session, by, Action.REVOKE, request_id)
+    release = release_of(session, request)
+    release.revoked = now()
+    return _step(session, by, request, RequestStep.REVOKE, message=_said(message))
+
+
+def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
+    """Give a release more time, from now on; as many persons must say so as had to approve it.
+
+    Raises
+    ------
+    CatalogError
+        It is longer than the provider lets a release last, or no longer than it lasts already.
+    WrongState
+        Another number of days was approved first.
+    """
+    request = seen(session, by, Action.APPROVE, request_id)
+    after(RequestState(request.state), RequestStep.RENEW)
+    most = int(request.asked.get("days", request.data_set.days))
+    if not 1 <= days <= most:
+        raise CatalogError(f"{days} days.", hint=f"Allowed: 1 to {most}, from now on.")
+    release, until = release_of(session, request), now() + timedelta(days=days)
+    if until <= release.expires:
+        raise CatalogError(
+            f"The release lasts until {release.expires:%Y-%m-%d} already.",
+            hint="Give more days, or renew it later.",
+        )
+    digest = _digest(f"{release.digest} {days}")
+    given = _given(session, request, RequestStep.RENEW)
+    if any(approval.account_id == by.account for approval in given):
+        raise NotAllowed("You have renewed this already.", hint="A second person must.")
+    if any(approval.digest != digest for approval in given):
+        raise WrongState(
+            "Another number of days was approved first.", hint="Renew it for the same days."
+        )
+    session.add(
+        Approval(
+            request_id=request.id, account_id=by.account, step=RequestStep.RENEW, digest=digest
+        )
+    )
+    session.flush()
+    if len(_standing(session, request, RequestStep.RENEW)) < needed(request):
+        _tell(session, by, request, "renewed by one of two", days=days)
+        return request
+    old, release.expires = release.expires, until
+    _forget_approvals(session, request, RequestStep.RENEW)
+    return _step(
+        session, by, request, RequestStep.RENEW, before=old.isoformat(), until=until.isoformat()
+    )
+
+
+def expire(session: Session) -> int:
+    """Mark the releases whose time is over; return how many."""
+    query = select(Request).join(ReleaseRecord, ReleaseRecord.request_id == Request.id)
+    over = query.where(Request.state == RequestState.RELEASED, ReleaseRecord.expires <= now())
+    requests = session.scalars(over).all()
+    system = Actor("", "system", frozenset())
+    for request in requests:
+        _step(session, system, request, RequestStep.EXPIRE)
+    return len(requests)
+
+
+def release_of(session: Session, request: Request) -> ReleaseRecord:
+    """Return the release of a request; raise `NotThere` where there is none."""
+    release = session.scalar(select(ReleaseRecord).where(ReleaseRecord.request_id == request.id))
+    if release is None:
+        raise NotThere("There is no release of this request.", hint="See its state.")
+    return release
+
+
+def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
+    """Return the releases of the same table that anybody may still hold, also expired ones."""
+    query = select(ReleaseRecord).where(
+        ReleaseRecord.data_set_id == request.data_set_id, ReleaseRecord.request_id != request.id
+    )
+    return session.scalars(query.order_by(ReleaseRecord.created)).all()
+
+
+def approvals_of(session: Session, request: Request) -> Sequence[str]:
+    """Return the names of those whose approvals count, in order."""
+    names = []
+    for approval in _standing(session, request):
+        account = session.get(Account, approval.account_id)
+        names += [] if account is None else [account.name]
+    return names
+
+
+def _given(
+    session: Session, request: Request, step: RequestStep = RequestStep.APPROVE
+) -> Sequence[Approval]:
+    query = select(Approval).where(Approval.request_id == request.id, Approval.step == step)
+    return session.scalars(query.order_by(Approval.created)).all()
+
+
+def _standing(
+    session: Session, request: Request, step: RequestStep = RequestStep.APPROVE
+) -> list[Approval]:
+    """Return the approvals whose givers may give them now: a right that was taken back ends them."""
+    standing = []
+    for approval in _given(session, request, step):
+        account = session.get(Account, approval.account_id)
+        if account is None or account.disabled:
+            continue
+        actor = actor_of(account)
+        if may(
+            actor, Action.APPROVE, data_sets.subject_of(session, actor, request.data_set, request)
+        ):
+            standing.append(approval)
+    return standing
+
+
+def needed(request: Request) -> int:
+    """Return how many persons must approve: what the provider asked for when it was submitted."""
+    return int(request.asked.get("approvals", request.data_set.approvals))
+
+
+def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a signed statement that is of what would be released; raise where it is not."""
+    given = statements.SignedStatement.of(signed)
+    expected = statements.statement_of(frozen, request=request.id, source=request.data_set.source)
+    other = statements.differences(given.statement, expected)
+    if other:
+        raise CatalogError(
+            f"The signed statement is of another {', '.join(other)}.",
+            hint="Sign what stands here now: aegis catalog approve --key.",
+        )
+    if not given.verified():
+        raise CatalogError("The signature is not of its statement.", hint="Sign it again.")
+    if not now() < given.expires <= now() + timedelta(days=statements.MOST_DAYS):
+        raise CatalogError(
+            f"The signed approval ends at {given.statement['expires']}.",
+            hint=f"Let it end within {statements.MOST_DAYS} days from now.",
+        )
+    return given.to_dict()
+
+
+def _sign(
+    session: Session,
+    by: Actor,
+    request: Request,
+    approval: Approval,
+    signed: Mapping[str, Any],
+) -> Request:
+    """Add the signature to an approval that was given without."""
+    if request.state not in SIGNED_IN:
+        raise WrongState(
+            f"A request that is {request.state} is not approved any more.", hint="See its state."
+        )
+    frozen = _frozen(session, request) if request.frozen is None else request.frozen
+    approval.signed = _held(request, frozen, signed)
+    _tell(session, by, request, "approval signed", digest=approval.digest)
+    return request
+
+
+def _tell(session: Session, by: Actor, request: Request, action: str, **detail: Any) -> None:
+    append(session, by.name, action, data_set=request.data_set_id, request=request.id, **detail)
+
+
+def seen(session: Session, by: Actor, action: Action, request_id: str) -> Request:
+    """Return a request on which the actor may do something; raise as `data_sets.seen` does."""
+    request = session.get(Request, request_id)
+    unknown = NotThere("There is no request of this number that you may see.", hint="See the list.")
+    if request is None:
+        raise unknown
+    subject = data_sets.subject_of(session, by, request.data_set, request)
+    if not may(by, action, subject):
+        person = Actor(by.account, by.name, by.roles)
+        if not may(person, Action.SEE_REQUEST, subject):
+            raise unknown
+        authorise(by, action, subject)
+    return request
+
+
+def listed(
+    session: Session,
+    by: Actor,
+    *,
+    state: str | None = None,
+    data_set: str | None = None,
+    offset: int = 0,
+    limit: int = 50,
+) -> tuple[Sequence[Request], int]:
+    """Return a page of the requests that the actor may see, the newest first, and their number."""
+    data_sets.authorise_some(by, Action.SEE_REQUEST)
+    conditions = [_visible(by)]
+    if state is not None:
+        conditions.append(Request.state == state)
+    if data_set is not None:
+        conditions.append(Request.data_set_id == data_set)
+    count = session.scalar(select(func.count(Request.id)).where(*conditions)) or 0
+    asked = select(Request).where(*conditions).options(*_IN_LISTS)
+    asked = asked.order_by(Request.created.desc()).offset(offset).limit(limit)
+    return session.scalars(asked).all(), count
+
+
+def drifted(session: Session, request: Request) -> bool:
+    """Return whether what was approved is not what would be released now."""
+    return request.frozen is None or request.frozen != _frozen(session, request, checked=False)
+
+
+def _visible(by: Actor) -> ColumnElement[bool]:
+    if AccountRole.AUDITOR in by.roles:
+        return true()
+    ties: list[ColumnElement[bool]] = [false()]
+    if AccountRole.CONSUMER in by.roles:
+        ties.append(Request.consumer_id == by.account)
+    if AccountRole.PROVIDER in by.roles:
+        own = select(DataSet.id).where(DataSet.provider_id == by.account)
+        ties.append(Request.data_set_id.in_(own))
+    deciding = [
+        str(role) for role in (AccountRole.OPERATOR, AccountRole.APPROVER) if role in by.roles
+    ]
+    if deciding:
+        assigned = select(Grant.data_set_id).where(
+            Grant.account_id == by.account, Grant.role.in_(deciding)
+        )
+        ties.append(Request.data_set_id.in_(assigned))
+    return or_(*ties)
+
+
+def _fill(
+    request: Request,
+    purpose: str,
+    label: str | None,
+    measure: str | None,
+    models: Sequence[str],
+    terms_accepted: bool,
+) -> None:
+    if not purpose.strip():
+        raise CatalogError("The request has no purpose.", hint="Say what the data is for.")
+    if len(purpose) > 4000:
+        raise CatalogError("The purpose is too long.", hint="Use at most 4,000 characters.")
+    request.purpose, request.label, request.measure = purpose.strip(), label, measure
+    request.models, request.terms_accepted = list(models), bool(terms_accepted)
+
+
+def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict[str, Any]:
+    """Return the digests of what would be released.
+
+    Raises
+    ------
+    WrongState
+        `checked` and there is no configuration, or it breaks the rule, alone or with earlier
+        releases.
+    """
+    newest = data_sets.newest(session, request.data_set_id)
+    if checked:
+        if request.configuration is None:
+            raise WrongState("No configuration is chosen.", hint="Choose one in the workbench.")
+        if newest is None or newest.id != request.version_id:
+            raise WrongState(
+                "The data set has changed since.", hint="Return the request, to be made anew."
+            )
+        if request.asked and request.asked != data_sets.terms_of(request.data_set):
+            raise WrongState(
+                "The provider has changed the terms since: who approves, for how long, the budget, "
+                "or who sees it.",
+                hint="Return the request, to be submitted again.",
+            )
+        _require_holding(session, request)
+    version: Version | None = newest
+    return {
+        "data_set": request.data_set_id,
+        "version": None if version is None else version.number,
+        "policy": None if version is None else version.policy_digest,
+        "summary": None if version is None else version.summary_digest,
+        "configuration": _digest(request.configuration or ""),
+        "terms": _digest(request.data_set.terms),
+        "purpose": _digest(request.purpose),
+        **data_sets.terms_of(request.data_set),
+    }
+
+
+def _require_holding(session: Session, request: Request) -> None:
+    """Raise unless the configuration was found to meet the rule with all earlier releases."""
+    answer = request.answer or {}
+    if not answer.get("holds"):
+        raise WrongState(
+            "The configuration does not meet the rule.", hint="Choose another configuration."
+        )
+    if answer.get("releases") != [release.id for release in earlier(session, request)]:
+        raise WrongState(
+            "Other releases of these persons have left since it was checked.",
+            hint="Have it checked again: choose the configuration once more.",
+        )
+
+
+def _outdated(session: Session, request: Request) -> bool:
+    newest = data_sets.newest(session, request.data_set_id)
+    if request.state == RequestState.APPROVED:
+        return drifted(session, request)
+    terms = data_sets.terms_of(request.data_set)
+    return newest is None or newest.id != request.version_id or request.asked not in ({}, terms)
+
+
+def _sent_back(session: Session, by: Actor, request: Request, why: str = _CHANGED) -> Request:
+    return _step(session, by, request, RequestStep.DRIFT, message=why)
+
+
+def _step(
+    session: Session,
+    by: Actor,
+    request: Request,
+    step: RequestStep,
+    *,
+    message: str = "",
+    **detail: Any,
+) -> Request:
+    state = after(RequestState(request.state), step)
+    if step in (RequestStep.DRIFT, RequestStep.RETURN):
+        _forget_approvals(session, request)
+        request.frozen = None
+    if state in FINAL or step in (RequestStep.DRIFT, RequestStep.RETURN):
+        _cancel_jobs(session, request)
+    old, request.state, request.message = request.state, str(state), message
+    session.flush()
+    append(
+        session,
+        by.name,
+        step,
+        data_set=request.data_set_id,
+        request=request.id,
+        old=old,
+        state=str(state),
+        **detail,
+    )
+    return request
+
+
+def _forget_approvals(
+    session: Session, request: Request, step: RequestStep = RequestStep.APPROVE
+) -> None:
+    session.execute(
+        delete(Approval).where(Approval.request_id == request.id, Approval.step == step)
+    )
+
+
+def _cancel_jobs(session: Session, request: Request) -> None:
+    waiting = select(Job).where(Job.request_id == request.id, Job.state.in_(("queued", "running")))
+    for job in session.scalars(waiting):
+        job.state, job.ended = "cancelled", now()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _said(message: str) -> str:
+    if not message.strip():
+        raise CatalogError("No reason is given.", hint="Say why, for the consumer.")
+    if len(message) > 4000:
+        raise CatalogError("The reason is too long.", hint="Use at most 4,000 characters.")
+    return message.strip()

@@ -1,0 +1,69 @@
+"""What a masked file says of itself, before anything reads its rows."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from aegis.service.catalog.errors import CatalogError, TooLarge
+
+if TYPE_CHECKING:
+    from aegis.service.catalog.catalog import UploadLimits
+
+_MAGIC = b"PAR1"
+_LOOKED_AT = 1 << 20
+"""Bytes of a text file that are looked at."""
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """Rows and columns of a file.
+
+    Attributes
+    ----------
+    rows, columns
+        How many, as its footer says.
+    """
+
+    rows: int
+    columns: int
+
+
+def shape_of(file_name: str, content: bytes, limits: UploadLimits) -> TableSize | None:
+    """Return the shape of a masked file; None for text, which says nothing of itself.
+
+    Raises
+    ------
+    CatalogError
+        The file is not what its name says.
+    TooLarge
+        It would unpack to more than is allowed.
+    """
+    if Path(file_name).suffix.lower() == ".csv":
+        _require_text(content[:_LOOKED_AT])
+        return None
+    wrong = CatalogError("The file is no Parquet file.", hint="Have the agent make it anew.")
+    if len(content) < 12 or content[:4] != _MAGIC or content[-4:] != _MAGIC:
+        raise wrong
+    try:
+        told = pyarrow.parquet.read_metadata(io.BytesIO(content))
+    except (pa.ArrowException, OSError) as error:
+        raise wrong from error
+    unpacked = sum(told.row_group(i).total_byte_size for i in range(told.num_row_groups))
+    if unpacked > limits.unpacked or told.num_rows * told.num_columns > limits.cells:
+        raise TooLarge(
+            f"The file unpacks to {told.num_rows:,} rows of {told.num_columns:,} columns, "
+            f"{unpacked:,} bytes.",
+            hint=f"At most {limits.cells:,} cells and {limits.unpacked:,} bytes are taken.",
+        )
+    return TableSize(told.num_rows, told.num_columns)
+
+
+def _require_text(start: bytes) -> None:
+    if b"\0" in start or start[:4] == _MAGIC or start[:2] in (b"PK", b"\x1f\x8b"):
+        raise CatalogError("The file is no CSV file.", hint="Have the agent make it anew.")

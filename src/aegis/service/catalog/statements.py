@@ -1,0 +1,149 @@
+"""What an approver signs: digests of all that is released, for one request, until a moment.
+
+A service can be taken over; an approver's key is on the approver's machine. So an agent counts the
+statements that it can verify with the keys it knows, and the service only carries them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from aegis.errors import DataError
+from aegis.service.catalog.errors import CatalogError
+from aegis.signing import PrivateKey, PublicKey, Signature, canonical, sign_bytes, verify_bytes
+
+KIND = "approval"
+VALID_DAYS = 30
+"""Days for which a statement is offered to be signed."""
+MOST_DAYS = 90
+"""Most days for which a signed statement is taken."""
+_NEEDED = ("kind", "request", "data_set", "source", "policy", "summary", "configuration", "expires")
+
+
+@dataclass(frozen=True)
+class SignedStatement:
+    """A statement and the signature of one approver.
+
+    Attributes
+    ----------
+    statement
+        What was approved, as `statement_of` makes it.
+    signature
+        Of its canonical bytes.
+    """
+
+    statement: Mapping[str, Any]
+    signature: Signature
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {"statement": dict(self.statement), "signature": self.signature.to_dict()}
+
+    @classmethod
+    def of(cls, given: object) -> SignedStatement:
+        """Return what `to_dict` wrote.
+
+        Raises
+        ------
+        CatalogError
+            It is anything else.
+        """
+        statement = given.get("statement") if isinstance(given, Mapping) else None
+        if not isinstance(given, Mapping) or not isinstance(statement, Mapping):
+            raise CatalogError(
+                "The signed approval has no statement.",
+                hint="Give what `aegis catalog sign` printed.",
+            )
+        missing = [key for key in _NEEDED if not isinstance(statement.get(key), str)]
+        if missing:
+            raise CatalogError(
+                f"The statement lacks {', '.join(missing)}.",
+                hint="Give what `aegis catalog sign` printed.",
+            )
+        try:
+            return cls(dict(statement), Signature.of(given.get("signature")))
+        except DataError as error:
+            raise CatalogError(error.message, hint=error.hint) from error
+
+    @property
+    def expires(self) -> datetime:
+        """When it ends, UTC.
+
+        Raises
+        ------
+        CatalogError
+            The statement names no moment with its zone.
+        """
+        try:
+            moment = datetime.fromisoformat(self.statement["expires"])
+        except ValueError as error:
+            raise _no_moment(self.statement["expires"]) from error
+        if moment.tzinfo is None:
+            raise _no_moment(self.statement["expires"])
+        return moment.astimezone(UTC)
+
+    def verified(self) -> bool:
+        """Whether the signature is of this statement, by the key that it names."""
+        try:
+            key = PublicKey(bytes.fromhex(self.signature.key))
+        except ValueError:
+            return False
+        return verify_bytes(canonical(self.statement), self.signature, key)
+
+
+def statement_of(
+    frozen: Mapping[str, Any], *, request: str, source: str, until: datetime | None = None
+) -> dict[str, Any]:
+    """Return the statement that an approver signs.
+
+    Parameters
+    ----------
+    frozen
+        Digests of what would be released, as `requests.approve` freezes them.
+    request, source
+        Its number, and the name of the table in the agent's list.
+    until
+        When the approval ends; by default `VALID_DAYS` from now.
+    """
+    moment = until or datetime.now(UTC) + timedelta(days=VALID_DAYS)
+    return {
+        **frozen,
+        "kind": KIND,
+        "request": request,
+        "source": source,
+        "expires": moment.isoformat(timespec="seconds"),
+    }
+
+
+def sign_statement(statement: Mapping[str, Any], key: PrivateKey) -> SignedStatement:
+    """Return a statement signed with an approver's key.
+
+    Raises
+    ------
+    CatalogError
+        It is no statement of an approval.
+    """
+    signature = sign_bytes(canonical(statement), key)
+    return SignedStatement.of({"statement": statement, "signature": signature.to_dict()})
+
+
+def differences(given: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
+    """Return the names of what a statement says otherwise than expected, `expires` aside."""
+    names = dict.fromkeys((*expected, *given))
+    return [n for n in names if n != "expires" and given.get(n) != expected.get(n)]
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _no_moment(given: str) -> CatalogError:
+    return CatalogError(
+        f"The statement ends at {given!r}, which is no moment.",
+        hint="Write it in ISO 8601 with its zone, such as 2026-12-31T12:00:00+00:00.",
+    )

@@ -1,0 +1,198 @@
+"""Protected summaries, as the catalog keeps them: what they describe, and what is searched in them.
+
+The catalog takes nothing else. A summary with exact counts is of another type and another file, and
+is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from aegis.errors import AegisError
+from aegis.policy import Configuration, Policy, dump_configurations
+from aegis.progress import SILENT, Progress
+from aegis.protect import (
+    ProtectedScorer,
+    ProtectedSummary,
+    audit_leak,
+    dumps,
+    loads,
+    protect,
+    search_protected,
+)
+from aegis.protect.scores import FINEST
+from aegis.service.catalog.errors import CatalogError
+from aegis.service.catalog.objects import Objects
+from aegis.service.catalog.records import Version
+
+CANDIDATES = 40
+"""How many of the best by a protected summary are checked beside the data."""
+
+
+@dataclass(frozen=True)
+class SummaryFacts:
+    """What a protected summary says of its table.
+
+    Attributes
+    ----------
+    columns
+        Name, role, kind and candidate masks of each attribute.
+    label
+        The label column.
+    protection
+        How it is protected.
+    """
+
+    columns: tuple[dict[str, Any], ...]
+    label: str
+    protection: dict[str, Any]
+
+
+def read(bundle: bytes) -> ProtectedSummary:
+    """Return the protected summary of a file.
+
+    Raises
+    ------
+    CatalogError
+        The file is none: a bundle with exact counts, or anything else.
+    """
+    if bundle[:2] == b"PK":
+        raise CatalogError(
+            "This is a bundle with exact counts, which stays with its owner.",
+            hint="Protect it: aegis summarize --protect noise.",
+        )
+    return _read(bundle)
+
+
+@lru_cache(maxsize=16)
+def _read(bundle: bytes) -> ProtectedSummary:
+    try:
+        return loads(bundle.decode("utf-8"), "The file")
+    except (UnicodeDecodeError, AegisError) as error:
+        reason = error.message if isinstance(error, AegisError) else "it is no UTF-8 text"
+        raise CatalogError(
+            f"The file is no protected summary: {reason}", hint="Have the agent make it anew."
+        ) from error
+
+
+def describe(bundle: bytes) -> SummaryFacts:
+    """Return what a protected summary says of its table."""
+    summary = read(bundle)
+    columns = tuple(
+        {
+            "name": a.name,
+            "role": str(a.role),
+            "kind": str(a.kind),
+            "masks": [str(c.declared) for c in a.candidates],
+        }
+        for a in summary.attributes.values()
+    )
+    return SummaryFacts(columns, summary.label, summary.protection.to_dict())
+
+
+def make(
+    table: Any, policy: Policy, task: Mapping[str, Any], key: bytes, *, progress: Progress = SILENT
+) -> bytes:
+    """Return the protected summary that a task asks for, as the file that leaves.
+
+    Parameters
+    ----------
+    table
+        The table beside the agent.
+    policy
+        Roles, candidate masks, the rule.
+    task
+        `protect` (noise or counts), with `epsilon` and `delta`, or `threshold`.
+    key
+        The secret that seeds the perturbation of counts.
+    progress
+        Receives one step per stage.
+    """
+    if task["protect"] == "noise":
+        how: dict[str, Any] = {"epsilon": task["epsilon"], "delta": task["delta"]}
+    else:
+        how = {"key": key, "threshold": task["threshold"]}
+    made = protect(table, policy, level=task["protect"], progress=progress, **how)
+    return dumps(made).encode("utf-8")
+
+
+def costs(objects: Objects, version: Version) -> tuple[dict[str, Any], ...]:
+    """Return what each candidate mask costs by itself, as a version's protected summary scores it.
+
+    A file in the store never changes, so what was computed of one is true for good.
+    """
+    return _costs(objects, version.summary_key)
+
+
+@lru_cache(maxsize=1024)
+def _costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
+    return tuple(costs_in(read(objects.get(key))))
+
+
+def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
+    """Return what each candidate mask of a protected summary costs by itself, in percent."""
+    scorer = ProtectedScorer(summary)
+    whole = scorer.score(scorer.finest)
+    best = []
+    for index, attribute in enumerate(summary.attributes.values()):
+        for place, candidate in enumerate(attribute.candidates):
+            choice = tuple(place if i == index else FINEST for i in range(len(summary.attributes)))
+            utility_kept = min(max(scorer.score(choice) / whole, 0.0), 1.0) if whole > 0 else 0.0
+            best.append(
+                {
+                    "attribute": attribute.name,
+                    "mask": str(candidate.declared),
+                    "levels": candidate.size,
+                    "lost": 100 * (1 - utility_kept),
+                }
+            )
+    return best
+
+
+def candidates(
+    bundle: bytes, *, seconds: float, progress: Progress = SILENT
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the best configurations by a protected summary, and how they were found.
+
+    Each is YAML as `aegis advise -o` writes it. Whether they meet the rule is for the agent to say,
+    beside the data, unless the summary has verdicts.
+    """
+    summary = read(bundle)
+    advice = search_protected(summary, top=CANDIDATES, time_limit=seconds, progress=progress)
+    listed = [ranked for ranked in advice.ranking if ranked.admissible is not False]
+    about = {
+        "combinations": advice.combinations,
+        "searched": advice.searched,
+        "estimator": advice.estimator,
+        "unmasked": advice.unmasked,
+        "scores": {ranked.name: ranked.score for ranked in listed},
+        "errors": {ranked.name: ranked.stderr for ranked in listed if ranked.stderr is not None},
+    }
+    return [written(as_declared(summary, ranked.configuration)) for ranked in listed], about
+
+
+def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
+    """Return what a protected summary gives away, held against the level that it states."""
+    with progress.step("Looking for what the summary gives away"):
+        return audit_leak(read(bundle)).to_dict()
+
+
+def as_declared(summary: ProtectedSummary, configuration: Configuration) -> Configuration:
+    """Return a configuration with its masks as the policy declares them.
+
+    Those that learn from the data were fitted to protected counts here; beside the data they are
+    fitted to the table.
+    """
+    masks = {
+        name: summary.attributes[name].candidate(mask).declared
+        for name, mask in configuration.masks.items()
+    }
+    return Configuration(configuration.name, masks)
+
+
+def written(configuration: Configuration) -> str:
+    """Return a configuration as YAML."""
+    return dump_configurations({configuration.name: configuration})

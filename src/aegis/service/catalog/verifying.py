@@ -1,0 +1,269 @@
+"""What an agent hands in, held against what was asked of it: nothing is believed for its signature.
+
+A signature says who made a file. It does not say that the file is the release that was approved, nor that an
+answer speaks of the configuration that was asked about.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aegis.errors import AegisError
+from aegis.masks import Mask
+from aegis.masks.base import Kind
+from aegis.policy import Policy, Role, policy_digest
+from aegis.protect import ProtectedSummary
+from aegis.service.catalog.errors import CatalogError
+from aegis.service.catalog.flow import configuration_of, policy_of
+
+_MOST_TEXT = 4 << 20
+
+
+@dataclass(frozen=True)
+class MaskedFile:
+    """A masked file, and what it must be.
+
+    Attributes
+    ----------
+    content, suffix
+        The file, and the extension of its name.
+    certificate
+        What came with it, as JSON.
+    policy, configuration
+        What was approved, as YAML.
+    kinds
+        What the columns of the unmasked table hold, by name.
+    rows
+        Rows that the agent counted in the table, and rows that it said would be suppressed; None where nobody said.
+    """
+
+    content: bytes
+    suffix: str
+    certificate: str
+    policy: str
+    configuration: str
+    kinds: Mapping[str, str]
+    rows: tuple[int, int] | None
+
+
+def verify_file(masked: MaskedFile) -> list[str]:
+    """Return what a masked file has that was not approved; nothing where all fits.
+
+    Columns, types and values are those of the configuration; the rows are those of the table less those
+    that the rule suppresses; the policy's rule is counted over all quasi-identifiers; every figure of the certificate
+    is true.
+
+    Raises
+    ------
+    CatalogError
+        The file cannot be read.
+    """
+    from aegis.release import audit
+    from aegis.release.certified import check_certificate
+    from aegis.release.fitting import unfitting
+    from aegis.sources import open_table
+
+    policy = policy_of(masked.policy)
+    configuration = configuration_of(masked.configuration, policy)
+    kinds = {name: Kind(kind) for name, kind in masked.kinds.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"masked{masked.suffix}"
+        path.write_bytes(masked.content)
+        try:
+            wrong = unfitting(path, policy, configuration, kinds)
+            wrong += _rows_unlike(open_table(path).rows, masked, policy)
+            if wrong:
+                return wrong
+            wrong += audit(path, policy=policy, configuration=configuration).violations
+            checked = check_certificate(path, json.loads(masked.certificate), policy=policy)
+        except (AegisError, ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = getattr(error, "message", type(error).__name__)
+            raise CatalogError(
+                f"The masked file or its certificate cannot be read: {reason}",
+                hint="Have it made anew.",
+            ) from error
+    return wrong + [str(mismatch) for mismatch in checked.mismatches]
+
+
+def _rows_unlike(rows: int, masked: MaskedFile, policy: Policy) -> list[str]:
+    if masked.rows is None:
+        return []
+    table, suppressed = masked.rows
+    if rows == table - suppressed:
+        return []
+    least = table - int(policy.privacy.suppression * table)
+    return [
+        f"it has {rows:,} rows, and the check of this configuration left {table - suppressed:,} of "
+        f"{table:,} (the rule keeps {least:,} at least)"
+    ]
+
+
+def require_summary(
+    summary: ProtectedSummary, policy: Policy, task: Mapping[str, Any], given: str
+) -> None:
+    """Raise unless a protected summary is the one that was asked for.
+
+    Parameters
+    ----------
+    summary, policy
+        What was handed in, and the policy of the job.
+    task
+        The job's task: protection, epsilon and delta, or threshold.
+    given
+        The policy that came with it, as YAML.
+
+    Raises
+    ------
+    CatalogError
+        It is of another policy, label, schema or protection; the message names which.
+    """
+    protection = summary.protection
+    wrong = []
+    if given != task["policy"]:
+        wrong.append("it came with another policy")
+    if summary.policy and summary.policy != policy_digest(policy):
+        wrong.append("it was made under another policy")
+    if summary.label != policy.label.column:
+        wrong.append(f"its label is {summary.label}, not {policy.label.column}")
+    if str(protection.level) != task["protect"]:
+        wrong.append(f"its protection is {protection.level}, not {task['protect']}")
+    elif task["protect"] == "noise":
+        if not _at_most(protection.epsilon, task["epsilon"]):
+            wrong.append(f"it spent epsilon {protection.epsilon}, not {task['epsilon']:g}")
+        if not _at_most(protection.delta, task["delta"]):
+            wrong.append(f"its delta is {protection.delta}, not {task['delta']:g}")
+    elif protection.threshold != task["threshold"]:
+        wrong.append(f"its threshold is {protection.threshold}, not {task['threshold']}")
+    wrong += _other_schema(summary, policy)
+    if wrong:
+        raise CatalogError(
+            f"The summary is not the one that was asked for: {'; '.join(wrong)}.",
+            hint="Nothing was taken. Have the agent make it anew.",
+        )
+
+
+def _other_schema(summary: ProtectedSummary, policy: Policy) -> list[str]:
+    wrong = []
+    for name, attribute in summary.attributes.items():
+        own = policy.attributes.get(name)
+        if own is None or own.role is Role.IDENTIFIER:
+            wrong.append(f"the policy scores no {name}")
+        elif own.role is not attribute.role:
+            wrong.append(f"{name} is {attribute.role}, not {own.role}")
+        elif set(own.masks) != {candidate.declared for candidate in attribute.candidates}:
+            wrong.append(f"{name} has other masks")
+    lacking = [a.name for a in policy.features if a.name not in summary.attributes]
+    return [*wrong, *(f"it lacks {name}" for name in lacking)]
+
+
+def _at_most(measured: float | None, asked: float) -> bool:
+    return measured is not None and 0 < measured <= asked * (1 + 1e-6)
+
+
+def _is(kind: type | tuple[type, ...], least: float = float("-inf")) -> Callable[[Any], bool]:
+    def fits(value: Any) -> bool:
+        if isinstance(value, bool):
+            return kind is bool
+        if not isinstance(value, kind):
+            return False
+        return not isinstance(value, int | float) or least <= value < float("inf")
+
+    return fits
+
+
+def _maybe(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or fits(value)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) and len(v) < 2000 for v in value)
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+
+
+_ANSWER: Mapping[str, Callable[[Any], bool]] = {
+    "configuration": lambda v: isinstance(v, str) and len(v) < _MOST_TEXT,
+    "holds": _is(bool),
+    "masks": _names,
+    "place": _is(int, 1),
+    "searched": _is(bool),
+}
+_ADDED: Mapping[str, Callable[[Any], bool]] = {
+    "measure": _is(str),
+    "utility_kept": _maybe(_is((int, float))),
+    "smallest_class": _maybe(_is(int, 0)),
+    "suppressed_rows": _maybe(_is(int, 0)),
+    "rows": _is(int, 1),
+    "violations": _texts,
+    "proven": _is(bool),
+    "joint_smallest_class": _maybe(_is(int, 0)),
+    "joint_rows_below": _maybe(_is(int, 0)),
+    "joint_attributes": _texts,
+}
+_OF_HELD = ("rows", "suppressed_rows", "smallest_class")
+"""What an answer says of a configuration that meets the rule."""
+
+
+def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]) -> None:
+    """Raise unless an answer is well formed, and of a configuration that was asked about.
+
+    Raises
+    ------
+    CatalogError
+        It is not; the message names what is wrong.
+    """
+    wrong = [f"it lacks {key}" for key in _ANSWER if key not in answer]
+    for key, value in answer.items():
+        fits = _ANSWER.get(key) or _ADDED.get(key)
+        if fits is None:
+            wrong.append(f"it has {str(key)[:40]!r}")
+        elif not fits(value):
+            wrong.append(f"{key} is {str(value)[:40]!r}")
+    if not wrong and answer["holds"]:
+        wrong = [f"it lacks {key}" for key in _OF_HELD if not isinstance(answer.get(key), int)]
+        if not wrong and answer["suppressed_rows"] > answer["rows"]:
+            wrong = ["it suppresses more rows than there are"]
+    if not wrong:
+        wrong = _other_configuration(answer, policy, task)
+    if wrong:
+        raise CatalogError(
+            f"The answer is not one that was asked for: {'; '.join(wrong)}.",
+            hint="Use an agent of this version.",
+        )
+
+
+def _other_configuration(
+    answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]
+) -> list[str]:
+    """Return how an answered configuration differs from the one at its place in the list."""
+    answered = configuration_of(answer["configuration"], policy).masks
+    if answer["searched"]:
+        if not task["may_search"]:
+            return ["nothing was to be searched"]
+        choices: Mapping[str, Sequence[Mask]] = {
+            a.name: a.masks for a in policy.attributes.values() if a.masks
+        }
+    else:
+        listed = task["configurations"]
+        if answer["place"] > len(listed):
+            return [f"its place is {answer['place']} of {len(listed)}"]
+        asked = configuration_of(listed[answer["place"] - 1], policy)
+        choices = {name: (mask,) for name, mask in asked.masks.items()}
+    wrong = []
+    for name, masks in choices.items():
+        declared = [mask for mask in masks if str(mask) == answer["masks"].get(name)]
+        if not any(_fits(answered.get(name), mask) for mask in declared):
+            wrong.append(f"{answered.get(name)} of {name} was not asked about")
+    return wrong + [f"nothing was asked of {name}" for name in answered.keys() - choices.keys()]
+
+
+def _fits(mask: Mask | None, declared: Mask) -> bool:
+    """Whether a mask is a declared one, or what it became when it was fitted."""
+    return mask == declared or (type(mask) is type(declared) and not declared.fitted)

@@ -1,0 +1,1 @@
+"""Verbs that the service adds to the command line."""

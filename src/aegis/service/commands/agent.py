@@ -1,0 +1,108 @@
+"""`aegis agent`: mask beside the data what a catalog has approved."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aegis.cli.options import Quiet
+from aegis.cli.output import Output
+
+if TYPE_CHECKING:
+    from aegis.service.catalog.limited import WorkLimits
+
+EXAMPLES = (
+    "AEGIS_TOKEN=... aegis agent agent.yaml",
+    "AEGIS_TOKEN=... aegis agent agent.yaml --once",
+    "AEGIS_TOKEN=... aegis agent agent.yaml --rotate",
+    "AEGIS_TOKEN=... aegis agent agent.yaml --job-seconds 3600 --job-memory 8",
+)
+
+
+def command(
+    settings: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="YAML: url of the service, key (PEM, as aegis keygen makes it), sources (each with "
+            "table, policy and floor), approvers; optionally approvals, ledger, certificate, name.",
+        ),
+    ],
+    token: Annotated[
+        str,
+        typer.Option(
+            "--token",
+            envvar="AEGIS_TOKEN",
+            metavar="TOKEN",
+            help="The provider's token with the scopes work and upload-summary; better given by "
+            "the environment than on the command line.",
+        ),
+    ],
+    once: Annotated[bool, typer.Option("--once", help="Stop when no job is waiting.")] = False,
+    job_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--job-seconds",
+            metavar="SECONDS",
+            min=1,
+            help="Longest time of one job, in seconds; each job then gets a process of its own.",
+        ),
+    ] = None,
+    job_memory: Annotated[
+        float | None,
+        typer.Option(
+            "--job-memory",
+            metavar="GIB",
+            min=0.5,
+            help="Most memory of one job, in GiB, in a process of its own (Linux).",
+        ),
+    ] = None,
+    rotate: Annotated[
+        bool,
+        typer.Option(
+            "--rotate",
+            help="Make another key, have the service believe it, and stop; the former one is kept.",
+        ),
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Work beside the data for a catalog: summarise, check, mask, sign, hand in.
+
+    In: a file that names the service, the provider's key, the tables that may be read,
+    the policy and floor of each, and the public keys of approvers. Out: what leaves is
+    a protected summary, a verdict on configurations, or a masked file that was
+    verified, each signed and first written into the agent's own ledger. A job that
+    asks for more than the file allows is refused. The agent opens no port: it asks for
+    work. After a kill it goes on with what was begun. Ends with Ctrl-C.
+    """
+    from aegis.service.agent import Agent, AgentSettings, rotate_key
+
+    shell = Output(quiet=quiet)
+    if rotate:
+        changed = rotate_key(settings, token)
+        sets = "1 data set" if changed == 1 else f"{changed} data sets"
+        shell.say(f"Signed by another key from now on: {sets}. The former key is kept beside it.")
+        return
+    work = _limits(job_seconds, job_memory)
+    agent = Agent(AgentSettings.load(settings, token, work), say=shell.say)
+    shell.say(f"Working for {agent.settings.url} as {agent.settings.name} (Ctrl-C ends it)")
+    if once:
+        while agent.once():
+            continue
+        return
+    try:
+        agent.run()
+    except KeyboardInterrupt:  # the way to end it
+        shell.say("Ended. What was begun goes on when the agent is started again.")
+
+
+def _limits(seconds: float | None, memory: float | None) -> WorkLimits | None:
+    from aegis.service.catalog.limited import WorkLimits
+
+    if seconds is None and memory is None:
+        return None
+    most = None if memory is None else int(memory * (1 << 30))
+    return WorkLimits(math.inf if seconds is None else seconds, most)

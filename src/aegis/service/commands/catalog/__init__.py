@@ -1,0 +1,39 @@
+"""Use the catalog of a service: see aegis serve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aegis.service.commands.catalog import accounts, data_sets, requests
+from aegis.service.commands.catalog.steps import steps
+from aegis.service.commands.catalog.verb import Verb
+
+VERBS: Mapping[str, Verb] = {
+    "account": Verb(accounts.account, ("aegis catalog account ada --roles admin", "aegis catalog account otto --roles operator,approver --database catalog.db")),
+    "token": Verb(accounts.token, ("aegis catalog token paula --scopes work,upload-summary", "aegis catalog token paula --days 30 --database catalog.db")),
+    "list": Verb(data_sets.listed, ("aegis catalog list", "aegis catalog list census --format json")),
+    "show": Verb(data_sets.show, ("aegis catalog show census-2026", "aegis catalog show census-2026 --url https://aegis.example.org")),
+    "costs": Verb(data_sets.costs, ("aegis catalog costs census-2026", "aegis catalog costs census-2026 --format csv")),
+    "export": Verb(data_sets.export, ("aegis catalog export census-2026 -o croissant.json", "aegis catalog export 4f2c9a --release --as datapackage")),
+    "register": Verb(data_sets.register, ("aegis catalog register census-2026 --source adult --key agent.pub.pem -p policy.yaml", "aegis catalog register census-2026 --source adult --key agent.pub.pem -p policy.yaml --approvals 2 --ceiling 4")),
+    "publish": Verb(data_sets.publish, ("aegis catalog publish census-2026", "aegis catalog publish census-2026 --url https://aegis.example.org")),
+    "grant": Verb(data_sets.grant, ("aegis catalog grant census-2026 otto operator", "aegis catalog grant census-2026 clara consumer")),
+    "request": Verb(requests.request, ('aegis catalog request census-2026 --purpose "Predict income" --accept-terms', 'aegis catalog request census-2026 --purpose "Predict income" --models lr,gbdt')),
+    "requests": Verb(requests.requests, ("aegis catalog requests", "aegis catalog requests --state submitted")),
+    "choose": Verb(requests.choose, ("aegis catalog choose 4f2c9a", "aegis catalog choose 4f2c9a -c best.yaml")),
+    **steps(),
+    "approve": Verb(requests.approve, ("aegis catalog approve 4f2c9a --key otto.pem", "aegis catalog approve 4f2c9a --key otto.pem --url https://aegis.example.org")),
+    "sign": Verb(requests.sign, ("aegis catalog sign statement-4f2c9a.json --key otto.pem", "aegis catalog sign statement-4f2c9a.json --key otto.pem > signed.json")),
+    "run": Verb(requests.run, ("aegis catalog run 4f2c9a", "aegis catalog run 4f2c9a --url https://aegis.example.org")),
+    "download": Verb(requests.download, ("aegis catalog download 4f2c9a -o masked.parquet", "aegis catalog download 4f2c9a -o masked.parquet --force")),
+    "verify": Verb(requests.verify, ("aegis catalog verify 4f2c9a", "aegis catalog verify 4f2c9a --url https://aegis.example.org")),
+    "ledger": Verb(data_sets.ledger, ("aegis catalog ledger census-2026", "aegis catalog ledger census-2026 --url https://aegis.example.org")),
+    "log": Verb(data_sets.log, ("aegis catalog log", "aegis catalog log --verify --head 9f2c...", "aegis catalog log --data-set census-2026 --since 2026-01-01T00:00:00+00:00 --export log.jsonl")),
+    "admit": Verb(data_sets.admit, ("aegis catalog admit census-2026 peter", "aegis catalog admit census-2026 peter --withdraw")),
+    "backup": Verb(accounts.backup, ("aegis catalog backup copies/monday", "aegis catalog backup copies/monday --database catalog.db")),
+    "restore": Verb(accounts.restore, ("aegis catalog restore copies/monday --database restored.db", "aegis catalog restore copies/monday --database restored.db --objects restored")),
+    "check": Verb(accounts.check, ("aegis catalog check", "aegis catalog check --database catalog.db")),
+}  # fmt: skip
+"""Every verb by name."""
+
+__all__ = ["VERBS", "Verb"]

@@ -1,0 +1,130 @@
+"""Verbs on the machine of the service: accounts, tokens, copies, and state held against the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.output import Output
+from aegis.errors import DataError
+from aegis.service.commands.service_options import CATALOG, Database, Objects
+
+
+def account(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.")],
+    roles: Annotated[
+        str,
+        typer.Option(
+            "--roles",
+            metavar="ROLE,...",
+            help="provider, operator, approver, consumer, auditor, admin.",
+        ),
+    ],
+    password: Annotated[
+        str,
+        typer.Option(
+            "--password",
+            envvar="AEGIS_PASSWORD",
+            prompt=True,
+            hide_input=True,
+            confirmation_prompt=True,
+            help="Asked for where it is not given by the environment.",
+        ),
+    ],
+    database: Database = CATALOG,
+) -> None:
+    """Make an account, on the machine of the service.
+
+    In: a name and roles. Out: the account; the first one should be an admin, who
+    makes the others on the page "Accounts".
+    """
+    from aegis.service.catalog import Catalog, accounts
+
+    with Catalog.open(database).database.writing() as session:
+        made = accounts.create(session, name, roles.split(","), password=password)
+    Output().say(f"Made {made.name} ({', '.join(made.roles)})")
+
+
+def token(
+    name: Annotated[
+        str, typer.Argument(metavar="ACCOUNT", help="The account that the token speaks for.")
+    ],
+    scopes: Annotated[
+        str,
+        typer.Option(
+            "--scopes",
+            metavar="SCOPE,...",
+            help="What it may do; by default all that its owner may.",
+        ),
+    ] = "",
+    days: Annotated[
+        int, typer.Option("--days", min=1, max=365, help="Days until the token expires.")
+    ] = 90,
+    database: Database = CATALOG,
+) -> None:
+    """Make a token for an account, on the machine of the service.
+
+    In: an account and scopes. Out: the token, shown this once. An agent needs
+    work,upload-summary.
+    """
+    from aegis.service.catalog import Catalog, accounts
+    from aegis.service.catalog.access import scopes_of
+
+    with Catalog.open(database).database.writing() as session:
+        owner = accounts.actor_of(accounts.named(session, name))
+        asked = [scope.strip() for scope in scopes.split(",") if scope.strip()] or scopes_of(owner)
+        _, secret = accounts.make_token(session, owner, "command line", asked, days=days)
+    Output().show(secret)
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder for the copy.")],
+    database: Database = CATALOG,
+    objects: Objects = None,
+) -> None:
+    """Copy a catalog in SQLite while it runs.
+
+    In: the catalog. Out: a folder with its database and its objects.
+    """
+    from aegis.service.catalog import backup as copies
+
+    count = copies.backup(database, objects or f"{database}.objects", folder)
+    Output().say(f"Copied the catalog and {count:,} objects to {folder}")
+
+
+def restore(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A copy, as aegis catalog backup makes it.")
+    ],
+    database: Database = CATALOG,
+    objects: Objects = None,
+) -> None:
+    """Make a catalog of a copy, where none is.
+
+    In: a copy. Out: the catalog; check it with `aegis catalog check`.
+    """
+    from aegis.service.catalog import backup as copies
+
+    count = copies.restore(folder, database, objects or f"{database}.objects")
+    Output().say(f"Restored the catalog and {count:,} objects to {database}")
+
+
+def check(database: Database = CATALOG, objects: Objects = None) -> None:
+    """Hold the state of a catalog against its log, on the machine of the service.
+
+    In: the catalog. Out: what its tables say otherwise than the log; exit code 1 where
+    anything differs. An object that is missing or was changed differs, too.
+    """
+    from aegis.service.catalog import Catalog, consistency
+
+    if "://" not in database and not Path(database).exists():
+        raise DataError(f"There is no catalog {database}.", hint="Name its file with --database.")
+    catalog = Catalog.open(database, objects)
+    with catalog.database.reading() as session:
+        wrong = consistency.compare(session, catalog.objects)
+    if wrong:
+        Output().show(*wrong)
+        raise typer.Exit(1)
+    Output().show("State, objects and log agree.")

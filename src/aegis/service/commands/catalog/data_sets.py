@@ -1,0 +1,299 @@
+"""Verbs on data sets: what stands in the catalog, for whom, and what was spent and done."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.options import Force, Format, FormatOption
+from aegis.cli.output import Output
+from aegis.errors import PolicyError
+from aegis.files import check_output, write_text
+from aegis.service.commands.catalog.options import DataSet, Token, Url, connected, show_rows
+from aegis.words import percent
+
+
+def listed(
+    words: Annotated[str, typer.Argument(metavar="WORDS", help="Words to search for.")] = "",
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """List the data sets that you may see.
+
+    In: words of name, title, label or columns. Out: one line each.
+    """
+    with connected(url, token) as client:
+        rows = [
+            {
+                "id": listing["id"],
+                "title": listing["title"],
+                "provider": listing["provider"],
+                "label": listing["label"] or "",
+                "version": (listing["version"] or {}).get("number", ""),
+                "published": listing["published"],
+            }
+            for listing in client.search(words)
+        ]
+    show_rows(rows, format)
+
+
+def show(data_set: DataSet, url: Url = "", token: Token = "") -> None:
+    """Show a data set: what it is, its terms, its attributes and masks.
+
+    In: its name. Out: all that the catalog knows of it, as JSON.
+    """
+    with connected(url, token) as client:
+        Output().json(client.data_set(data_set))
+
+
+def costs(
+    data_set: DataSet,
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """Show what each candidate mask of a data set costs, from its protected summary.
+
+    In: its name. Out: percent of the predictive utility that each mask alone loses.
+    """
+    with connected(url, token) as client:
+        rows = [{**cost, "lost": percent(cost["lost"])} for cost in client.costs(data_set)]
+    show_rows(rows, format)
+
+
+def register(
+    data_set: DataSet,
+    source: Annotated[
+        str, typer.Option("--source", metavar="NAME", help="The table in your agent's list.")
+    ],
+    key: Annotated[
+        Path, typer.Option("--key", metavar="FILE", help="Public key of your agent (PEM).")
+    ],
+    policy: Annotated[
+        Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
+    ],
+    title: Annotated[
+        str, typer.Option("--title", metavar="TEXT", help="Title of the data set, for people.")
+    ] = "",
+    description: Annotated[
+        str, typer.Option("--description", metavar="TEXT", help="What it is about.")
+    ] = "",
+    terms: Annotated[
+        str, typer.Option("--terms", metavar="TEXT", help="Terms that a consumer must accept.")
+    ] = "",
+    population: Annotated[
+        str,
+        typer.Option(
+            "--population", metavar="NAME", help="The population that its persons belong to."
+        ),
+    ] = "",
+    public: Annotated[bool, typer.Option("--public", help="Every consumer may see it.")] = False,
+    approvals: Annotated[
+        int, typer.Option("--approvals", min=1, max=2, help="Persons who must approve.")
+    ] = 1,
+    ceiling: Annotated[
+        float | None, typer.Option("--ceiling", metavar="EPSILON", help="Budget of the population.")
+    ] = None,
+    protect: Annotated[
+        str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
+    ] = "noise",
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")] = 1.0,
+    delta: Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")] = 1e-6,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Register a data set, and ask its agent for a protected summary.
+
+    In: a name, the source in your agent's list, the agent's public key, a policy.
+    Out: the data set; publish it when its summary has come.
+    """
+    from aegis.policy import dump_policy, load_policy
+    from aegis.signing import load_public_key
+
+    text = dump_policy(load_policy(policy))
+    with connected(url, token) as client:
+        client.register(
+            data_set,
+            source=source,
+            public_key=load_public_key(key).text,
+            title=title,
+            description=description,
+            terms=terms,
+            population=population,
+            public=public,
+            approvals=approvals,
+            ceiling=ceiling,
+        )
+        client.ask_summary(data_set, text, protect=protect, epsilon=epsilon, delta=delta)
+    Output().say(f"Registered {data_set}; its agent was asked for a summary")
+
+
+class ExportKind(StrEnum):
+    """Formats by which other catalogs take descriptions."""
+
+    CROISSANT = "croissant"
+    DCAT = "dcat"
+    DATAPACKAGE = "datapackage"
+
+
+def export(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A data set, or with --release the number of a request."
+        ),
+    ],
+    kind: Annotated[
+        ExportKind, typer.Option("--as", help="Croissant 1.0, DCAT 3 or Data Package 2.0.")
+    ] = ExportKind.CROISSANT,
+    release: Annotated[
+        bool, typer.Option("--release", help="Describe what was released to a request.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write; without it the description is printed.",
+        ),
+    ] = None,
+    force: Force = False,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Describe a data set or a release for other catalogs.
+
+    In: a data set, or a request that was released. Out: its schema, terms and, of a
+    release, its file with digest, as JSON-LD or as a Data Package.
+    """
+    if output is not None:
+        check_output(output, force=force, formats=None)
+    with connected(url, token) as client:
+        wanted = client.export_release if release else client.export
+        told = wanted(subject, kind.value)
+    if output is None:
+        Output().json(told)
+        return
+    write_text(output, json.dumps(told, ensure_ascii=False, indent=2) + "\n")
+    Output().say(f"Wrote {output}")
+
+
+def publish(data_set: DataSet, url: Url = "", token: Token = "") -> None:
+    """Show a data set to consumers.
+
+    In: its name. Out: it stands in the catalog.
+    """
+    with connected(url, token) as client:
+        client.publish(data_set)
+    Output().say(f"Published {data_set}")
+
+
+def grant(
+    data_set: DataSet,
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")],
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="operator, approver or consumer.")],
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Assign an operator or approver to a data set, or let a consumer see it.
+
+    In: data set, account and role. Out: the grant.
+    """
+    with connected(url, token) as client:
+        client.grant(data_set, account, role)
+    Output().say(f"{account} is {role} of {data_set}")
+
+
+def ledger(data_set: DataSet, url: Url = "", token: Token = "") -> None:
+    """Show the privacy budget of a data set's population, and its releases.
+
+    In: a data set. Out: what was spent and reserved, and what was released, as JSON.
+    """
+    with connected(url, token) as client:
+        Output().json(client.ledger(data_set))
+
+
+def admit(
+    data_set: DataSet,
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Another provider.")],
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take the consent back.")] = False,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Let another provider's data sets share the budget of your population.
+
+    In: one of your data sets, and a provider. Out: who may name its population.
+    """
+    with connected(url, token) as client:
+        client.admit(data_set, account, admitted=not withdraw)
+    joins = "may not share" if withdraw else "may share"
+    Output().say(f"{account} {joins} the budget of the population of {data_set}")
+
+
+Chosen = Annotated[str, typer.Option(metavar="NAME", help="Only entries of this one.")]
+Moment = Annotated[
+    str, typer.Option(metavar="TIME", help="Only entries from then, or until then (ISO 8601).")
+]
+
+
+def log(
+    check: Annotated[
+        bool, typer.Option("--verify", help="Only say whether the log is whole.")
+    ] = False,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head",
+            metavar="HASH",
+            help="With --verify: a head that you noted, which must still be in the chain.",
+        ),
+    ] = None,
+    by: Chosen = "",
+    action: Chosen = "",
+    data_set: Chosen = "",
+    since: Moment = "",
+    until: Moment = "",
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export", metavar="FILE", help="Write all details as JSON lines, the oldest first."
+        ),
+    ] = None,
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """Show what happened, or verify that the log is whole.
+
+    In: nothing, or whose entries you want. Out: the entries that concern you, the newest
+    first; with `--verify` exit code 1 where the chain is broken.
+    """
+    if head is not None and not check:
+        raise PolicyError("--head is given without --verify.", hint="Give both.")
+    wanted = {"by": by, "action": action, "data_set": data_set, "since": since, "until": until}
+    given = {name: value for name, value in wanted.items() if value}
+    with connected(url, token) as client:
+        if export is not None:
+            check_output(export, force=False, formats=None)
+            entries = list(client.log(**given))[::-1]
+            lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
+            write_text(export, "".join(lines))
+            Output().say(f"Wrote {len(lines):,} entries to {export}")
+            return
+        if not check:
+            keys = ("number", "time", "actor", "action", "data_set", "request")
+            rows = [{key: entry[key] or "" for key in keys} for entry in client.log(**given)]
+            show_rows(rows, format)
+            return
+        verdict = client.verify_log(head)
+    if verdict["whole"]:
+        Output().show(f"The log is whole: {verdict['entries']:,} entries, head {verdict['head']}")
+        return
+    Output().show(f"Entry {verdict['broken']} does not fit: {verdict['reason']}")
+    raise typer.Exit(1)

@@ -1,0 +1,196 @@
+"""Verbs on requests: from a purpose to a release, and whether it can be believed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.options import Force, Format, FormatOption
+from aegis.cli.output import Output
+from aegis.errors import PolicyError
+from aegis.service.commands.catalog.options import (
+    DataSet,
+    RequestId,
+    Token,
+    Url,
+    connected,
+    show_rows,
+)
+
+
+def request(
+    data_set: DataSet,
+    purpose: Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What it is for.")],
+    measure: Annotated[
+        str | None, typer.Option("--measure", metavar="NAME", help="Measure of utility.")
+    ] = None,
+    models: Annotated[
+        str, typer.Option("--models", metavar="NAME,...", help="Models that you mean to train.")
+    ] = "",
+    accept_terms: Annotated[
+        bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
+    ] = False,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Request a release of a data set.
+
+    In: a data set and a purpose. Out: the number of the request.
+    """
+    named = [model.strip() for model in models.split(",") if model.strip()]
+    with connected(url, token) as client:
+        made = client.request(
+            data_set, purpose, measure=measure, models=named, terms_accepted=accept_terms
+        )
+    Output().show(made["id"])
+
+
+def requests(
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")
+    ] = None,
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """List the requests that you may see.
+
+    In: nothing, or a state. Out: one line each, the newest first.
+    """
+    keys = ("id", "data_set", "consumer", "state", "purpose")
+    with connected(url, token) as client:
+        rows = [{key: request[key] for key in keys} for request in client.requests(state)]
+    show_rows(rows, format)
+
+
+def choose(
+    number: RequestId,
+    configuration: Annotated[
+        Path | None,
+        typer.Option(
+            "--configuration",
+            "-c",
+            metavar="FILE",
+            help="As aegis advise -o writes it; by default the best is searched.",
+        ),
+    ] = None,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Choose what a request would release, or have the best searched.
+
+    In: a request in review. Out: what was found, once the agent has checked it
+    beside the data.
+    """
+    text = None if configuration is None else configuration.read_text(encoding="utf-8")
+    with connected(url, token) as client:
+        client.step(number, "choose", **({} if text is None else {"configuration": text}))
+        waited = client.wait(number)
+    answer = waited["answer"]
+    if answer is None:
+        raise PolicyError(f"Nothing was found: {waited['job']['error']}.", hint="See the log.")
+    Output().show(answer["headline"], *answer["why"])
+
+
+Key = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        help="Your private key (PEM, as aegis keygen makes it): an agent that knows its public half "
+        "counts the approval.",
+    ),
+]
+
+
+def approve(number: RequestId, key: Key = None, url: Url = "", token: Token = "") -> None:
+    """Approve a request; with `--key` the approval is signed on this machine.
+
+    In: the number of a request in review, and your key. Out: it is approved, or waits
+    for a second person. You may sign an approval that you gave without a key.
+    """
+    from aegis.signing import load_private_key
+
+    held = None if key is None else load_private_key(key)
+    with connected(url, token, held) as client:
+        moved = client.step(number, "approve")
+    signed = "with your signature" if key is not None else "without a signature"
+    Output().say(f"You approved request {number} {signed}; it is {moved['state']}")
+
+
+def sign(
+    statement: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The statement, from the page of the request.")
+    ],
+    key: Annotated[Path, typer.Option("--key", metavar="FILE", help="Your private key (PEM).")],
+) -> None:
+    """Sign the statement of an approval, without a connection.
+
+    In: the statement that the page of a request offers, and your key. Out: the signed
+    approval, to be pasted into that page.
+    """
+    from aegis.files import read_text
+    from aegis.service.client import sign_approval
+    from aegis.signing import load_private_key
+
+    text = read_text(statement, "statement", PolicyError)
+    try:
+        offered = json.loads(text)
+    except ValueError as error:
+        raise PolicyError(
+            f"{statement} is no JSON: {error}.", hint="Download it from the page of the request."
+        ) from error
+    if not isinstance(offered, dict):
+        raise PolicyError(
+            f"{statement} is no statement.", hint="Download it from the page of the request."
+        )
+    Output().json(sign_approval(offered, load_private_key(key)).to_dict())
+
+
+def run(
+    number: RequestId,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Have an approved release made, and wait for it.
+
+    In: an approved request. Out: its state; it goes back where the data set has
+    changed since it was approved.
+    """
+    with connected(url, token) as client:
+        client.step(number, "run")
+        waited = client.wait(number)
+    Output().say(f"Request {number} is {waited['state']}. {waited['message']}".rstrip())
+
+
+def download(
+    number: RequestId,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")],
+    force: Force = False,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Download a release that you asked for.
+
+    In: a released request. Out: the masked file; it takes its name when its digest
+    is right.
+    """
+    with connected(url, token) as client:
+        Output().say(f"Wrote {client.download(number, output, force=force)}")
+
+
+def verify(number: RequestId, url: Url = "", token: Token = "") -> None:
+    """Verify a release: its file, its certificate, its signature.
+
+    In: a request. Out: whether they fit together; exit code 1 where they do not.
+    """
+    with connected(url, token) as client:
+        verdict = client.verify(number)
+    if verdict["verified"]:
+        Output().show("File, certificate and signature fit together.")
+        return
+    Output().show(*verdict["wrong"])
+    raise typer.Exit(1)

@@ -1,0 +1,67 @@
+"""Verbs that move a request one step on, or back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aegis.cli.output import Output
+from aegis.service.commands.catalog.options import Message, RequestId, Token, Url, connected
+from aegis.service.commands.catalog.verb import Verb
+
+
+def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
+    """Return the command of a step that takes nothing but the request."""
+
+    def command(number: RequestId, url: Url = "", token: Token = "") -> None:
+        with connected(url, token) as client:
+            moved = client.step(number, step)
+        Output().say(f"Request {number} is {moved['state']}")
+
+    command.__doc__ = f"{doing}\n\nIn: the number of a request. Out: {done}"
+    return command
+
+
+def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
+    """Return the command of a step that takes a reason."""
+
+    def command(number: RequestId, message: Message, url: Url = "", token: Token = "") -> None:
+        with connected(url, token) as client:
+            moved = client.step(number, step, message=message)
+        Output().say(f"Request {number} is {moved['state']}")
+
+    command.__doc__ = f"{doing}\n\nIn: the number of a request, and why. Out: {done}"
+    return command
+
+
+def steps() -> dict[str, Verb]:
+    """Return the verbs that move a request, by name."""
+    plain = {
+        "review": ("Take a request up for review.", "it is in review."),
+        "withdraw": ("Take your own request back.", "it is withdrawn."),
+    }
+    reasoned = {
+        "return": ("Return a request to its consumer, to be changed.", "it is returned."),
+        "reject": ("Refuse a request.", "it is rejected, for good."),
+        "revoke": ("End a release before its time.", "it cannot be downloaded any more."),
+    }
+    number = "4f2c9a"
+    made = {
+        step: Verb(
+            _mover(step, *words),
+            (
+                f"aegis catalog {step} {number}",
+                f"aegis catalog {step} {number} --url https://aegis.example.org",
+            ),
+        )
+        for step, words in plain.items()
+    }
+    return made | {
+        step: Verb(
+            _decider(step, *words),
+            (
+                f'aegis catalog {step} {number} -m "..."',
+                f'aegis catalog {step} {number} -m "..." --url https://aegis.example.org',
+            ),
+        )
+        for step, words in reasoned.items()
+    }

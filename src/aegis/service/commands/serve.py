@@ -1,0 +1,158 @@
+"""`aegis serve`: the catalog for an organisation, or the workbench for one's own tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aegis.cli.options import Quiet
+from aegis.cli.output import Output
+from aegis.errors import PolicyError
+from aegis.service.commands.service_options import (
+    CATALOG,
+    JOB_MEMORY,
+    JOB_SECONDS,
+    Database,
+    JobMemory,
+    JobSeconds,
+    Objects,
+    work_limits,
+)
+
+if TYPE_CHECKING:
+    from aegis.service.oidc import Provider
+
+EXAMPLES = (
+    "aegis serve --local data/",
+    "aegis serve --database catalog.db --port 8080",
+    "aegis serve --database postgresql://aegis@db/catalog --objects s3://releases --origin https://aegis.example.org --processes 4",
+)
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def command(
+    local: Annotated[
+        Path | None,
+        typer.Option(
+            "--local",
+            metavar="FOLDER",
+            help="Open the tables of this folder in a workbench: no accounts, this machine alone.",
+        ),
+    ] = None,
+    database: Database = CATALOG,
+    objects: Objects = None,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on.")
+    ] = 8080,
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            "--origin",
+            metavar="URL",
+            help="Address under which browsers see the service (https://...), behind a proxy.",
+        ),
+    ] = None,
+    issuer: Annotated[
+        str | None,
+        typer.Option(
+            "--oidc-issuer",
+            metavar="URL",
+            help="Identity provider (OpenID Connect) where people may sign in, too.",
+        ),
+    ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option(
+            "--oidc-client",
+            metavar="ID",
+            help="The ID under which it knows this service; the secret is read from "
+            "AEGIS_OIDC_SECRET.",
+        ),
+    ] = None,
+    worker: Annotated[
+        bool,
+        typer.Option("--worker/--no-worker", help="Work on background jobs in this process, too."),
+    ] = True,
+    processes: Annotated[
+        int,
+        typer.Option(
+            "--processes",
+            metavar="NUMBER",
+            min=1,
+            max=64,
+            help="Processes that answer calls, such as one for each processor (Linux, macOS).",
+        ),
+    ] = 1,
+    job_seconds: JobSeconds = JOB_SECONDS,
+    job_memory: JobMemory = JOB_MEMORY,
+    quiet: Quiet = False,
+) -> None:
+    """Serve the catalog between providers, operators and consumers, or a workbench.
+
+    In: a database, made where it is missing, or with `--local` a folder of tables.
+    Out: a web service with pages and, under /api/v1, a REST API. It never holds a
+    row that was not masked and released: agents mask beside the data. Ends with
+    Ctrl-C.
+    """
+    from aegis.service.run import serve
+    from aegis.service.settings import ServiceSettings
+
+    if local is not None and host not in _LOOPBACK:
+        raise PolicyError(
+            f"A workbench without accounts would be open to all who reach {host}.",
+            hint="Leave --host out; for several people serve a catalog, without --local.",
+        )
+    if local is not None and not local.is_dir():
+        raise PolicyError(f"{local} is no folder.", hint="Give the folder of your tables.")
+    if processes > 1:
+        _require_several(processes, local, port)
+    shown = f"[{host}]" if ":" in host else host
+    settings = ServiceSettings(
+        database=database,
+        objects=objects,
+        local=local is not None,
+        folder=local,
+        origin=origin or f"http://{shown}:{port}",
+        worker=worker,
+        processes=processes,
+        provider=_provider(issuer, client),
+        work=work_limits(job_seconds, job_memory),
+    )
+    Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
+    serve(settings, host, port)
+
+
+def _require_several(processes: int, local: Path | None, port: int) -> None:
+    """Raise where one process must answer all calls."""
+    if local is not None:
+        raise PolicyError(
+            f"{processes} processes for a workbench, whose open tables are in the memory of one.",
+            hint="Leave --processes out; for several people serve a catalog, without --local.",
+        )
+    if sys.platform == "win32":
+        raise PolicyError(
+            f"{processes} processes on Windows, where they cannot count calls together.",
+            hint="Leave --processes out.",
+        )
+    if port == 0:
+        raise PolicyError("Several processes need one port.", hint="Give --port above 0.")
+
+
+def _provider(issuer: str | None, client: str | None) -> Provider | None:
+    from aegis.service.oidc import Provider
+
+    if issuer is None and client is None:
+        return None
+    if issuer is None or client is None:
+        raise PolicyError(
+            "An identity provider has an address and knows this service by a name.",
+            hint="Give both --oidc-issuer and --oidc-client.",
+        )
+    return Provider(issuer, client, os.environ.get("AEGIS_OIDC_SECRET"))

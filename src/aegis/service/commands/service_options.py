@@ -1,0 +1,49 @@
+"""Options that `serve`, `worker` and `catalog` share: where a catalog is, and what a job may take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from aegis.service.catalog.limited import WorkLimits
+
+CATALOG = "aegis-catalog.db"
+JOB_SECONDS = 900.0
+JOB_MEMORY = 4.0
+"""In GiB."""
+
+Database = Annotated[
+    str,
+    typer.Option(
+        "--database", metavar="FILE", help="SQLite file of the catalog, or postgresql://... ."
+    ),
+]
+Objects = Annotated[
+    str | None,
+    typer.Option(
+        "--objects",
+        metavar="FOLDER",
+        help="Folder or URL (s3://...) of files; by default beside the SQLite file.",
+    ),
+]
+JobSeconds = Annotated[
+    float,
+    typer.Option(
+        "--job-seconds", metavar="SECONDS", min=1, help="Longest time of one job, in seconds."
+    ),
+]
+JobMemory = Annotated[
+    float,
+    typer.Option(
+        "--job-memory", metavar="GIB", min=0.5, help="Most memory of one job, in GiB (Linux)."
+    ),
+]
+
+
+def work_limits(seconds: float, gib: float) -> WorkLimits:
+    """Return the limits of one job; memory is given in GiB."""
+    from aegis.service.catalog.limited import WorkLimits
+
+    return WorkLimits(seconds, int(gib * (1 << 30)))

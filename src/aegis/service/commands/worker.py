@@ -1,0 +1,69 @@
+"""`aegis worker`: work on the background jobs of a catalog."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from aegis.cli.options import Quiet
+from aegis.cli.output import Output
+from aegis.service.commands.service_options import (
+    CATALOG,
+    JOB_MEMORY,
+    JOB_SECONDS,
+    Database,
+    JobMemory,
+    JobSeconds,
+    Objects,
+    work_limits,
+)
+
+if TYPE_CHECKING:
+    from aegis.service.worker import Worker
+
+EXAMPLES = (
+    "aegis worker --database catalog.db",
+    "aegis worker --database postgresql://aegis@db/catalog --objects s3://releases",
+)
+
+
+def command(
+    database: Database = CATALOG,
+    objects: Objects = None,
+    once: Annotated[bool, typer.Option("--once", help="Stop when no job is waiting.")] = False,
+    job_seconds: JobSeconds = JOB_SECONDS,
+    job_memory: JobMemory = JOB_MEMORY,
+    quiet: Quiet = False,
+) -> None:
+    """Search and audit the protected summaries of a catalog.
+
+    In: the catalog's database and files. Out: for each search that an operator
+    starts, the candidates that an agent then checks beside the data; for each new
+    summary, what it gives away. `aegis serve` runs a worker by itself; further
+    workers share the jobs. Ends with Ctrl-C.
+    """
+    from aegis.service.catalog import Catalog, UploadLimits
+    from aegis.service.worker import Worker
+
+    shell = Output(quiet=quiet)
+    limits = UploadLimits(work=work_limits(job_seconds, job_memory))
+    own = Worker(Catalog.open(database, objects, limits=limits))
+    shell.say(f"Working as {own.name} (Ctrl-C ends it)")
+    if once:
+        while own.once():
+            continue
+        return
+    try:
+        _work(own)
+    except KeyboardInterrupt:  # the way to end it
+        shell.say("Ended. What was begun goes on when a worker is started again.")
+
+
+def _work(worker: Worker) -> NoReturn:
+    """Work on what waits, and look again twice a second."""
+    pause = threading.Event()
+    while True:
+        if not worker.once():
+            pause.wait(0.5)

@@ -1,0 +1,118 @@
+"""Who may do what: the whole table, walked."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from aegis.service.catalog.access import (
+    PERMISSIONS,
+    AccountRole,
+    ActedOn,
+    Action,
+    Actor,
+    Tie,
+    authorise,
+    may,
+)
+from aegis.service.catalog.errors import NotAllowed
+
+SUBJECTS = {
+    "nothing": ActedOn(),
+    "own data set": ActedOn(provider="me"),
+    "own request": ActedOn(provider="you", consumer="me", granted=frozenset(AccountRole)),
+    "granted": ActedOn(provider="you", consumer="you", granted=frozenset(AccountRole)),
+    "visible": ActedOn(provider="you", visible=True),
+    "other": ActedOn(provider="you", consumer="you"),
+}
+
+
+TABLE = """
+                  provider  operator  approver  consumer  auditor  admin
+register          any       -         -         -         -        -
+edit-data-set     own       assigned  -         -         -        -
+publish           own       -         -         -         -        -
+upload-summary    own       -         -         -         -        -
+browse            own       assigned  assigned  visible   any      any
+study             own       assigned  assigned  -         -        -
+request           -         -         -         visible   -        -
+change-request    -         -         -         own       -        -
+see-request       own       assigned  assigned  own       any      -
+review            -         assigned  -         -         -        -
+approve           -         assigned  assigned  -         -        -
+reject            own       assigned  assigned  -         -        -
+run               own       assigned  -         -         -        -
+work              own       -         -         -         -        -
+download          -         -         -         own       -        -
+verify            own       assigned  assigned  own       any      -
+revoke            own       assigned  assigned  -         -        -
+see-ledger        own       assigned  assigned  -         any      -
+see-log           own       assigned  assigned  own       any      any
+accounts          -         -         -         -         -        any
+own-tokens        any       any       any       any       any      any
+"""
+"""Who may do what, by the tie that it takes: written here, not read from the product."""
+
+
+def table() -> dict[tuple[str, str], str]:
+    """Return the tie of each action and role; `-` where the role may not."""
+    header, *lines = TABLE.strip().splitlines()
+    roles = header.split()
+    return {
+        (action, role): tie
+        for action, *ties in map(str.split, lines)
+        for role, tie in zip(roles, ties, strict=True)
+    }
+
+
+def allowed(role: AccountRole, tie: Tie, subject: ActedOn) -> bool:
+    """Say by the words of the table what it allows: an implementation of its own."""
+    match tie:
+        case Tie.ANY:
+            return True
+        case Tie.VISIBLE:
+            return subject.visible
+        case Tie.ASSIGNED:
+            return role in subject.granted and subject.consumer != "me"
+        case Tie.OWN:
+            owner = subject.consumer if role is AccountRole.CONSUMER else subject.provider
+            return owner == "me"
+
+
+@pytest.mark.parametrize(("role", "action"), list(product(AccountRole, Action)))
+def test_each_role_may_what_the_table_says_and_nothing_else(role, action):
+    actor = Actor("me", "me", frozenset({role}))
+    for subject in SUBJECTS.values():
+        tie = table()[action, role]
+        assert may(actor, action, subject) is (tie != "-" and allowed(role, Tie(tie), subject))
+
+
+def test_the_table_has_every_action_and_role():
+    assert set(table()) == set(product(Action, AccountRole))
+    assert set(PERMISSIONS) == set(Action)
+
+
+def test_nobody_without_a_role_may_anything():
+    actor = Actor("me", "me", frozenset())
+    for action in Action:
+        with pytest.raises(NotAllowed, match="may not"):
+            authorise(actor, action, SUBJECTS["granted"])
+
+
+def test_a_token_only_narrows():
+    person = Actor("me", "me", frozenset({AccountRole.OPERATOR}))
+    for action in Action:
+        token = Actor("me", "me", frozenset({AccountRole.OPERATOR}), frozenset({str(action)}))
+        for other in Action:
+            expected = other is action and may(person, other, SUBJECTS["granted"])
+            assert may(token, other, SUBJECTS["granted"]) is expected
+
+
+def test_operators_decide_on_no_request_of_their_own():
+    actor = Actor(
+        "me", "me", frozenset({AccountRole.OPERATOR, AccountRole.APPROVER, AccountRole.CONSUMER})
+    )
+    for action in (Action.REVIEW, Action.APPROVE, Action.REJECT, Action.RUN, Action.REVOKE):
+        assert not may(actor, action, SUBJECTS["own request"])
+        assert may(actor, action, SUBJECTS["granted"])

@@ -1,0 +1,196 @@
+"""Passwords, sessions and tokens."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from catalog_support import PASSWORD, offered
+from sqlalchemy import select
+
+from aegis.service.catalog import NotAllowed, NotSignedIn, accounts, data_sets
+from aegis.service.catalog.access import AccountRole, ActedOn, Action, may, scopes_of
+from aegis.service.catalog.errors import CatalogError, NotThere
+from aegis.service.catalog.records import Account, SignIn, Token, now
+
+
+@pytest.fixture
+def mia(place):
+    with place.catalog.database.writing() as session:
+        accounts.create(session, "mia", ["consumer"], password=PASSWORD)
+    return place
+
+
+@pytest.mark.parametrize(
+    ("password", "word"),
+    [("short", "characters"), ("passwordpassword", "common"), ("x" * 300, "too long")],
+)
+def test_weak_passwords_are_refused(place, password, word):
+    with (
+        pytest.raises(CatalogError, match=word),
+        place.catalog.database.writing() as session,
+    ):
+        accounts.create(session, "mia", ["consumer"], password=password)
+
+
+def test_a_session_opens_and_ends(mia):
+    database = mia.catalog.database
+    opened = accounts.sign_in(database, "mia", PASSWORD)
+    with database.writing() as session:
+        assert accounts.session_of(session, opened.secret).account.name == "mia"
+        stored = session.scalars(select(SignIn)).one()
+        assert opened.secret not in (stored.hash, stored.form_key)
+        accounts.sign_out(session, opened.secret)
+        with pytest.raises(NotSignedIn):
+            accounts.session_of(session, opened.secret)
+
+
+@pytest.mark.parametrize("field", ["seen", "created"])
+def test_sessions_end_by_themselves(mia, field):
+    database = mia.catalog.database
+    opened = accounts.sign_in(database, "mia", PASSWORD)
+    with database.writing() as session:
+        stored = session.scalars(select(SignIn)).one()
+        setattr(stored, field, now() - timedelta(hours=13))
+        session.flush()
+        with pytest.raises(NotSignedIn, match="ended"):
+            accounts.session_of(session, opened.secret)
+
+
+def test_each_sign_in_has_a_secret_of_its_own(mia):
+    first = accounts.sign_in(mia.catalog.database, "mia", PASSWORD)
+    second = accounts.sign_in(mia.catalog.database, "mia", PASSWORD)
+    assert first.secret != second.secret
+    assert first.form_key != second.form_key
+
+
+@pytest.mark.parametrize("name", ["mia", "nobody"])
+def test_wrong_names_and_passwords_are_answered_alike(mia, name):
+    with pytest.raises(NotSignedIn) as told:
+        accounts.sign_in(mia.catalog.database, name, "another sentence of words")
+    assert told.value.message == "Name and password do not fit."
+
+
+def test_guessing_locks_the_account_for_a_while(mia):
+    database = mia.catalog.database
+    for _ in range(5):
+        with pytest.raises(NotSignedIn):
+            accounts.sign_in(database, "mia", "another sentence of words")
+    with pytest.raises(NotSignedIn, match="do not fit"):
+        accounts.sign_in(database, "mia", PASSWORD)
+    with database.writing() as session:
+        account = accounts.named(session, "mia")
+        account.locked_until = now() - timedelta(seconds=1)
+    assert accounts.sign_in(database, "mia", PASSWORD)
+
+
+def test_a_closed_account_is_out_at_once(mia):
+    database = mia.catalog.database
+    opened = accounts.sign_in(database, "mia", PASSWORD)
+    with database.writing() as session:
+        accounts.disable(session, mia.ada, "mia")
+        with pytest.raises(NotSignedIn):
+            accounts.session_of(session, opened.secret)
+    with pytest.raises(NotSignedIn):
+        accounts.sign_in(database, "mia", PASSWORD)
+
+
+def test_only_admins_make_accounts(place):
+    with place.catalog.database.writing() as session:
+        for name in ("paula", "otto", "clara", "aude"):
+            with pytest.raises(NotAllowed):
+                accounts.create(session, "new", ["admin"], by=place.actors[name])
+        assert accounts.create(session, "new", ["auditor"], by=place.ada).roles == ["auditor"]
+        with pytest.raises(CatalogError, match="already"):
+            accounts.create(session, "new", ["auditor"], by=place.ada)
+        with pytest.raises(CatalogError, match="Unknown role"):
+            accounts.create(session, "other", ["king"], by=place.ada)
+
+
+def test_tokens_are_narrow_hashed_and_end(place):
+    with place.catalog.database.writing() as session:
+        token, secret = accounts.make_token(session, place.paula, "agent", ["work"])
+        assert secret not in str(vars(session.get(Token, token.id)))
+        actor = accounts.token_actor(session, secret)
+        assert actor.scopes == frozenset({"work"})
+        with pytest.raises(NotAllowed):
+            accounts.make_token(session, place.paula, "wider", [str(Action.ACCOUNTS)])
+        with pytest.raises(NotAllowed):
+            accounts.make_token(session, actor, "child", ["publish"])
+        with pytest.raises(CatalogError, match="Unknown scopes"):
+            accounts.make_token(session, place.paula, "odd", ["fly"])
+        token.expires = now() - timedelta(seconds=1)
+        session.flush()
+        with pytest.raises(NotSignedIn):
+            accounts.token_actor(session, secret)
+
+
+def test_a_revoked_token_is_over_and_nobody_elses_can_be(place):
+    with place.catalog.database.writing() as session:
+        token, secret = accounts.make_token(session, place.paula, "agent", ["work"])
+        with pytest.raises(NotThere):
+            accounts.revoke_token(session, place.otto, token.id)
+        accounts.revoke_token(session, place.paula, token.id)
+        with pytest.raises(NotSignedIn):
+            accounts.token_actor(session, secret)
+
+
+def test_a_token_sees_only_what_its_scopes_allow(place):
+    offered(place)
+    with place.catalog.database.writing() as session:
+        _, secret = accounts.make_token(session, place.paula, "agent", ["work"])
+        actor = accounts.token_actor(session, secret)
+        with pytest.raises(NotAllowed):
+            data_sets.seen(session, actor, Action.BROWSE, "census")
+        assert data_sets.seen(session, actor, Action.WORK, "census").id == "census"
+
+
+def test_all_scopes_are_within_the_roles(place):
+    assert "accounts" in scopes_of(place.ada)
+    assert "accounts" not in scopes_of(place.paula)
+
+
+def test_accounts_without_a_password_do_not_sign_in(place):
+    with place.catalog.database.reading() as session:
+        assert session.scalars(select(Account)).first().password is None
+    with pytest.raises(NotSignedIn):
+        accounts.sign_in(place.catalog.database, "paula", "")
+
+
+def test_unknown_names_cost_the_same_hash(mia, monkeypatch):
+    """What takes time is one Argon2id of the same parameters, whoever is named."""
+    seen = []
+    verify = accounts._verify
+    monkeypatch.setattr(
+        accounts, "_verify", lambda stored, given: seen.append(stored) or verify(stored, given)
+    )
+    for name in ("mia", "nobody"):
+        with pytest.raises(NotSignedIn):
+            accounts.sign_in(mia.catalog.database, name, "another sentence of words")
+    known, unknown = (stored.rsplit("$", 2)[0] for stored in seen)
+    assert known == unknown
+    assert known.startswith("$argon2id$")
+
+
+def test_what_a_token_makes_ends_with_it(place):
+    with place.catalog.database.writing() as session:
+        parent, secret = accounts.make_token(
+            session, place.paula, "parent", ["work", "own-tokens"], days=2
+        )
+        with_it = accounts.token_actor(session, secret)
+        child, inner = accounts.make_token(session, with_it, "child", ["work"], days=365)
+        assert child.expires == parent.expires
+        assert accounts.token_actor(session, inner).scopes == {"work"}
+        accounts.revoke_token(session, place.paula, parent.id)
+        session.flush()
+        with pytest.raises(NotSignedIn):
+            accounts.token_actor(session, inner)
+
+
+def test_a_token_loses_what_its_owner_loses(place):
+    offered(place)
+    with place.catalog.database.writing() as session:
+        _, secret = accounts.make_token(session, place.otto, "reviews", ["review", "browse"])
+        accounts.change_roles(session, place.ada, "otto", ["consumer"])
+        actor = accounts.token_actor(session, secret)
+        assert not may(actor, Action.REVIEW, ActedOn(granted=frozenset({AccountRole.OPERATOR})))

@@ -1,0 +1,62 @@
+"""A catalog of the version before keeps its approvals, and its populations get owners."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, text
+
+from aegis.service.catalog import database as databases
+from aegis.service.catalog.database import Database
+from postgres_server import server
+
+BEFORE = (
+    "INSERT INTO accounts (id, name, roles, disabled, failures, created) VALUES "
+    "('p', 'paula', '[\"provider\"]', false, 0, '2026-01-01'), "
+    "('q', 'peter', '[\"provider\"]', false, 0, '2026-01-01'), "
+    "('o', 'otto', '[\"operator\"]', false, 0, '2026-01-01')",
+    "INSERT INTO data_sets (id, title, description, provider_id, source, terms, population, public, "
+    "published, approvals, days, public_key, created) VALUES "
+    "('b', 'b', '', 'p', 's', '', 'persons', true, true, 1, 9, 'k', '2026-01-01'), "
+    "('a', 'a', '', 'q', 's', '', 'persons', true, true, 1, 9, 'k', '2026-01-02')",
+    "INSERT INTO versions (id, data_set_id, number, policy, policy_digest, columns, summary_key, "
+    "summary_digest, protection, created) VALUES ('v', 'b', 1, '', '', '[]', '', '', '{}', '2026-01-01')",
+    "INSERT INTO requests (id, data_set_id, version_id, consumer_id, state, purpose, models, "
+    "terms_accepted, message, created, changed) VALUES "
+    "('r', 'b', 'v', 'p', 'approved', 'x', '[]', true, '', '2026-01-01', '2026-01-01')",
+    "INSERT INTO approvals (id, request_id, account_id, digest, created) VALUES "
+    "('1', 'r', 'o', 'd', '2026-01-01')",
+)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'catalog.db'}"
+        return
+    with server() as running:
+        yield running.url
+
+
+def test_a_catalog_of_the_version_before_is_brought_to_this_one(url):
+    engine = create_engine(url.replace("postgres://", "postgresql+psycopg://"))
+    settings = Config()
+    folder = Path(databases.__file__).with_name("migrations")
+    settings.set_main_option("script_location", str(folder))
+    with engine.connect() as connection:
+        settings.attributes["connection"] = connection
+        command.upgrade(settings, "0002")
+        for statement in BEFORE:
+            connection.execute(text(statement))
+        connection.commit()
+    engine.dispose()
+    upgraded = Database(url)
+    with upgraded.reading() as session:
+        approvals = session.execute(text("SELECT id, account_id, step FROM approvals")).all()
+        assert approvals == [("1", "o", "approve")]
+        owners = session.execute(text("SELECT name, owner_id FROM populations")).all()
+        assert owners == [("persons", "p")]
+    upgraded.close()
