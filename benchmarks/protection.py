@@ -36,15 +36,15 @@ def _noise(settings: Settings, table: str, name: str) -> Iterator[Figure]:
     """Compare processor times of whole processes, in turns."""
     plain, noised = [], []
     words = ("-p", POLICY, "--force", "--quiet")
-    asked = ("--protect", "noise", "--epsilon", 1, "--delta", 1e-6)
+    asked = ("--epsilon", 1, "--delta", 1e-6)
     for _ in range(2):
         output = settings.folder / "plain.aegis"
         plain.append(command("summarize", table, *words, "-o", output)[1])
         output = settings.folder / "noised.protected"
-        noised.append(command("summarize", table, *words, *asked, "-o", output)[1])
+        noised.append(command("protect", table, *words, *asked, "-o", output)[1])
     yield Figure(
         "protection",
-        f"summarize --protect noise / summarize, {name}",
+        f"protect / summarize, {name}",
         min(noised) / min(plain),
         "times",
         1.5,

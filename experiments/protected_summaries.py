@@ -26,10 +26,10 @@ import aegis
 from aegis.advisor import PrivacyPlan, Scorer, generate
 from aegis.measures import FALLBACK_MEASURE, get
 from aegis.policy import Configuration, Policy
-from aegis.protect import CellMethod, Noise, Perturbation, ProtectedScorer, ProtectedSummary
-from aegis.protect.counts import protect_counts
-from aegis.protect.derive.cells import derivable_cells
-from aegis.protect.noise import protect_with_noise
+from aegis.safe.protect import CellMethod, Noise, Perturbation, ProtectedScorer, ProtectedSummary
+from aegis.safe.protect.counts import protect_counts
+from aegis.safe.protect.derive.cells import derivable_cells
+from aegis.safe.protect.noise import protect_with_noise
 from aegis.sources import Source, open_table
 from common import ADULT, RESULTS, ROOT, data, write_csv
 from paper_sets import prepare

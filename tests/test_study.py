@@ -14,10 +14,10 @@ import pytest
 import aegis
 from aegis.advisor.uncovered import Uncovered, outside_of_release
 from aegis.errors import DataError, PolicyError
-from aegis.ledger import Ledger
 from aegis.policy import load_policy
 from aegis.privacy import report as privacy_report
-from aegis.protect import audit_leak, budget_of, load_protected
+from aegis.safe.ledger import Ledger
+from aegis.safe.protect import audit_leak, budget_of, load_protected
 from aegis.sources import Source
 from aegis.study import subject
 from aegis.summary import build

@@ -15,7 +15,7 @@ import httpx
 from sqlalchemy import insert
 
 import aegis
-from aegis.protect import dumps, protect
+from aegis.safe.protect import dumps, protect
 from aegis.service.catalog import Catalog, accounts
 from aegis.service.catalog.access import scopes_of
 from aegis.service.catalog.records import DataSet, Request, Version, new_id, now

@@ -32,8 +32,6 @@ TABLE_FORMATS = (
 """Extensions of the tables that can be written."""
 BUNDLE = ".aegis"
 """Extension of a summary on disk."""
-PROTECTED = ".protected"
-"""Extension of a protected summary on disk."""
 PUBLISHED = ".published"
 """Extension of masked tables on disk."""
 MOST_TEXT = 64 << 20

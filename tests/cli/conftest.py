@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 from aegis.cli.main import run
-from aegis.ledger import Ledger
 from aegis.policy import load_configurations, load_policy
-from aegis.protect import protect, save_protected
 from aegis.release import apply
+from aegis.safe.ledger import Ledger
+from aegis.safe.protect import protect, save_protected
 from aegis.signing import make_keys
 from aegis.summary import Summary, save_bundle, summarize
 from arx_project import project

@@ -77,7 +77,7 @@ UNUSED = (
     "numpy.testing",
     "aegis.summary.bundle.file",
     "aegis.evaluation",
-    "aegis.protect",
+    "aegis.safe.protect",
     "aegis.anonymizers",
 )
 """What a ranking of masks has no use for, and what takes long to load."""

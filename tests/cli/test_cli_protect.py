@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 from cli_support import plain
 
-from aegis.ledger import Ledger
+from aegis.safe.ledger import Ledger
 
 PROTECT = ("protect", "table.csv", "-p", "policy.yaml", "-o", "new.protected")
 NOISE = ("--epsilon", "1", "--delta", "1e-5", "--public", "*")
@@ -199,16 +199,6 @@ def test_documents_are_read_by_leak(shell, folder):
     assert bool(json.loads(found.out)["extremes"]) == (
         comments and " to " in (folder / "proposed.yaml").read_text()
     )
-
-
-@pytest.mark.parametrize("options", [("noise", *NOISE[:4]), ("counts", *COUNTS[2:])])
-def test_summarize_protects_as_protect_does(shell, folder, options):
-    words = ("summarize", "table.csv", "-p", "policy.yaml", "-o", "new.protected", "--protect")
-    made = shell(*words, *options)
-    assert made.code == 0, made.err
-    audit = json.loads(shell("leak", "new.protected", "-f", "json").out)
-    assert audit["level"] == options[0]
-    assert audit["held"]
 
 
 def test_the_configurations_of_a_policy_are_ranked(shell, folder):

@@ -19,7 +19,7 @@ import pyarrow as pa
 import aegis
 from aegis.errors import AegisError
 from aegis.policy import Policy, load_policy
-from aegis.protect import ProtectedSummary, protect
+from aegis.safe.protect import ProtectedSummary, protect
 
 from .inputs import Failure
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aegis.protect import protect
+from aegis.safe.protect import protect
 
 from . import games
 

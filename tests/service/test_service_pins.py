@@ -16,8 +16,8 @@ import pytest
 from service_support import CANARY, POLICY, new_key, write_table
 
 from aegis.errors import AegisError, EngineError, PolicyError
-from aegis.ledger import Ledger
 from aegis.policy import policy_digest
+from aegis.safe.ledger import Ledger
 from aegis.service.agent import Agent, AgentSettings
 from aegis.service.catalog.flow import policy_of
 from aegis.service.catalog.statements import digest, sign_statement, statement_of

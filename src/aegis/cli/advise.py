@@ -15,14 +15,13 @@ from aegis.cli.files import (
     YAML,
     check_outputs,
     is_bundle,
-    is_protected,
-    is_published,
     next_step,
     repeated,
     shown,
     unused,
     written,
 )
+from aegis.cli.formats import SummaryRequest, format_of_summary
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     After,
@@ -49,7 +48,6 @@ from aegis.cli.options import (
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
-from aegis.cli.published import advise_published
 from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -216,60 +214,36 @@ def command(
     asked = search or any(given is not None for given in searching.values())
     searches = asked or not (configurations or generate or estimate or policy.configurations)
     listed = None if configurations is None else load_configurations(configurations, policy)
-    if is_protected(table):
-        from aegis.cli.protected import advise_protected
-
-        advise_protected(
-            table,
-            policy_file,
-            search=searches,
-            listed=listed,
-            generate=generate,
-            time_limit=SEARCH_SECONDS if time_limit is None else time_limit,
-            top=top,
-            output=output,
-            report=report,
-            refused={
-                "--measure": measure,
-                "--objective": objective,
-                "--front": front,
-                "--with": methods,
-                "--after": after,
-                "--estimate": estimate,
-                "--proxy": proxy or None,
-                "--population": population,
-                "--prefer": prefer,
-            },
-            shell=Output(format, quiet),
-            seed=seed,
-            rule_override=rule_override,
-            leave_out=dropped or (),
-        )
-        return
-    if is_published(table):
-        advise_published(
-            table,
-            policy_file,
-            measure=measure,
-            estimate=estimate,
-            rule_override=rule_override,
-            top=top,
-            report=report,
-            refused={
-                **{name: given for name, given in searching.items() if name != "--time-limit"},
-                "--prefer": prefer,
-                "--search": search,
-                "--configurations": configurations,
-                "--generate": generate,
-                "--with": methods,
-                "--after": after,
-                "--population": population,
-                "--output": output,
-                "--verify-key": verify_key,
-                "--proxy": proxy,
-            },
-            shell=Output(format, quiet),
-            leave_out=dropped or (),
+    added = format_of_summary(table)
+    if added is not None:
+        added.advise(
+            SummaryRequest(
+                path=table,
+                policy_file=policy_file,
+                policy=policy,
+                configurations=listed,
+                search=searches,
+                options={
+                    **ranking,
+                    **searching,
+                    "--search": search or None,
+                    "--measure": measure,
+                    "--estimate": estimate,
+                    "--prefer": prefer,
+                    "--with": methods,
+                    "--after": after,
+                    "--population": population,
+                    "--proxy": proxy or None,
+                    "--leave-out": dropped,
+                    "--verify-key": verify_key,
+                    "--rule-override": rule_override or None,
+                    "--top": top,
+                    "--seed": seed,
+                    "--output": output,
+                    "--report": report,
+                },
+                shell=Output(format, quiet),
+            )
         )
         return
     subject = opening.subject(table, policy, quiet=quiet, verify_key=verify_key)

@@ -10,12 +10,11 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aegis.cli.formats import refuse_added
 from aegis.cli.options import FileEngine
 from aegis.errors import PolicyError
 from aegis.files import (
     BUNDLE,
-    PROTECTED,
-    PUBLISHED,
     TABLE_FORMATS,
     check_output,
     format_of,
@@ -65,17 +64,7 @@ def open_subject(
     proposing
         Whether more may be said of them than is: see `aegis.sources.open_proposing`.
     """
-    if is_protected(given):
-        raise PolicyError(
-            f"{given} is a protected summary, and this needs rows or exact counts.",
-            hint="Give the table or its exact summary (.aegis); aegis advise, report, reconstruct "
-            "and leak take protected ones.",
-        )
-    if is_published(given):
-        raise PolicyError(
-            f"{given} holds the counts of masked tables, and this needs a table or its summary.",
-            hint="aegis advise and aegis report take it; elsewhere give one of the masked tables.",
-        )
+    refuse_added(given)
     elsewhere = engine is not None and engine.elsewhere
     if memory_limit is not None and elsewhere:
         raise PolicyError(
@@ -128,16 +117,6 @@ def shown(given: str) -> str:
 def is_bundle(given: str) -> bool:
     """Return whether a path names a summary on disk."""
     return given.lower().endswith(BUNDLE)
-
-
-def is_published(given: str | Path) -> bool:
-    """Return whether a path names masked tables on disk."""
-    return str(given).lower().endswith(PUBLISHED)
-
-
-def is_protected(given: str | Path) -> bool:
-    """Return whether a path names a protected summary on disk."""
-    return str(given).lower().endswith(PROTECTED)
 
 
 def check_outputs(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from aegis.cli.advice import print_advice
 from aegis.cli.files import check_outputs, next_step, written, written_dict
+from aegis.cli.formats import SummaryRequest
 from aegis.cli.options import Format
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -176,41 +177,66 @@ def _print(shell: Output, published: Published, output: Path, policy_file: Path)
     )
 
 
-def advise_published(
-    table: str,
-    policy_file: Path,
-    *,
-    measure: str | None,
-    estimate: str | None,
-    rule_override: bool,
-    top: int,
-    report: Path | None,
-    refused: Mapping[str, object],
-    shell: Output,
-    leave_out: Sequence[str] = (),
-    printed: bool = True,
-) -> None:
+TAKEN_BY = "aegis advise and aegis report take the counts of masked tables"
+HOLDS = "holds the counts of masked tables"
+REFUSED = (
+    "--objective",
+    "--front",
+    "--prefer",
+    "--search",
+    "--configurations",
+    "--generate",
+    "--with",
+    "--after",
+    "--population",
+    "--output",
+    "--verify-key",
+    "--proxy",
+    "--merit",
+    "--models",
+    "--evaluate",
+    "--leave-out",
+)
+"""Options that need the table or its summary."""
+
+
+def advise(asked: SummaryRequest) -> None:
     """Rank masked tables, and print and write what was found."""
     from aegis.policy import load_policy
     from aegis.published import load_published, rank_published
     from aegis.report import render_report, write_page
 
-    _refuse({**refused, "--leave-out": leave_out})
-    policy = load_policy(policy_file)
+    options, shell = asked.options, asked.shell
+    _refuse({name: options.get(name) for name in REFUSED})
+    policy = load_policy(asked.policy_file)
     with reporting(quiet=shell.quiet) as progress:
         advice = rank_published(
-            load_published(table),
+            load_published(asked.path),
             policy,
-            measure=measure,
-            estimate=estimate,
-            rule_override=rule_override,
+            measure=options.get("--measure"),
+            estimate=options.get("--estimate"),
+            rule_override=bool(options.get("--rule-override")),
             progress=progress,
         )
+    report = options.get("--report")
     if report is not None:
         write_page(report, render_report(advice))
-    if printed:
-        print_advice(shell, advice, table, policy, top or None)
+    if asked.printed:
+        print_advice(shell, advice, asked.path, policy, options.get("--top") or None)
     else:
         shell.warn(advice.warnings)
     shell.say(*written([report]))
     advice.require_best()
+
+
+def reconstruct(
+    path: str,
+    attribute: str,  # noqa: ARG001 - of the seam
+    options: Mapping[str, Any],  # noqa: ARG001
+    shell: Output,  # noqa: ARG001
+) -> None:
+    """Refuse: the counts are of masked values."""
+    raise PolicyError(
+        f"{path} {HOLDS}, and this needs a table or its exact summary (.aegis).",
+        hint=f"Give one of these; {TAKEN_BY}.",
+    )

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli import completion
-from aegis.cli.files import HTML, check_outputs, is_protected, written, written_dict
+from aegis.cli.files import HTML, check_outputs, written, written_dict
+from aegis.cli.formats import format_of_summary
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Force,
@@ -124,10 +125,9 @@ def command(
     if know is not None:
         information(know)
     measure_of_attributes(measure)
-    if is_protected(table):
-        from aegis.cli.protected import reconstruct_from_protected
-
-        refused = {
+    added = format_of_summary(table)
+    if added is not None:
+        options = {
             "--method": method if method != "all-evidence" else None,
             "--know": know,
             "--mask": mask,
@@ -135,7 +135,7 @@ def command(
             "--plot": plot,
             "--verify-key": verify_key,
         }
-        reconstruct_from_protected(table, attribute, refused, Output(format, quiet))
+        added.reconstruct(table, attribute, options, Output(format, quiet))
         return
     subject = opening.subject(table, quiet=quiet, verify_key=verify_key)
     with reporting(quiet=quiet) as progress:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.files import REPORT, check_outputs, is_bundle, is_protected, is_published, written
+from aegis.cli.files import REPORT, check_outputs, is_bundle, written
+from aegis.cli.formats import SummaryRequest, format_of_summary
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Configurations,
@@ -30,7 +31,6 @@ from aegis.cli.options import (
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
-from aegis.cli.published import advise_published
 from aegis.errors import DataError, PolicyError
 
 if TYPE_CHECKING:
@@ -122,54 +122,31 @@ def command(
     if evaluate is not None:
         _check_training(table, policy, names)
     listed = None if configurations is None else load_configurations(configurations, policy)
-    if is_protected(table):
-        from aegis.cli.protected import advise_protected
-        from aegis.study import SEARCH_SECONDS
-
-        advise_protected(
-            table,
-            policy_file,
-            search=not (configurations or generate or policy.configurations),
-            listed=listed,
-            generate=generate,
-            time_limit=SEARCH_SECONDS,
-            top=0,
-            output=None,
-            report=output,
-            refused={
-                "--measure": measure,
-                "--merit": merit,
-                "--evaluate": evaluate,
-                "--models": models,
-                "--verify-key": verify_key,
-            },
-            shell=Output(quiet=quiet),
-            seed=seed,
-            rule_override=rule_override,
-            leave_out=split_names(leave_out) or (),
-            printed=False,
-        )
-        return
-    if is_published(table):
-        advise_published(
-            table,
-            policy_file,
-            measure=measure,
-            estimate=None,
-            rule_override=rule_override,
-            top=0,
-            report=output,
-            refused={
-                "--configurations": configurations,
-                "--generate": generate,
-                "--merit": merit,
-                "--models": models,
-                "--verify-key": verify_key,
-                "--evaluate": evaluate,
-            },
-            shell=Output(quiet=quiet),
-            leave_out=split_names(leave_out) or (),
-            printed=False,
+    added = format_of_summary(table)
+    if added is not None:
+        added.advise(
+            SummaryRequest(
+                path=table,
+                policy_file=policy_file,
+                policy=policy,
+                configurations=listed,
+                search=not (configurations or generate or policy.configurations),
+                options={
+                    "--configurations": configurations,
+                    "--generate": generate,
+                    "--measure": measure,
+                    "--merit": merit,
+                    "--models": models,
+                    "--evaluate": evaluate,
+                    "--leave-out": split_names(leave_out),
+                    "--verify-key": verify_key,
+                    "--rule-override": rule_override or None,
+                    "--seed": seed,
+                    "--report": output,
+                },
+                shell=Output(quiet=quiet),
+                printed=False,
+            )
         )
         return
     with reporting(quiet=quiet) as progress:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,14 +31,12 @@ from aegis.cli.options import (
 )
 from aegis.cli.output import Output, clean
 from aegis.cli.progress import reporting
-from aegis.cli.protect import Delta, Epsilon, KeyFile
 from aegis.cli.published import Counted, Histograms, Mapping_, Masked, summarize_masked
 from aegis.errors import PolicyError
-from aegis.files import BUNDLE, PROTECTED
+from aegis.files import BUNDLE
 from aegis.words import counted
 
 if TYPE_CHECKING:
-    from aegis.policy import Policy
     from aegis.summary import Summary
 
 SCHEMA = 1
@@ -69,8 +66,7 @@ def command(
             "--output",
             "-o",
             metavar="FILE",
-            help="The summary to write (.aegis; .protected with --protect, .published with "
-            "--masked).",
+            help="The summary to write (.aegis; .published with --masked).",
         ),
     ],
     table: OptionalTable = None,
@@ -110,18 +106,6 @@ def command(
             "joint of values and label), histogram or nothing.",
         ),
     ] = "raw",
-    protection: Annotated[
-        str,
-        typer.Option(
-            "--protect",
-            metavar="LEVEL",
-            help="Write what may leave the house instead: noise, with --epsilon and --delta, or "
-            "counts, with --key-file. aegis protect has more options, and takes a summary, too.",
-        ),
-    ] = "none",
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    key_file: KeyFile = None,
     sign: Annotated[
         Path | None,
         typer.Option(
@@ -171,7 +155,6 @@ def command(
                 "TABLE": table,
                 "--like": like,
                 "--information": carried if carried != "raw" else None,
-                "--protect": protection if protection != "none" else None,
                 "--sign": sign,
                 "--write-histograms": write_histograms,
             },
@@ -189,30 +172,6 @@ def command(
             else "--histograms and --mapping go with --masked or --contingency.",
             hint="Name a table, or give masked ones by --masked NAME=TABLE.",
         )
-    if protection != "none":
-        if sign is not None or locked:
-            raise PolicyError(
-                f"{'--locked' if locked else '--sign'} is for exact summaries.",
-                hint="Leave it out.",
-            )
-        _protect(
-            table,
-            policy_file,
-            output,
-            protection,
-            epsilon,
-            delta,
-            key_file,
-            like,
-            carried,
-            subject=lambda policy: opening.subject(table, policy, quiet=quiet),
-            shell=Output(format, quiet),
-            force=force,
-        )
-        return
-    for name, given in (("--epsilon", epsilon), ("--delta", delta), ("--key-file", key_file)):
-        if given is not None:
-            raise PolicyError(f"{name} is for a protected summary.", hint="Add --protect.")
     histograms = (
         None if write_histograms is None or _is_folder(write_histograms) else write_histograms
     )
@@ -270,47 +229,6 @@ def _check_folder(folder: Path | None) -> None:
 def _refuse_bundle(table: str) -> None:
     if is_bundle(table):
         raise PolicyError(f"{table} is a summary already.", hint="Give the table that it is of.")
-
-
-def _protect(
-    table: str,
-    policy_file: Path,
-    output: Path,
-    level: str,
-    epsilon: float | None,
-    delta: float | None,
-    key_file: Path | None,
-    like: Path | None,
-    carried: str,
-    *,
-    subject: Callable[[Policy], Any],
-    shell: Output,
-    force: bool,
-) -> None:
-    """Write a protected summary of a table."""
-    from aegis.cli.protect import print_protected, read_key
-    from aegis.policy import load_policy
-    from aegis.protect import release_protected
-
-    if like is not None or carried != "raw":
-        raise PolicyError(
-            "--like and --information are for exact summaries.",
-            hint="Leave them out: protected summaries are never merged, for parts that were "
-            "protected apart tell more together than each of them.",
-        )
-    check_outputs([(output, (PROTECTED,))], force=force, inputs=(table, policy_file))
-    policy = load_policy(policy_file)
-    options: dict[str, Any] = {
-        "level": level,
-        "epsilon": epsilon,
-        "delta": delta,
-        "key": read_key(key_file),
-    }
-    with reporting(quiet=shell.quiet) as progress:
-        made = release_protected(
-            subject(policy), policy, output, force=force, progress=progress, **options
-        )
-    print_protected(shell, made, output, policy_file)
 
 
 def _print(

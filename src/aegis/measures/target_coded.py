@@ -5,7 +5,7 @@ its rows less the share in the whole table (target encoding: Micci-Barreca, A pr
 for high-cardinality categorical attributes, SIGKDD Explorations 3, 2001). What remains of m
 attributes and C classes is one covariance matrix of m (C - 1) codes, which the label tables give
 but for its blocks between two attributes. That is little enough to protect before it is passed on
-(`aegis.protect`).
+(`aegis.safe.protect`).
 """
 
 from __future__ import annotations

@@ -6,8 +6,11 @@ from aegis.report.anonymized import render_anonymized
 from aegis.report.certificate import render_certificate
 from aegis.report.page import write_page
 from aegis.report.render import render, render_report
+from aegis.report.section import ReportSection, added_sections
 
 __all__ = [
+    "ReportSection",
+    "added_sections",
     "render",
     "render_anonymized",
     "render_certificate",

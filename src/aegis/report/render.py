@@ -11,8 +11,8 @@ from aegis.report import charts, charts_trained
 from aegis.report.context import build_context
 from aegis.report.optional import EvaluationResult
 from aegis.report.palette import CORRELATION_BOUNDS, DARK, HEAT_BOUNDS, LIGHT
+from aegis.report.section import ReportSection
 from aegis.report.sections.estimate import estimates_section
-from aegis.report.sections.optional import leak_section
 from aegis.report.svg import FONT, Drawing, draw
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
     from aegis.advisor.shown import Shown
     from aegis.evaluation import Evaluation
-    from aegis.protect import LeakAudit
 
 DEFAULT_TITLE = "Masking advice"
 """The report's heading when the caller gives none."""
@@ -33,7 +32,7 @@ def render(
     title: str | None = None,
     evaluation: EvaluationResult | None = None,
     shown: Shown | None = None,
-    leak: LeakAudit | None = None,
+    sections: Sequence[ReportSection] = (),
 ) -> str:
     """Return the report on `advice` as one HTML document, without any external resource.
 
@@ -53,8 +52,8 @@ def render(
         Scores of trained models; None leaves the section out.
     shown
         Values of the release, for its owner; None leaves them out.
-    leak
-        What the summary behind the advice would give away; None leaves the section out.
+    sections
+        What packages add: see `aegis.report.section.added_sections`.
 
     Raises
     ------
@@ -72,7 +71,7 @@ def render(
         shown=shown,
     )
     context["estimates"] = estimates_section(advice)
-    context["leak"] = None if leak is None else leak_section(leak.to_dict())
+    context["sections"] = sections
     context["drawings"] = _drawings(context)
     context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
     context["style"]["correlations"] = CORRELATION_BOUNDS
@@ -84,7 +83,7 @@ def render_report(
     *,
     title: str | None = None,
     shown: Shown | None = None,
-    leak: LeakAudit | None = None,
+    sections: Sequence[ReportSection] = (),
 ) -> str:
     """Return the report on an advice, or on an evaluation, as one HTML document.
 
@@ -96,8 +95,8 @@ def render_report(
         The report's heading; plain text.
     shown
         Values of the release, which `Study.report` adds; None leaves them out.
-    leak
-        What the summary gives away, which `Study.report` adds, too.
+    sections
+        What packages add, which `Study.report` asks for, too.
 
     Examples
     --------
@@ -109,17 +108,17 @@ def render_report(
     from aegis.advisor import Advice
 
     if isinstance(given, Advice):
-        return render(given, title=title, shown=shown, leak=leak)
-    return render(given.advice, title=title, evaluation=given, shown=shown, leak=leak)
+        return render(given, title=title, shown=shown, sections=sections)
+    return render(given.advice, title=title, evaluation=given, shown=shown, sections=sections)
 
 
 @cache
-def environment() -> jinja2.Environment:
-    """Return the templates, with autoescaping."""
+def environment(*folders: Path) -> jinja2.Environment:
+    """Return the templates of these folders and of the report, with autoescaping."""
     import jinja2
 
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=jinja2.FileSystemLoader([*folders, Path(__file__).parent / "templates"]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -1,6 +1,6 @@
 """What an agent remembers on its own disk: what it spent, released, checked and refused.
 
-It is a ledger (`aegis.ledger`): append-only, chained, and written before anything is handed in. So
+It is a ledger (`aegis.safe.ledger`): append-only, chained, and written before anything is handed in. So
 budgets hold against a service that forgets or lies. What was made and not yet handed in lies beside
 it, and is handed in again as it is: a repeated job shows nothing new.
 """
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import DataError
-from aegis.ledger import Ledger, Spend
-from aegis.ledger.record import Entry, EntryState
-from aegis.protect.accounting import budget_of
+from aegis.safe.ledger import Ledger, Spend
+from aegis.safe.ledger.record import Entry, EntryState
+from aegis.safe.protect.accounting import budget_of
 from aegis.service.catalog.statements import digest
 from aegis.service.pins import Floor, RefusedError
 from aegis.signing import PrivateKey

@@ -135,8 +135,7 @@ def draw_report(
 ) -> str:
     """Return the report on an advice or an evaluation, and write it where `path` says."""
     from aegis.advisor.shown import show_release
-    from aegis.protect import audit_leak
-    from aegis.report import render_report, write_page
+    from aegis.report import added_sections, render_report, write_page
 
     with subject.progress.step("Drawing the report"):
         advice = reported if isinstance(reported, Advice) else reported.advice
@@ -145,8 +144,8 @@ def draw_report(
             shown = show_release(
                 advice, subject.summary, subject.plan, subject.policy, subject.source
             )
-        leak = audit_leak(subject.summary)
-        page = render_report(reported, title=title, shown=shown, leak=leak)
+        sections = added_sections(subject.summary, advice)
+        page = render_report(reported, title=title, shown=shown, sections=sections)
     if path is not None:
         write_page(Path(path), page)
     return page

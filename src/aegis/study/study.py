@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice, Ranked
+from aegis.errors import PolicyError
 from aegis.policy import Configuration, Policy, as_policy
 from aegis.progress import SILENT, Progress
+from aegis.registry import Extensions
 from aegis.study.advising import Advising
 from aegis.study.answers import (
     Configurations,
@@ -29,9 +31,11 @@ from aegis.summary import Information, Summary, lock, withhold
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
     from aegis.evaluation import Evaluation
-    from aegis.protect import ProtectedSummary
     from aegis.release import AnonymizedRelease, Audit, Release
     from aegis.signing import PrivateKey
+
+QUESTIONS = Extensions("question")
+"""What packages answer: functions of a study, of which `Study` has the method."""
 
 
 class Study(Advising):
@@ -288,14 +292,14 @@ class Study(Advising):
         rows, progress = self._subject.rows_to("audit"), self._subject.progress
         return audit(rows, policy=self.policy, population=population, progress=progress)
 
-    def protect(self, output: str | Path | None = None, **options: Any) -> ProtectedSummary:
-        """Return what may leave the house: see `aegis.protect.protect` for the options.
+    def protect(self, output: str | Path | None = None, **options: Any) -> Any:
+        """Return the `ProtectedSummary` that may leave the house: see `aegis.safe.protect.protect` for the options.
 
         Parameters
         ----------
         output
             Write it there, with the extension `.protected`; then `force`, `ledger`,
-            `population` and `new_version` are options too: see `aegis.protect.release_protected`.
+            `population` and `new_version` are options too: see `aegis.safe.protect.release_protected`.
         options
             `level`, and with it `epsilon`, `delta`, `unit`, `rows_per_person`, `person`, `public`
             for noise, or `key`, `method`, `threshold`, `step`, `variance` for counts; `verdicts`.
@@ -308,13 +312,16 @@ class Study(Advising):
         >>> told.protection.epsilon
         1
         """
-        from aegis.protect import protect, release_protected
+        return self._ask("protect", output, progress=self._subject.progress, **options)
 
-        subject = self.summary if self.source is None else self.source
-        progress = self._subject.progress
-        if output is None:
-            return protect(subject, self.policy, progress=progress, **options)
-        return release_protected(subject, self.policy, output, progress=progress, **options)
+    def _ask(self, question: str, *values: Any, **options: Any) -> Any:
+        """Return the answer of the package that adds this question."""
+        if question not in QUESTIONS:
+            raise PolicyError(
+                f"No installed package answers Study.{question}.",
+                hint="Install Aegis with all its parts.",
+            )
+        return QUESTIONS.load(question)(self, *values, **options)
 
     def save(
         self,

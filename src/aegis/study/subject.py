@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from aegis.advisor import PrivacyPlan, plan_of
 from aegis.advisor.owner import check_front_rules, check_owner_rule
 from aegis.advisor.plan import require_same
 from aegis.errors import DataError, PolicyError
-from aegis.files import BUNDLE, PROTECTED
+from aegis.files import BUNDLE
 from aegis.policy import Policy, RuleOverride
 from aegis.privacy import PrivacyRule
 from aegis.progress import Progress
@@ -21,6 +20,7 @@ from aegis.sources import Source, open_table
 from aegis.summary import Summary, declared_policy, says_rule
 from aegis.summary.build import SAMPLE_ROWS, summarize_rows
 from aegis.summary.coded_rows import CodedRows
+from aegis.summary.formats import added_format
 from aegis.summary.narrow import narrow
 
 
@@ -85,11 +85,12 @@ class Subject:
         """
         if isinstance(table, Subject):
             return table
-        if _is_protected(table):
+        added = added_format(table)
+        if added is not None:
             raise PolicyError(
-                "A protected summary answers no question that takes rows or exact counts.",
-                hint="Give the table or its exact summary, or rank the protected one: "
-                "aegis.protect.rank_protected.",
+                f"A {added} summary answers no question that takes rows or exact counts.",
+                hint=f"Give the table or its exact summary (.aegis); aegis advise ranks from a .{added} "
+                "file, too.",
             )
         if isinstance(table, str | Path) and str(table).lower().endswith(BUNDLE):
             from aegis.summary import load_bundle
@@ -193,11 +194,3 @@ class Subject:
         if self.source is None:
             raise DataError(f"A summary holds no rows to {purpose}.", hint="Give the table itself.")
         return self.source
-
-
-def _is_protected(table: Any) -> bool:
-    if isinstance(table, str | Path):
-        return str(table).lower().endswith(PROTECTED)
-    # Loaded by whoever has made one: most studies are of tables, and need not load it.
-    protected = sys.modules.get("aegis.protect.model")
-    return protected is not None and isinstance(table, protected.ProtectedSummary)

@@ -229,35 +229,3 @@ def _correlation(value: float | None) -> str:
 
 def _with_deviation(value: float, deviation: float | None) -> str:
     return measured(value) if deviation is None else f"{value:.4f} ± {deviation:.4f}"
-
-
-def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an audit, given as its JSON form, as templates show it."""
-    return {
-        "held": figures.get("held", figures.get("clean")),
-        "level": clean(str(figures.get("demanded", ""))),
-        "subject": clean(str(figures.get("subject", figures.get("kind", "")))),
-        "cell_parts": [
-            (clean(p["part"]), count(p["cells"]), count(p["small"]), count(p["alone"]))
-            for p in figures.get("parts", ())
-        ],
-        "attributes": [
-            (
-                clean(a["attribute"]),
-                *(_told(a[k]) for k in ("named", "rare", "disclosed", "derivable")),
-            )
-            for a in figures.get("attributes", ())
-        ],
-        "findings": [
-            clean(text, limit=600)
-            for text in (
-                *figures.get("shortfalls", ()),
-                *figures.get("findings", ()),
-                *(text for release in figures.get("with", ()) for text in release["findings"]),
-            )
-        ],
-    }
-
-
-def _told(value: int | None) -> str:
-    return "not told" if value is None else count(value)

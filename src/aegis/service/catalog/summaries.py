@@ -14,7 +14,7 @@ from typing import Any
 from aegis.errors import AegisError
 from aegis.policy import Configuration, Policy, dump_configurations
 from aegis.progress import SILENT, Progress
-from aegis.protect import (
+from aegis.safe.protect import (
     ProtectedScorer,
     ProtectedSummary,
     audit_leak,
@@ -23,7 +23,7 @@ from aegis.protect import (
     protect,
     search_protected,
 )
-from aegis.protect.scores import FINEST
+from aegis.safe.protect.scores import FINEST
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.objects import Objects
 from aegis.service.catalog.records import Version
@@ -62,7 +62,7 @@ def read(bundle: bytes) -> ProtectedSummary:
     if bundle[:2] == b"PK":
         raise CatalogError(
             "This is a bundle with exact counts, which stays with its owner.",
-            hint="Protect it: aegis summarize --protect noise.",
+            hint="Protect it: aegis protect.",
         )
     return _read(bundle)
 

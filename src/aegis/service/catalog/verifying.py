@@ -17,7 +17,7 @@ from aegis.errors import AegisError
 from aegis.masks import Mask
 from aegis.masks.base import Kind
 from aegis.policy import Policy, Role, policy_digest
-from aegis.protect import ProtectedSummary
+from aegis.safe.protect import ProtectedSummary
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.flow import configuration_of, policy_of
 

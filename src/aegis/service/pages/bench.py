@@ -11,14 +11,14 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from aegis.policy import Policy, Role, dump_policy
-from aegis.protect import (
+from aegis.safe.protect import (
     ProtectedAdvice,
     ProtectedSummary,
     front_protected,
     narrowed,
     rank_protected,
 )
-from aegis.protect import search_protected as search
+from aegis.safe.protect import search_protected as search
 from aegis.service.catalog import Action, Catalog, data_sets
 from aegis.service.catalog.access import may
 from aegis.service.catalog.errors import NotThere

@@ -11,7 +11,7 @@ from aegis.words import percent
 
 if TYPE_CHECKING:
     from aegis.advisor.figures import Front
-    from aegis.protect import ProtectedPoint
+    from aegis.safe.protect import ProtectedPoint
 
 _WIDTH, _HEIGHT = 460, 240
 _LEFT, _BOTTOM, _TOP, _RIGHT = 64, 44, 16, 32

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aegis.errors import PolicyError
-from aegis.files import PROTECTED
 from aegis.summary.bundle.file import load_bundle
+from aegis.summary.formats import added_format
 from aegis.summary.merge import merge
 from aegis.summary.model import Summary
 
@@ -47,11 +47,12 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
     32561
     """
     for path in paths:
-        if str(path).lower().endswith(PROTECTED):
+        other = added_format(path)
+        if other is not None:
             raise PolicyError(
-                f"{path} is a protected summary, which cannot be merged: parts that were protected "
-                "apart tell more together than each of them.",
-                hint="Merge the exact summaries (.aegis), and protect the whole.",
+                f"{path} is a {other} summary, and only exact ones are merged: parts that were made "
+                "apart may tell more together than each of them.",
+                hint="Merge the exact summaries (.aegis), and make the other file of the whole.",
             )
     _refuse_twins(paths)
     return merge(*(load_bundle(path, verify_key=verify_key) for path in paths))

@@ -1,0 +1,61 @@
+"""Sections that wings and packages add to the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from aegis.errors import PolicyError
+from aegis.registry import Extensions
+
+if TYPE_CHECKING:
+    from aegis.advisor.advice import Advice
+    from aegis.summary import Summary
+
+SECTIONS = Extensions("report section")
+"""What is added: functions of a summary and the advice on it that return a section, or None."""
+
+
+@dataclass(frozen=True)
+class ReportSection:
+    """A section that stands below those of the report's own.
+
+    Attributes
+    ----------
+    anchor
+        Where the contents lead: the `id` of its first element.
+    title
+        What the contents call it.
+    html
+        The section as it stands in the page. Its maker has escaped every value of the table.
+    """
+
+    anchor: str
+    title: str
+    html: str
+
+
+def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...]:
+    """Return what all packages add to the report on an advice.
+
+    One that cannot be loaded leaves a sentence that names its package.
+    """
+    made = []
+    for name in SECTIONS.names():
+        try:
+            section = SECTIONS.load(name)(summary, advice)
+        except PolicyError as error:
+            section = _missing(name, error)
+        if section is not None:
+            made.append(section)
+    return tuple(made)
+
+
+def _missing(name: str, error: PolicyError) -> ReportSection:
+    anchor, title = escape(name, quote=True), escape(name)
+    return ReportSection(
+        anchor,
+        title,
+        f'<section id="{anchor}"><h2>{title}</h2><p>{escape(str(error))}</p></section>',
+    )

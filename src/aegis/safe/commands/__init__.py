@@ -1,0 +1,1 @@
+"""Verbs that this wing adds to the command line, and its format of summaries."""

@@ -1,0 +1,209 @@
+"""`aegis leak`: what a file gives away before it is passed on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aegis.cli.files import HTML, JSON, YAML, check_outputs
+from aegis.cli.options import Force, Format, FormatOption, Quiet
+from aegis.cli.output import Output
+from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
+from aegis.files import BUNDLE
+from aegis.safe import PROTECTED
+
+if TYPE_CHECKING:
+    from aegis.safe.protect import Difference, DocumentLeak, LeakAudit, ProtectedSummary
+    from aegis.summary import Summary
+
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+EXAMPLES = (
+    "aegis leak table.aegis",
+    "aegis leak march.aegis --with january.aegis --format json",
+    "aegis leak told.protected --report leak.html --force",
+    "aegis leak policy.yaml --with table.aegis",
+)
+KINDS = {JSON: "certificate", HTML: "report", YAML: "policy"}
+"""What a document is, by its extension."""
+
+
+def command(
+    subject: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A summary (.aegis), a protected one (.protected), a certificate (.json), a report "
+            "(.html) or a policy (.yaml).",
+        ),
+    ],
+    others: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help="What a reader may have beside it: an older version, or a part of a merge; of a"
+            " document, the exact summary of the table. May be given again.",
+        ),
+    ] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            "--level",
+            metavar="LEVEL",
+            help="The level to check it against: none, counts or noise; by default the one that "
+            "it states itself.",
+        ),
+    ] = None,
+    threshold: Annotated[
+        int | None,
+        typer.Option(
+            "--threshold",
+            metavar="N",
+            help="Cells of fewer rows count as small: 5, or what a protected summary states.",
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
+    ] = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what a file gives away of single persons.
+
+    In: a summary, a protected summary, or a document that is to be passed on. Out:
+    cells of few rows by part, persons who stand alone, values that few have or that
+    tell the label, counts that linear programming pins down, and what two files tell
+    together. Exit code 1 where the level that is stated or asked for is not held.
+    """
+    check_outputs([(report, HTML)], force=force, inputs=(subject, *(others or ())))
+    shell = Output(format, quiet)
+    kind = next((k for ends, k in KINDS.items() if subject.suffix.lower() in ends), None)
+    if kind is None:
+        audit, differences = _summaries(subject, others or [], level, threshold)
+        figures = audit.to_dict() | {"with": [d.to_dict() for d in differences]}
+        held = audit.held
+    else:
+        leak = _document(subject, kind, others or [], threshold)
+        audit, differences, figures, held = None, [], leak.to_dict(), leak.clean
+    if report is not None:
+        from aegis.files import write_text
+        from aegis.safe.report.leak import render_leak
+
+        write_text(report, render_leak(figures, str(subject.name)))
+    if shell.format is Format.JSON:
+        shell.json({"schema": SCHEMA, "file": str(subject)} | figures)
+    elif shell.format is Format.CSV:
+        shell.figures(figures)
+    elif audit is not None:
+        _print(shell, audit, differences)
+    else:
+        _print_document(shell, leak)
+    if not held:
+        raise typer.Exit(NoAdmissibleConfiguration.exit_code)
+
+
+def _read(path: Path) -> Summary | ProtectedSummary:
+    if path.suffix.lower() == PROTECTED:
+        from aegis.safe.protect import load_protected
+
+        return load_protected(path)
+    if path.suffix.lower() == BUNDLE:
+        from aegis.summary import load_bundle
+
+        return load_bundle(path)
+    raise PolicyError(
+        f"{path} is neither a summary nor a document.",
+        hint="Allowed: .aegis, .protected, .json, .html, .yaml.",
+    )
+
+
+def _summaries(
+    subject: Path, others: list[Path], level: str | None, threshold: int | None
+) -> tuple[LeakAudit, list[Difference]]:
+    from aegis.safe.protect import audit_leak, compare
+
+    newer = _read(subject)
+    audit = audit_leak(newer, level=level, threshold=threshold)
+    figures = [
+        compare(newer, _read(path), other=str(path), threshold=audit.threshold) for path in others
+    ]
+    return audit, figures
+
+
+def _document(subject: Path, kind: str, others: list[Path], threshold: int | None) -> DocumentLeak:
+    from aegis.files import read_text
+    from aegis.safe.protect import ProtectedSummary, audit_document
+
+    known = []
+    for path in others:
+        summary = _read(path)
+        if isinstance(summary, ProtectedSummary):
+            raise PolicyError(
+                f"{path} is protected, and does not tell which values are rare.",
+                hint="Give the exact summary (.aegis).",
+            )
+        known.append(summary)
+    text = read_text(subject, kind, DataError)
+    return audit_document(text, kind, known, threshold=threshold or 5)
+
+
+def _print(shell: Output, audit: LeakAudit, differences: list[Difference]) -> None:
+    from aegis.cli.tables import Column, heading, line, number, table
+
+    shell.show(line(f"{audit.subject}; states level {audit.level}"), line(""))
+    below = f"1 to {audit.threshold - 1} rows"
+    columns = (Column("part"), number("cells"), number(below), number("one row"))
+    shell.show(
+        table(columns, ([p.part, *map(_count, (p.cells, p.small, p.alone))] for p in audit.parts))
+    )
+    named = (
+        Column("attribute", wraps=True),
+        number("named"),
+        number("rare"),
+        number("tell the label"),
+        number("derivable"),
+    )
+    rows = (
+        [a.attribute, *map(_count, (a.named, a.rare, a.disclosed, a.derivable))]
+        for a in audit.attributes
+    )
+    shell.show(line(""), table(named, rows), line(""))
+    shell.show(
+        line(
+            f"{audit.persons_alone:,} rows stand alone; {audit.classes_disclosed:,} rows are in classes "
+            "of one label"
+        )
+    )
+    for difference in differences:
+        shell.show(line(""), heading(f"Together with {difference.other}"))
+        for part in difference.parts:
+            shell.show(
+                line(f"{part.part}: {part.cells:,} cells differ, {part.small:,} of them by {below}")
+            )
+        shell.show(*(line(text) for text in difference.findings))
+    shell.warn(audit.findings)
+    if audit.shortfalls:
+        shell.show(line(""), heading(f"Level {audit.demanded} is not held"))
+        shell.show(*(line(text) for text in audit.shortfalls))
+    else:
+        less = f", except for what its owner says is public: {audit.exceptions}"
+        shell.show(
+            line(""), line(f"Level {audit.demanded} is held{less if audit.exceptions else ''}")
+        )
+
+
+def _print_document(shell: Output, leak: DocumentLeak) -> None:
+    from aegis.cli.tables import line
+
+    said = "nothing of single persons was found" if leak.clean else "values of single persons"
+    shell.show(line(f"{leak.kind}: {said}"))
+    shell.show(*(line(text) for text in leak.findings))
+
+
+def _count(value: int | None) -> Any:
+    return "not told" if value is None else f"{value:,}"

@@ -1,0 +1,208 @@
+"""`aegis ledger`: what has left of each population, and what may still leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from aegis.cli.options import Format, FormatOption, Quiet
+from aegis.cli.output import Output
+from aegis.errors import PolicyError
+from aegis.safe.commands.protect import Delta, Epsilon, note_of_head
+
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+ACTIONS = ("open", "show", "reserve", "commit", "cancel", "list", "verify")
+EXAMPLES = (
+    "aegis ledger house.ledger open visitors --epsilon 3 --delta 1e-6",
+    "aegis ledger house.ledger show",
+    "aegis ledger house.ledger reserve patients --epsilon 1 --delta 1e-6 --note 'survey of May'",
+    "aegis ledger house.ledger verify",
+)
+
+
+def command(
+    ledger: Annotated[Path, typer.Argument(metavar="FILE", help="The ledger (SQLite).")],
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="ACTION",
+            help="show, verify; open, reserve and list for a population; commit and cancel for an "
+            "entry.",
+        ),
+    ] = "show",
+    subject: Annotated[
+        str | None, typer.Argument(metavar="NAME|NUMBER", help="The population, or the entry.")
+    ] = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Annotated[
+        float | None,
+        typer.Option(
+            "--rho",
+            metavar="R",
+            help="The cost as rho (zero-concentrated differential privacy), instead of an epsilon.",
+        ),
+    ] = None,
+    unit: Annotated[
+        str, typer.Option("--unit", metavar="UNIT", help="What is protected: rows or persons.")
+    ] = "rows",
+    digest: Annotated[
+        str,
+        typer.Option(
+            "--digest", metavar="SHA256", help="Digest of the output, with commit and list."
+        ),
+    ] = "",
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What the cost is for.")] = "",
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head",
+            metavar="SHA256",
+            help="For verify: the digest of the last event, as you noted it earlier.",
+        ),
+    ] = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    quiet: Quiet = False,
+) -> None:
+    """Keep the privacy budgets of populations: what work will cost is reserved before it begins.
+
+    A population keeps its budget when its table changes. `reserve` refuses what
+    passes the ceiling; `commit` notes what was given out; `cancel` gives a cost back
+    that nothing was given out for; `list` notes releases outside of differential
+    privacy. `verify` finds what was changed. Out: the budgets and their entries.
+    """
+    from aegis.safe.ledger import Ledger
+
+    if action not in ACTIONS:
+        raise PolicyError.unknown("action", action, ACTIONS)
+    shell = Output(format, quiet)
+    book = Ledger(ledger, create=action == "open")
+    if action == "verify":
+        _verify(shell, book, head)
+        return
+    if action == "show":
+        _show(shell, book, subject)
+        return
+    if subject is None:
+        raise PolicyError(
+            f"{action} needs a population or the number of an entry.",
+            hint=f"Write: aegis ledger {ledger} {action} NAME.",
+        )
+    if action in ("commit", "cancel"):
+        if action == "commit":
+            book.commit(_number(subject), digest)
+        else:
+            book.cancel(_number(subject))
+    elif action == "list":
+        book.list_release(subject, note, digest)
+    else:
+        _spend(book, action, subject, _cost(epsilon, delta, rho), delta, unit, note)
+    _show(shell, book, None if action in ("commit", "cancel") else subject)
+
+
+def _spend(
+    book: Any, action: str, name: str, cost: float, delta: float | None, unit: str, note: str
+) -> None:
+    from aegis.safe.ledger import Spend
+
+    if action == "open":
+        book.open_population(name, ceiling=cost, delta=1e-6 if delta is None else delta, unit=unit)
+    else:
+        book.reserve(name, Spend("declared", cost, unit), note=note)
+
+
+def _cost(epsilon: float | None, delta: float | None, rho: float | None) -> float:
+    from aegis.safe.protect import budget_of
+
+    if (rho is None) == (epsilon is None):
+        raise PolicyError(
+            "A cost is an epsilon at a delta, or a rho.",
+            hint="Give --epsilon and --delta, or --rho.",
+        )
+    if rho is not None:
+        return rho
+    if epsilon is None or delta is None:
+        raise PolicyError("An epsilon goes with a delta.", hint="Add --delta, for example 1e-6.")
+    return budget_of(epsilon, delta)
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise PolicyError(f"{text!r} is no number of an entry.", hint="See aegis ledger FILE show.")
+    return int(text)
+
+
+def _verify(shell: Output, book: Any, head: str | None) -> None:
+    events = book.verify(head)
+    if shell.format is Format.TABLE:
+        from aegis.cli.tables import line
+
+        shell.show(line(f"{events:,} events, all in their chain. The last one is {book.head}"))
+    else:
+        figures = {"schema": SCHEMA, "events": events, "head": book.head}
+        shell.json(figures) if shell.format is Format.JSON else shell.figures(figures)
+
+
+def _show(shell: Output, book: Any, name: str | None) -> None:
+    from aegis.safe.protect import epsilon_of
+
+    names = [p.name for p in book.populations()] if name is None else [name]
+    balances = [book.balance(name) for name in names]
+    populations = [
+        {
+            "name": b.population.name,
+            "unit": b.population.unit,
+            "delta": b.population.delta,
+            "ceiling": b.population.ceiling,
+            "spent": b.spent,
+            "left": b.left,
+            "epsilon_spent": epsilon_of(b.spent, b.population.delta),
+            "epsilon_ceiling": epsilon_of(b.population.ceiling, b.population.delta),
+        }
+        for b in balances
+    ]
+    entries = [e.to_dict() for e in book.entries(name)]
+    if shell.format is Format.JSON:
+        figures = {"schema": SCHEMA, "populations": populations, "entries": entries}
+        shell.json(figures | {"head": book.head})
+        return
+    columns = ("number", "population", "state", "rho", "time", "mechanism", "digest", "note")
+    rows = [_entry(e) for e in entries]
+    if shell.format is Format.CSV:
+        shell.csv(columns, rows)
+        return
+    from aegis.cli.tables import Column, line, number, table
+
+    for p in populations:
+        shell.show(
+            line(
+                f"{p['name']}: epsilon {p['epsilon_spent']:.4g} of {p['epsilon_ceiling']:.4g} at delta "
+                f"{p['delta']:g} is spent (rho {p['spent']:.4g} of {p['ceiling']:.4g}), per "
+                f"{'row' if p['unit'] == 'rows' else 'person'}"
+            )
+        )
+    if rows:
+        shown = (number(columns[0]), Column(columns[1]), Column(columns[2]), number(columns[3]))
+        texts = ([str(r[0]), r[1], r[2], r[3], r[4], r[7] or r[5]] for r in rows)
+        shell.show(
+            line(""),
+            table((*shown, Column("time"), Column("what", wraps=True)), texts),
+        )
+    shell.show(line(""), line(note_of_head(book.head)))
+
+
+def _entry(entry: dict[str, Any]) -> list[Any]:
+    spend = entry["spend"]
+    return [
+        entry["number"],
+        entry["population"],
+        entry["state"],
+        "" if spend is None else f"{spend['rho']:.6g}",
+        entry["time"],
+        "outside of differential privacy" if spend is None else spend["mechanism"],
+        entry["digest"],
+        entry["note"],
+    ]

@@ -1,0 +1,21 @@
+"""What has left the house of each population, and what may still leave it."""
+
+from aegis.safe.ledger.book import Ledger
+from aegis.safe.ledger.record import (
+    Balance,
+    Entry,
+    EntryState,
+    LedgerPopulation,
+    Spend,
+    TableVersion,
+)
+
+__all__ = [
+    "Balance",
+    "Entry",
+    "EntryState",
+    "Ledger",
+    "LedgerPopulation",
+    "Spend",
+    "TableVersion",
+]

@@ -1,0 +1,575 @@
+"""A ledger of privacy budgets: one SQLite file, safe under parallel processes and kills.
+
+All that happens is an event, appended in one transaction and chained to the one before by a
+SHA-256; nothing is ever changed or removed, which triggers see to and `verify` finds out. A cost
+is reserved before anything is computed, and counts from then on. It can be given back only until
+output begins, so that a crash at any step costs budget and never privacy.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from aegis.errors import AegisError, DataError, PolicyError, choices
+from aegis.safe.ledger.record import (
+    Balance,
+    Entry,
+    EntryState,
+    LedgerPopulation,
+    Spend,
+    TableVersion,
+)
+
+APPLICATION = 0x41454749
+"""SQLite application id of a ledger: "AEGI"."""
+VERSION = 1
+WAIT = 30.0
+"""Seconds to wait for another process that writes."""
+_FIRST = "0" * 64
+_SCHEMA = """
+create table event (
+  number integer primary key,
+  time text not null,
+  kind text not null,
+  population text not null,
+  entry integer not null,
+  content text not null,
+  previous text not null,
+  digest text not null unique
+);
+create table answer (
+  population text not null,
+  question text not null,
+  entry integer not null,
+  content text not null,
+  primary key (population, question)
+);
+create trigger event_stays before update on event
+begin select raise(abort, 'a ledger is only ever added to'); end;
+create trigger event_remains before delete on event
+begin select raise(abort, 'a ledger is only ever added to'); end;
+create trigger answer_stays before update on answer
+begin select raise(abort, 'a ledger is only ever added to'); end;
+create trigger answer_remains before delete on answer
+begin select raise(abort, 'a ledger is only ever added to'); end;
+"""
+_ALLOWED = {
+    "begin": (EntryState.RESERVED,),
+    "commit": (EntryState.RESERVED, EntryState.BEGUN),
+    "cancel": (EntryState.RESERVED,),
+}
+_BECOMES = {
+    "begin": EntryState.BEGUN,
+    "commit": EntryState.COMMITTED,
+    "cancel": EntryState.CANCELLED,
+}
+
+
+class Ledger:
+    """Budgets of populations and what was spent of them.
+
+    Parameters
+    ----------
+    path
+        The SQLite file.
+    create
+        Make the file where there is none.
+
+    Raises
+    ------
+    DataError
+        There is no file and `create` is not set, or the file is no ledger.
+    """
+
+    def __init__(self, path: str | Path, *, create: bool = False) -> None:
+        self.path = Path(path)
+        if not self.path.exists():
+            if not create:
+                raise DataError(
+                    f"There is no ledger {self.path}.",
+                    hint="Open a population in it first: aegis ledger FILE open NAME.",
+                )
+            if not self.path.parent.is_dir():
+                raise PolicyError(
+                    f"Cannot make {self.path}: its folder does not exist.", hint="Create it first."
+                )
+        with self._writing(fresh=create):
+            pass
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+        try:
+            connection.execute("pragma synchronous = full")
+            yield connection
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
+        finally:
+            connection.close()
+
+    @contextmanager
+    def _writing(self, *, fresh: bool = False) -> Iterator[sqlite3.Connection]:
+        """Yield a connection within one transaction that no other writer shares."""
+        with self._connected() as connection:
+            connection.execute("begin immediate")
+            try:
+                self._check(connection, fresh=fresh)
+                yield connection
+                connection.execute("commit")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("rollback")
+                raise
+
+    def _check(self, connection: sqlite3.Connection, *, fresh: bool) -> None:
+        made = connection.execute("pragma application_id").fetchone()[0]
+        tables = connection.execute("select count(*) from sqlite_master").fetchone()[0]
+        if made == 0 and tables == 0 and fresh:
+            for statement in _statements(_SCHEMA):
+                connection.execute(statement)
+            connection.execute(f"pragma application_id = {APPLICATION}")
+            connection.execute(f"pragma user_version = {VERSION}")
+            return
+        version = connection.execute("pragma user_version").fetchone()[0]
+        if made != APPLICATION or version != VERSION:
+            raise DataError(
+                f"{self.path} is no ledger of version {VERSION}.", hint="Name another file."
+            )
+
+    def _broken(self, error: sqlite3.Error) -> AegisError:
+        return DataError(
+            f"The ledger {self.path} cannot be used: {error}.",
+            hint="Check that it is a ledger, that it may be written, and who else holds it.",
+        )
+
+    def open_population(
+        self, name: str, *, ceiling: float, delta: float, unit: str = "rows"
+    ) -> None:
+        """Open the budget of a population; nothing ever raises its ceiling again.
+
+        Raises
+        ------
+        PolicyError
+            It is open already, or the ceiling or delta is out of range.
+        """
+        if not name.strip():
+            raise PolicyError("The population has no name.", hint="Name it.")
+        Spend("ceiling", ceiling, unit)
+        if not 0 < delta < 1:
+            raise PolicyError(f"Delta is {delta}.", hint="Allowed: above 0 and below 1.")
+        with self._writing() as connection:
+            if name in _populations(connection):
+                raise PolicyError(
+                    f"The population {name!r} is open already.", hint="A ceiling cannot be changed."
+                )
+            content = {"ceiling": ceiling, "delta": delta, "unit": unit}
+            _append(connection, "open", name, 0, content)
+
+    def populations(self) -> tuple[LedgerPopulation, ...]:
+        """Return all populations."""
+        with self._connected() as connection:
+            self._check(connection, fresh=False)
+            return tuple(_populations(connection).values())
+
+    def population(self, name: str) -> LedgerPopulation:
+        """Return one population; raise `PolicyError` that names the others."""
+        with self._connected() as connection:
+            return self._population(connection, name)
+
+    def _population(self, connection: sqlite3.Connection, name: str) -> LedgerPopulation:
+        known = _populations(connection)
+        if name not in known:
+            raise PolicyError(
+                f"The ledger {self.path} has no population {name!r}: it is of others.",
+                hint=choices(name, known),
+            )
+        return known[name]
+
+    def balance(self, name: str) -> Balance:
+        """Return what was spent on a population."""
+        with self._connected() as connection:
+            population = self._population(connection, name)
+            return Balance(population, _spent(connection, name))
+
+    def entries(self, name: str | None = None) -> tuple[Entry, ...]:
+        """Return all entries, of one population or of all, in the order they were made."""
+        with self._connected() as connection:
+            if name is not None:
+                self._population(connection, name)
+            entries = _entries(connection).values()
+            return tuple(e for e in entries if name in (None, e.population))
+
+    def reserve(
+        self,
+        name: str,
+        spend: Spend | None,
+        *,
+        note: str = "",
+        version: TableVersion | None = None,
+    ) -> int:
+        """Reserve a cost and return the number of its entry.
+
+        Parameters
+        ----------
+        name
+            The population.
+        spend
+            The cost; None for level counts, which has none that adds up.
+        note
+            What it is for.
+        version
+            The table that the output is made from, where it is known.
+
+        Raises
+        ------
+        PolicyError
+            The population is not in this ledger or protects another unit, the ceiling would be passed,
+            or the ledger knows another table or key; nothing is reserved then.
+        """
+        with self._writing() as connection:
+            population = self._population(connection, name)
+            if version is not None:
+                self._check_version(connection, name, version)
+            cost = None if spend is None else self._affordable(connection, population, spend)
+            content = {"spend": cost, "note": note}
+            if version is not None:
+                content |= {"table": version.table, "key": version.key}
+            return _append(connection, "reserve", name, 0, content)
+
+    def _affordable(
+        self, connection: sqlite3.Connection, population: LedgerPopulation, spend: Spend
+    ) -> dict[str, Any]:
+        """Return a cost as JSON values; raise `PolicyError` where the population cannot pay it."""
+        name = population.name
+        if spend.unit != population.unit:
+            raise PolicyError(
+                f"The budget of {name!r} protects {population.unit}, and the cost is stated for "
+                f"{spend.unit}.",
+                hint=f"Protect {population.unit}.",
+            )
+        spent = _spent(connection, name)
+        if spent + spend.rho > population.ceiling * (1 + 1e-12):
+            raise PolicyError(
+                f"The budget of {name!r} is spent: rho {spend.rho:.6g} was asked for, and "
+                f"{max(population.ceiling - spent, 0):.6g} of {population.ceiling:.6g} is left.",
+                hint="Use what was published before, or ask for a smaller epsilon.",
+            )
+        return spend.to_dict()
+
+    def _check_version(
+        self, connection: sqlite3.Connection, name: str, version: TableVersion
+    ) -> None:
+        """Raise `PolicyError` where files of this table, read next to earlier ones, show rows."""
+        made = [
+            entry
+            for entry in _entries(connection).values()
+            if entry.table and entry.state is not EntryState.CANCELLED
+        ]
+        elsewhere = {e.population for e in made if e.table == version.table} - {name}
+        if elsewhere:
+            raise PolicyError(
+                f"This table belongs to the population {min(elsewhere)!r} in {self.path}, not to {name!r}.",
+                hint="Name that population: its budget covers all that leaves of the table.",
+            )
+        own = {e.table for e in made if e.population == name}
+        if own and version.table not in own and not version.new:
+            raise PolicyError(
+                f"The population {name!r} in {self.path} belongs to another table: SHA-256 "
+                f"{max(made, key=lambda e: (e.population == name, e.number)).table[:16]}..., and this one has "
+                f"{version.table[:16]}....",
+                hint="Name the population of this table, or say --new-version where it is a new "
+                "version of that one.",
+            )
+        if not version.key:
+            return
+        if any(e.key == version.key and e.table != version.table for e in made):
+            raise PolicyError(
+                "This key has protected another version of the table, or another table: the difference "
+                "of two files under one key shows the rows that changed.",
+                hint="Give a new key for each version, or use level noise.",
+            )
+        if any(e.key and e.key != version.key and e.table == version.table for e in made):
+            raise PolicyError(
+                "Another key has protected this table: the average of files under several keys comes "
+                "close to the exact counts.",
+                hint="Give the same key again: it changes the same cell in the same way.",
+            )
+
+    def begin(self, entry: int) -> None:
+        """Say that output begins: from here on the cost stays, whatever happens."""
+        self._move("begin", entry, {})
+
+    def commit(self, entry: int, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
+        """Say that the output with this SHA-256 was given out, and of which rounds its noise was."""
+        said = {"sensitivity": sensitivity, "sigma": sigma}
+        self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
+
+    def cancel(self, entry: int) -> None:
+        """Give a cost back that nothing was given out for.
+
+        Raises
+        ------
+        PolicyError
+            Output has begun or was given out: no cost is given back after that.
+        """
+        self._move("cancel", entry, {})
+
+    def _move(self, kind: str, number: int, content: Mapping[str, Any]) -> None:
+        with self._writing() as connection:
+            self._moved(connection, kind, number, content)
+
+    def _moved(
+        self, connection: sqlite3.Connection, kind: str, number: int, content: Mapping[str, Any]
+    ) -> None:
+        entry = _entries(connection).get(number)
+        if entry is None:
+            raise PolicyError(
+                f"The ledger has no entry {number}.", hint="See aegis ledger FILE show."
+            )
+        if entry.state not in _ALLOWED[kind]:
+            raise PolicyError(
+                f"Entry {number} is {entry.state}, and cannot be moved by {kind}.",
+                hint="No cost is given back once output has begun.",
+            )
+        _append(connection, kind, entry.population, number, content)
+
+    def list_release(self, name: str, note: str, digest: str) -> int:
+        """List a release outside of differential privacy, such as a k-anonymous one."""
+        with self._writing() as connection:
+            self._population(connection, name)
+            return _append(connection, "list", name, 0, {"note": note, "digest": digest})
+
+    def note(self, name: str, note: str) -> int:
+        """Write down something that happened and spends nothing, such as a refusal."""
+        with self._writing() as connection:
+            self._population(connection, name)
+            return _append(connection, "note", name, 0, {"note": note})
+
+    def notes(self, name: str) -> tuple[str, ...]:
+        """Return what was written down by `note`, in order."""
+        with self._connected() as connection:
+            rows = connection.execute(
+                "select content from event where kind = 'note' and population = ? order by number",
+                (name,),
+            ).fetchall()
+            return tuple(str(json.loads(row[0])["note"]) for row in rows)
+
+    @contextmanager
+    def spending(
+        self,
+        name: str,
+        spend: Spend | None,
+        *,
+        note: str = "",
+        version: TableVersion | None = None,
+    ) -> Iterator[Spending]:
+        """Reserve a cost for a block of work; it is given back where that fails before output.
+
+        The block calls `begin` before the first byte goes out and `commit` after the last one.
+        """
+        entry = self.reserve(name, spend, note=note, version=version)
+        spent = Spending(self, entry)
+        try:
+            yield spent
+        except BaseException:
+            if not spent.begun:
+                self.cancel(entry)
+            raise
+
+    def once(self, name: str, question: str, spend: Spend, answer: Callable[[], str]) -> str:
+        """Return the answer to a question, computed and paid for the first time only.
+
+        The same question is given the stored answer ever after. Where two processes ask at the same
+        time both may pay, and both are given the answer that was stored first.
+        """
+        stored = self._answer(name, question)
+        if stored is not None:
+            return stored
+        with self.spending(name, spend, note=f"answer to {question}") as spending:
+            answered = answer()
+            spending.begin()
+            with self._writing() as connection:
+                connection.execute(
+                    "insert or ignore into answer values (?, ?, ?, ?)",
+                    (name, question, spending.entry, answered),
+                )
+                digest = sha256(answered.encode("utf-8")).hexdigest()
+                self._moved(connection, "commit", spending.entry, {"digest": digest})
+        return self._answer(name, question) or answered
+
+    def _answer(self, name: str, question: str) -> str | None:
+        with self._connected() as connection:
+            self._population(connection, name)
+            row = connection.execute(
+                "select content from answer where population = ? and question = ?", (name, question)
+            ).fetchone()
+            return None if row is None else str(row[0])
+
+    @property
+    def head(self) -> str:
+        """SHA-256 of the last event: who writes it down elsewhere sees later if any is missing."""
+        with self._connected() as connection:
+            return _head(connection)
+
+    def verify(self, head: str | None = None) -> int:
+        """Check every event against the chain and return how many there are.
+
+        Parameters
+        ----------
+        head
+            A digest that `head` gave earlier, which must still be in the chain.
+
+        Raises
+        ------
+        DataError
+            An event was changed, added elsewhere or removed; or a budget is overspent.
+        """
+        with self._connected() as connection:
+            self._check(connection, fresh=False)
+            previous, seen = _FIRST, {_FIRST}
+            rows = connection.execute(
+                "select number, time, kind, population, entry, content, previous, digest "
+                "from event order by number"
+            ).fetchall()
+            for place, row in enumerate(rows, start=1):
+                if row[0] != place or row[6] != previous or row[7] != _chained(row[:7]):
+                    raise self._tampered(f"event {row[0]} does not follow from the one before")
+                previous = row[7]
+                seen.add(previous)
+            if head is not None and head not in seen:
+                raise self._tampered("the digest that was noted is not in its chain")
+            for name, population in _populations(connection).items():
+                if _spent(connection, name) > population.ceiling * (1 + 1e-9):
+                    raise self._tampered(f"the budget of {name!r} is overspent")
+            return len(rows)
+
+    def _tampered(self, reason: str) -> DataError:
+        return DataError(
+            f"The ledger {self.path} was tampered with: {reason}.",
+            hint="Go back to a copy that verifies, and count as spent what was given out since.",
+        )
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r}, {len(self.populations())} populations)"
+
+
+class Spending:
+    """A reserved cost in the hands of who is about to give something out."""
+
+    def __init__(self, ledger: Ledger, entry: int) -> None:
+        self.ledger = ledger
+        self.entry = entry
+        self.begun = False
+
+    def begin(self) -> None:
+        """Say that output begins."""
+        self.begun = True
+        self.ledger.begin(self.entry)
+
+    def commit(self, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
+        """Say that the output with this SHA-256 was given out, and of which rounds its noise was."""
+        self.ledger.commit(self.entry, digest, sensitivity=sensitivity, sigma=sigma)
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script: triggers hold semicolons of their own."""
+    held = ""
+    for line in script.strip().splitlines():
+        held += line + "\n"
+        if sqlite3.complete_statement(held):
+            yield held
+            held = ""
+
+
+def _head(connection: sqlite3.Connection) -> str:
+    row = connection.execute("select digest from event order by number desc limit 1").fetchone()
+    return _FIRST if row is None else str(row[0])
+
+
+def _chained(row: tuple[Any, ...]) -> str:
+    return sha256(json.dumps(list(row), ensure_ascii=False).encode("utf-8")).hexdigest()
+
+
+def _append(
+    connection: sqlite3.Connection,
+    kind: str,
+    population: str,
+    entry: int,
+    content: Mapping[str, Any],
+) -> int:
+    """Append an event and return the number of its entry; 0 stands for its own number."""
+    last = connection.execute("select coalesce(max(number), 0) from event").fetchone()[0]
+    number = int(last) + 1
+    row = (
+        number,
+        datetime.now(UTC).isoformat(timespec="milliseconds"),
+        kind,
+        population,
+        entry or number,
+        json.dumps(content, sort_keys=True, ensure_ascii=False),
+        _head(connection),
+    )
+    connection.execute("insert into event values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, _chained(row)))
+    return entry or number
+
+
+def _populations(connection: sqlite3.Connection) -> dict[str, LedgerPopulation]:
+    rows = connection.execute(
+        "select population, content from event where kind = 'open' order by number"
+    ).fetchall()
+    return {name: LedgerPopulation(name, **json.loads(content)) for name, content in rows}
+
+
+def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
+    """Return the entries as all events leave them, by number."""
+    entries: dict[int, Entry] = {}
+    rows = connection.execute(
+        "select time, kind, population, entry, content from event order by number"
+    ).fetchall()
+    for time, kind, population, number, text in rows:
+        content = json.loads(text)
+        if kind == "reserve":
+            cost = content["spend"]
+            entries[number] = Entry(
+                number,
+                population,
+                EntryState.RESERVED,
+                time,
+                None if cost is None else Spend(**cost),
+                "",
+                content["note"],
+                content.get("table", ""),
+                content.get("key", ""),
+            )
+        elif kind == "list":
+            entries[number] = Entry(
+                number,
+                population,
+                EntryState.LISTED,
+                time,
+                None,
+                content["digest"],
+                content["note"],
+            )
+        elif kind in _BECOMES:
+            old = entries[number]
+            digest = content.get("digest", old.digest)
+            known = {k: content[k] for k in ("sensitivity", "sigma") if k in content}
+            spend = old.spend if old.spend is None else replace(old.spend, **known)
+            entries[number] = replace(old, state=_BECOMES[kind], spend=spend, digest=digest)
+    return entries
+
+
+def _spent(connection: sqlite3.Connection, name: str) -> float:
+    return sum(e.rho for e in _entries(connection).values() if e.population == name)

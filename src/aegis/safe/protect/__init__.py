@@ -1,0 +1,71 @@
+"""Safe summaries: what may leave the house, what a file gives away, and how both are known."""
+
+from aegis.safe.protect.accounting import (
+    NoiseRound,
+    Unit,
+    budget_of,
+    epsilon_of,
+    rho_of,
+    sigma_of,
+)
+from aegis.safe.protect.advice import ProtectedAdvice, ProtectedRanked
+from aegis.safe.protect.build import protect
+from aegis.safe.protect.counts import Perturbation
+from aegis.safe.protect.differences import Difference, compare
+from aegis.safe.protect.documents import DocumentLeak, audit_document
+from aegis.safe.protect.file import dumps, load_protected, loads, save_protected
+from aegis.safe.protect.front import ProtectedPoint, front_protected, rows_alike
+from aegis.safe.protect.joint import reconstruct_protected
+from aegis.safe.protect.leak import LeakAudit, audit_leak
+from aegis.safe.protect.model import (
+    CellMethod,
+    Moments,
+    ProtectedSummary,
+    ProtectionLevel,
+)
+from aegis.safe.protect.narrow import narrowed
+from aegis.safe.protect.noise import Noise
+from aegis.safe.protect.ranking import rank_protected, search_protected
+from aegis.safe.protect.release import release_protected
+from aegis.safe.protect.scores import ProtectedScorer
+from aegis.safe.protect.terms import summary_under
+from aegis.safe.protect.what_if import what_if
+
+__all__ = [
+    "CellMethod",
+    "Difference",
+    "DocumentLeak",
+    "LeakAudit",
+    "Moments",
+    "Noise",
+    "NoiseRound",
+    "Perturbation",
+    "ProtectedAdvice",
+    "ProtectedPoint",
+    "ProtectedRanked",
+    "ProtectedScorer",
+    "ProtectedSummary",
+    "ProtectionLevel",
+    "Unit",
+    "audit_document",
+    "audit_leak",
+    "budget_of",
+    "compare",
+    "dumps",
+    "epsilon_of",
+    "front_protected",
+    "load_protected",
+    "loads",
+    "narrowed",
+    "protect",
+    "rank_protected",
+    "reconstruct_protected",
+    "release_protected",
+    "rho_of",
+    "rows_alike",
+    "save_protected",
+    "search_protected",
+    "sigma_of",
+    "summary_under",
+    "what_if",
+]

@@ -1,0 +1,69 @@
+"""The variance that protection adds to the counts of a label table, as its reader knows it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.safe.protect.mechanisms import key_table
+from aegis.safe.protect.model import (
+    CellMethod,
+    ProtectedAttribute,
+    ProtectedSummary,
+    Protection,
+    ProtectionLevel,
+)
+
+Floats = npt.NDArray[np.float64]
+
+
+def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> Floats:
+    """Return the variance that protection adds to each count of a label table, shape (K, C).
+
+    Noise adds the same to all. What rounding and cell keys add depends on the count itself, and is
+    nothing where there is none: it is taken as expected of a Poisson count whose mean is the class's
+    share of the cell's rows. So a rare class, of which most cells hold no row, is not taken for noisier
+    than it is.
+    """
+    if summary.level is not ProtectionLevel.COUNTS:
+        variance = np.square(summary.cell_error) * attribute.units[:, None].astype(np.float64)
+        everywhere: Floats = np.broadcast_to(variance, attribute.table.shape)
+        return everywhere
+    rows = np.maximum(attribute.table.sum(axis=1), summary.protection.threshold or 1)
+    mean = rows[:, None] * summary.shares
+    return _expected(variance_by_count(summary.protection), mean)
+
+
+@cache
+def variance_by_count(protection: Protection) -> tuple[float, ...]:
+    """Return the variance that level counts adds to a count of 0, 1, ..; the last stands for all more.
+
+    Rounding at random to a multiple of b changes a count by -r or b - r, r its remainder: variance
+    r (b - r), whose mean over all remainders stands for large counts.
+    """
+    step = protection.step or 1
+    if protection.method is CellMethod.ROUNDING:
+        drawn = [float((n % step) * (step - n % step)) for n in range(4 * step)]
+        return (*drawn, (step**2 - 1) / 6)
+    least = max(2, (protection.threshold or 2) // 2)
+    drawn = []
+    for count in range(step + least + 1):
+        changes, chance = key_table(count, step, protection.variance or 1.0, least)
+        drawn.append(float(chance @ changes.astype(np.float64) ** 2))
+    return tuple(drawn)
+
+
+def _expected(by_count: tuple[float, ...], mean: Floats) -> Floats:
+    """Return the expected variance of Poisson counts with these means."""
+    from scipy.special import gammaln, xlogy
+
+    counts = np.arange(len(by_count) - 1)
+    different, place = np.unique(mean, return_inverse=True)
+    chance = np.exp(
+        xlogy(counts[None, :], different[:, None]) - different[:, None] - gammaln(counts + 1.0)
+    )
+    above = np.clip(1.0 - chance.sum(axis=1), 0.0, 1.0)
+    values: Floats = chance @ np.array(by_count[:-1]) + above * by_count[-1]
+    return values[place].reshape(mean.shape)

@@ -1,0 +1,101 @@
+"""The best configurations by label tables alone, proven by a bound.
+
+Without moments a score follows from sums over attributes: what learners of each penalty explain, which
+raises it, and the degrees of freedom that they spend, which lower it. Whatever the masks of the
+attributes that are still open, they explain no more than the best of each for itself and spend no
+less than the sparest: a partial choice that cannot reach the best known ones even so is left out.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures import held_out_reached
+from aegis.safe.protect.scores import Choice, ProtectedScorer
+
+Floats = npt.NDArray[np.float64]
+
+
+class TablesSearch:
+    """Depth-first search with a bound over all combinations of candidate masks.
+
+    Parameters
+    ----------
+    scorer
+        Of a summary without moments.
+    top
+        How many of the best are wanted.
+    expired
+        Says whether time is up.
+
+    Attributes
+    ----------
+    seen
+        Combinations that were scored.
+    complete
+        Whether all others are ruled out.
+    """
+
+    def __init__(self, scorer: ProtectedScorer, top: int, expired: Callable[[], bool]) -> None:
+        self._scorer = scorer
+        self._top = top
+        self._expired = expired
+        sizes = [len(a.candidates) for a in scorer.summary.attributes.values()]
+        self._explained, self._freedom = [], []
+        for index, size in enumerate(sizes):
+            masked = [scorer.masked(index, place) for place in range(size)]
+            self._explained.append(np.array([m.believed * m.strength for m in masked]))
+            self._freedom.append(np.array([m.freedom for m in masked]))
+        # What the attributes from each place on explain at most, and spend at least.
+        self._most = _sums_from([e.max(axis=0) for e in self._explained])
+        self._least = _sums_from([f.min(axis=0) for f in self._freedom])
+        self._best: list[tuple[float, Choice]] = []
+        self.seen = 0
+        self.complete = True
+
+    def run(self) -> list[tuple[Choice, float]]:
+        """Return the best choices with their scores, best first."""
+        self._extend((), np.zeros(1), np.zeros(1))
+        return [
+            (choice, score) for score, choice in sorted(self._best, key=lambda b: (-b[0], b[1]))
+        ]
+
+    def _reached(self, explained: Floats, freedom: Floats) -> float:
+        summary = self._scorer.summary
+        return held_out_reached(explained, freedom, len(summary.classes), summary.rows)
+
+    def _extend(self, chosen: Choice, explained: Floats, freedom: Floats) -> None:
+        """Look at all choices that begin with `chosen`, what promises most first."""
+        if self._expired():
+            self.complete = False
+            return
+        place = len(chosen)
+        if place == len(self._explained):
+            self.seen += 1
+            scored = (self._reached(explained, freedom), chosen)
+            if len(self._best) < self._top:
+                heapq.heappush(self._best, scored)
+            else:
+                heapq.heappushpop(self._best, scored)
+            return
+        more = explained + self._explained[place]
+        spent = freedom + self._freedom[place]
+        bounds = [
+            self._reached(m + self._most[place + 1], s + self._least[place + 1])
+            for m, s in zip(more, spent, strict=True)
+        ]
+        for own in sorted(range(len(bounds)), key=lambda i: -bounds[i]):
+            if len(self._best) < self._top or bounds[own] > self._best[0][0]:
+                self._extend((*chosen, own), more[own], spent[own])
+
+
+def _sums_from(parts: list[Floats]) -> list[Floats]:
+    """Return the sum of the parts from each place to the end, and last of none."""
+    sums = [np.zeros(1)]
+    for part in reversed(parts):
+        sums.append(sums[-1] + part)
+    return sums[::-1]

@@ -1,0 +1,290 @@
+"""Protect a summary: the one way from exact counts to what may leave the house."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from aegis.advisor import PrivacyPlan
+from aegis.advisor.owner import check_owner_rule
+from aegis.advisor.plan import require_same
+from aegis.blas import one_blas_thread
+from aegis.errors import DataError, PolicyError
+from aegis.policy import Configuration, OwnerRule, Policy, as_policy, policy_mapping
+from aegis.progress import SILENT, Progress
+from aegis.safe.protect.accounting import Unit
+from aegis.safe.protect.cells import check_summary, public_names
+from aegis.safe.protect.counts import THRESHOLD, Perturbation, protect_counts
+from aegis.safe.protect.model import CellMethod, ProtectedSummary, ProtectionLevel, StatedVerdict
+from aegis.safe.protect.moments import rows_per_person as counted_rows
+from aegis.safe.protect.noise import Noise, protect_with_noise
+from aegis.sources import Source, open_table
+from aegis.summary import Summary, summarize
+from aegis.words import amount
+
+MOST_VERDICTS = 100_000
+"""Most combinations that verdicts are stated on."""
+_SAMPLE = 1
+"""Rows whose co-occurrences are counted where none are needed."""
+
+
+@one_blas_thread
+def protect(
+    subject: Any,
+    policy: Policy | str | Path,
+    *,
+    level: ProtectionLevel | str = ProtectionLevel.NOISE,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    unit: Unit | str = Unit.ROWS,
+    rows_per_person: int = 1,
+    person: str | None = None,
+    public: Collection[str] = (),
+    key: bytes | None = None,
+    method: CellMethod | str = CellMethod.CELL_KEYS,
+    threshold: int = THRESHOLD,
+    step: int | None = None,
+    variance: float | None = None,
+    verdicts: Sequence[Configuration] | Mapping[str, Configuration] | int = (),
+    rule_override: bool = False,
+    progress: Progress = SILENT,
+) -> ProtectedSummary:
+    """Return what may leave the house of a table or of its summary.
+
+    Parameters
+    ----------
+    subject
+        Anything that `aegis.summarize` takes, or a `Summary`. From the table itself moments need
+        less noise, and no sample stands between.
+    policy
+        Roles, candidate masks, label, the privacy rule.
+    level
+        `noise` for differential privacy, `counts` for perturbed small cells.
+    epsilon, delta
+        Of level `noise`: the promise. Both must be given.
+    unit, rows_per_person, person
+        Of level `noise`: whether one row is protected or one person with at most so many rows;
+        `person` names the column that tells persons, so that a table where somebody has more is
+        refused.
+    public
+        Of level `noise`: attributes whose values and cuts are public knowledge, `*` for all. Names
+        of values and cuts of the others are bought from the budget.
+    key
+        Of level `counts`: the secret that seeds the perturbation, at least 16 random bytes.
+    method, threshold, step, variance
+        Of level `counts`: see `aegis.safe.protect.Perturbation`.
+    verdicts
+        Configurations to state a verdict of the rule on, or a number: all combinations, where they
+        are no more than that.
+    rule_override
+        Whether another rule is meant than that under which a summary's owner made it; verdicts are
+        on the policy's rule, and the protected summary says so.
+    progress
+        Receives one step per stage.
+
+    Raises
+    ------
+    PolicyError
+        An option is out of range or of the other level, a person has more rows than stated, the
+        summary is of a sample, of other masks, under another rule or has what a protected one cannot
+        hold, or what would be published lets small cells be derived. Nothing was spent then.
+    """
+    policy = as_policy(policy)
+    policy.require_label("A protected summary")
+    chosen = _level(level)
+    summary, source = _exact(subject, policy, progress)
+    check_summary(summary)
+    override = None
+    if source is None:
+        require_same(summary, policy)
+        override = check_owner_rule(summary, policy.privacy, override=rule_override)
+    owner = OwnerRule(policy.privacy) if summary.terms is None else summary.terms.owner
+
+    def said(made: ProtectedSummary) -> ProtectedSummary:
+        notes = () if override is None else (override.sentence,)
+        return replace(made, owner=owner, notes=(*notes, *_notes_on_delta(made), *made.notes))
+
+    if chosen is ProtectionLevel.NOISE:
+        _refuse_given(chosen, key=key, step=step, variance=variance)
+        if epsilon is None or delta is None:
+            raise PolicyError(
+                "Protection by noise needs an epsilon and a delta.",
+                hint="Give both, for example epsilon 1 and delta 1e-6.",
+            )
+        asked = Noise(
+            epsilon,
+            delta,
+            Unit(unit),
+            rows_per_person,
+            public_names(public, summary),
+            _listed(verdicts, summary),
+        )
+        _check_persons(source, person, rows_per_person)
+        return said(
+            protect_with_noise(
+                summary,
+                asked,
+                policy,
+                rule_as_written=_rule(policy),
+                source=source,
+                progress=progress,
+            )
+        )
+    _refuse_given(chosen, epsilon=epsilon, delta=delta, person=person)
+    if key is None:
+        raise PolicyError(
+            "Protection by counts is seeded by a secret key, and none was given.",
+            hint="Give at least 16 random bytes, and keep them: the same key perturbs the same "
+            "cell alike.",
+        )
+    perturbation = Perturbation(key, _method(method), threshold, step, variance)
+    stated = _verdicts(summary, policy, _listed(verdicts, summary))
+    return said(
+        protect_counts(
+            summary,
+            perturbation,
+            policy,
+            verdicts=stated,
+            rule_as_written=_rule(policy),
+            source=source,
+            progress=progress,
+        )
+    )
+
+
+def _notes_on_delta(made: ProtectedSummary) -> tuple[str, ...]:
+    """Return what is to be said of a delta under which a row could be published whole.
+
+    The rows are those that the protected summary itself tells, so that the note gives nothing away.
+    """
+    delta = made.protection.delta
+    if delta is None or delta * made.rows < 1:
+        return ()
+    return (
+        f"delta {delta:g} is not below one over the number of rows: to publish a row drawn at random would "
+        "keep a promise at that delta, so that a smaller one should be taken",
+    )
+
+
+def _level(given: ProtectionLevel | str) -> ProtectionLevel:
+    if given not in list(ProtectionLevel):
+        raise PolicyError.unknown(
+            "level of protection", given, [str(level) for level in ProtectionLevel]
+        )
+    chosen = ProtectionLevel(given)
+    if chosen is ProtectionLevel.NONE:
+        raise PolicyError(
+            "Level none protects nothing: it is the summary itself.",
+            hint="Take noise or counts, or summarise without protection.",
+        )
+    return chosen
+
+
+def _method(given: CellMethod | str) -> CellMethod:
+    if given not in list(CellMethod):
+        raise PolicyError.unknown(
+            "method of perturbation", given, [str(method) for method in CellMethod]
+        )
+    return CellMethod(given)
+
+
+def _refuse_given(level: ProtectionLevel, **options: object) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise PolicyError(
+                f"{name.capitalize()} was given with level {level}, which has none.",
+                hint="Leave it out, or take the other level.",
+            )
+
+
+def _exact(subject: Any, policy: Policy, progress: Progress) -> tuple[Summary, Source | None]:
+    """Return exact aggregates, and the table where it is at hand."""
+    if isinstance(subject, ProtectedSummary):
+        raise PolicyError(
+            "The summary is protected already, and cannot be protected again.",
+            hint="Give the table or its exact summary.",
+        )
+    if isinstance(subject, Summary):
+        return subject, None
+    source = open_table(subject)
+    return summarize(source, policy, sample_rows=_SAMPLE, progress=progress), source
+
+
+def _check_persons(source: Source | None, person: str | None, allowed: int) -> None:
+    if person is None:
+        return
+    if source is None:
+        raise PolicyError(
+            "A summary does not tell persons.", hint="Give the table, or leave the column out."
+        )
+    most = counted_rows(source, person)
+    if most > allowed:
+        raise PolicyError(
+            f"A person of column {person!r} has more than {allowed} rows.",
+            hint="State a larger number of rows per person, or leave surplus rows out first.",
+        )
+
+
+def _rule(policy: Policy) -> dict[str, Any]:
+    written: dict[str, Any] = dict(policy_mapping(policy).get("privacy") or {})
+    return written
+
+
+def _listed(
+    asked: Sequence[Configuration] | Mapping[str, Configuration] | int,
+    summary: Summary,
+) -> tuple[Configuration, ...]:
+    """Return the configurations to state verdicts on."""
+    if isinstance(asked, Mapping):
+        return tuple(asked.values())
+    if not isinstance(asked, int):
+        return tuple(asked)
+    if asked < 0 or asked > MOST_VERDICTS:
+        raise PolicyError(
+            f"Verdicts on up to {asked:,} combinations were asked for.",
+            hint=f"Allowed: 0 to {MOST_VERDICTS:,}.",
+        )
+    attributes = list(summary.attributes.values())
+    size = 1
+    for attribute in attributes:
+        size *= len(attribute.candidates)
+    if size > asked:
+        raise PolicyError(
+            f"The candidates make {amount(size)} combinations, more than the {asked:,} that verdicts "
+            "were asked for.",
+            hint="Name the configurations, or leave out masks.",
+        )
+    return tuple(
+        Configuration(f"c{i}", {a.name: c.mask for a, c in zip(attributes, chosen, strict=True)})
+        for i, chosen in enumerate(product(*(a.candidates for a in attributes)))
+    )
+
+
+def _verdicts(
+    summary: Summary, policy: Policy, configurations: Sequence[Configuration]
+) -> list[StatedVerdict]:
+    if not configurations:
+        return []
+    if summary.frequency is None:
+        raise DataError(
+            "The summary holds no frequency table of the quasi-identifiers, so that no verdict on "
+            "the rule can be stated.",
+            hint="Leave out --verdicts.",
+        )
+    plan = PrivacyPlan(summary, policy.privacy, hierarchies=policy.protected_hierarchies)
+    stated = []
+    for configuration in configurations:
+        choice = {}
+        for name, attribute in summary.attributes.items():
+            if name not in configuration.masks:
+                raise PolicyError(
+                    f"Configuration {configuration.name!r} does not mask {name!r}.",
+                    hint="Name every scored attribute.",
+                )
+            choice[name] = attribute.candidate(configuration.masks[name])
+        places = tuple(a.candidates.index(choice[n]) for n, a in summary.attributes.items())
+        stated.append(StatedVerdict(places, plan.check(choice).admissible))
+    return stated

@@ -1,0 +1,303 @@
+"""The exact cells behind a protected summary: they stay in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.errors import PolicyError
+from aegis.masks import Kind, Mask, ValueCounts, common_refinement, evaluate
+from aegis.policy import Role
+from aegis.safe.protect.columns import TypedColumn, as_stored
+from aegis.safe.protect.model import ProtectedCandidate
+from aegis.summary import AttributeSummary, Summary
+from aegis.summary.codes import natural_order
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.integer[Any]]
+UNNAMED = -1
+"""Cell of a value that belongs to none."""
+UNNAMED_SHOWN = "(values not named)"
+"""What a protected summary calls the group of values that it must not name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """What all candidate masks together tell apart of one attribute, with exact counts.
+
+    Attributes
+    ----------
+    name, role, kind, weight
+        As of the attribute.
+    of_value
+        Cell of each distinct value, shape (V,); `UNNAMED` where it has none.
+    joint
+        Labelled rows per cell and class, shape (K, C).
+    candidates
+        The candidate masks and their groups of cells.
+    bought
+        Whether the cells' names come from the table, so that they have to be bought.
+    complete
+        Whether every value has a cell.
+    """
+
+    name: str
+    role: Role
+    kind: Kind
+    weight: float
+    of_value: Ints
+    joint: Ints
+    candidates: tuple[ProtectedCandidate, ...]
+    bought: bool = False
+    complete: bool = True
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return len(self.joint)
+
+    @property
+    def has_unnamed(self) -> bool:
+        """Whether there may be values without a cell."""
+        return self.bought or not self.complete
+
+    @property
+    def keys(self) -> list[str]:
+        """What tells each cell from the others: what every candidate shows of it."""
+        return [
+            "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
+            for i in range(self.count)
+        ]
+
+    def in_order(self) -> Cells:
+        """Return the cells in an order that follows from what they show, and so do the groups.
+
+        The order in which values occur would tell of values that have no name.
+        """
+        ranked = []
+        for candidate in self.candidates:
+            order = natural_order(candidate.shown)
+            rank = np.empty(len(order), dtype=np.int64)
+            rank[order] = np.arange(len(order))
+            shown = tuple(candidate.shown[i] for i in order.tolist())
+            ranked.append(replace(candidate, groups=rank[candidate.groups], shown=shown))
+        order = np.lexsort([c.groups for c in reversed(ranked)])
+        place = np.empty(self.count, dtype=np.int64)
+        place[order] = np.arange(self.count)
+        return replace(
+            self,
+            of_value=_moved(self.of_value, place),
+            joint=self.joint[order],
+            candidates=tuple(replace(c, groups=c.groups[order]) for c in ranked),
+        )
+
+    def keep(self, chosen: npt.NDArray[np.bool_]) -> Cells:
+        """Return the cells that `chosen` (K,) selects; values of the others have none."""
+        place = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
+        return replace(
+            self,
+            of_value=_moved(self.of_value, place),
+            joint=self.joint[chosen],
+            candidates=tuple(_shrunk(c, c.groups[chosen]) for c in self.candidates),
+        )
+
+    def join(self, target: Ints) -> Cells:
+        """Return cells of which each goes into the cell `target` (K,), which stays itself."""
+        stays = target == np.arange(self.count)
+        place = (np.cumsum(stays) - 1)[target]
+        joint = np.zeros((int(stays.sum()), self.joint.shape[1]), dtype=np.int64)
+        np.add.at(joint, place, self.joint)
+        return replace(
+            self,
+            of_value=_moved(self.of_value, place),
+            joint=joint,
+            candidates=tuple(_shrunk(c, c.groups[stays]) for c in self.candidates),
+        )
+
+
+def _moved(of_value: Ints, place: Ints) -> Ints:
+    """Return the cell of each value after cells have moved to `place` (K,)."""
+    moved = np.full(len(of_value), UNNAMED, dtype=np.int64)
+    named = of_value >= 0
+    moved[named] = place[of_value[named]]
+    return moved
+
+
+def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
+    """Return a candidate with only the groups that are left, renumbered."""
+    left, renumbered = np.unique(groups, return_inverse=True)
+    return replace(
+        candidate,
+        groups=renumbered.astype(np.int64),
+        shown=tuple(candidate.shown[i] for i in left.tolist()),
+    )
+
+
+def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandidate:
+    """Return a candidate with one more cell, that of all unnamed values.
+
+    Where the mask tells all named cells apart it tells the unnamed ones from them, too. A coarser
+    mask puts them somewhere among its groups: into the largest one, so that its score says no more
+    than it keeps.
+
+    Parameters
+    ----------
+    candidate
+        A mask of the attribute.
+    table
+        Rows per named cell and class, shape (K, C).
+    """
+    if candidate.size in (0, len(table)) and len(table) != 1:
+        group, shown = candidate.size, (*candidate.shown, UNNAMED_SHOWN)
+    else:
+        rows = np.bincount(candidate.groups, weights=table.sum(axis=1))
+        group, shown = int(rows.argmax()), candidate.shown
+    return replace(candidate, groups=np.append(candidate.groups, group), shown=shown)
+
+
+def check_summary(summary: Summary) -> None:
+    """Raise `PolicyError` where a summary has what a protected one cannot hold."""
+    if summary.label_attribute is not None:
+        raise PolicyError(
+            f"The label {summary.label.column!r} has candidate masks of its own, which a protected "
+            "summary cannot hold.",
+            hint="Give the label no role in the policy.",
+        )
+    for attribute in summary.attributes.values():
+        for candidate in attribute.candidates:
+            if candidate.noise is not None:
+                raise PolicyError(
+                    f"What mask {str(candidate.declared)!r} of {attribute.name!r} will show is "
+                    "computed from exact counts, which a protected summary does not hold.",
+                    hint="Leave noise masks out of the policy.",
+                )
+
+
+def learned(attribute: AttributeSummary) -> bool:
+    """Whether a candidate of the attribute learns from the data."""
+    return not all(c.declared.fitted for c in attribute.candidates)
+
+
+def cells_of(attribute: AttributeSummary) -> Cells:
+    """Return the cells of an attribute under its candidates."""
+    masks = [(c.mask, c.groups, c.labels) for c in attribute.candidates]
+    return _cells(as_stored(attribute), masks)
+
+
+def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
+    """Return the cells of a column as it is read, in an order that follows from what they show.
+
+    Parameters
+    ----------
+    column
+        The column.
+    masks
+        In place of each candidate's mask the same one fitted to other counts.
+    """
+    chosen = [c.mask for c in column.attribute.candidates] if masks is None else list(masks)
+    evaluated = evaluate(chosen, column.values)
+    listed = [(m, g.codes, g.labels) for m, g in zip(chosen, evaluated, strict=True)]
+    return _cells(column, listed).in_order()
+
+
+def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ...]]]) -> Cells:
+    """Return cells from each mask with the group of each value and what the groups show."""
+    attribute = column.attribute
+    own = common_refinement([groups for _, groups, _ in masks]).astype(np.int64)
+    first = np.unique(own, return_index=True)[1]
+    joint = np.zeros((len(first), attribute.joint.shape[1]), dtype=np.int64)
+    np.add.at(joint, own, column.joint)
+    candidates = tuple(
+        ProtectedCandidate(mask, candidate.declared, groups[first].astype(np.int64), labels)
+        for candidate, (mask, groups, labels) in zip(attribute.candidates, masks, strict=True)
+    )
+    known = column.place >= 0
+    of_value = np.full(len(column.place), UNNAMED, dtype=np.int64)
+    of_value[known] = own[column.place[known]]
+    return Cells(
+        attribute.name,
+        attribute.role,
+        column.kind,
+        attribute.weight,
+        of_value=of_value,
+        joint=joint,
+        candidates=tuple(_shrunk(c, c.groups) for c in candidates),
+    )
+
+
+def fit_to(column: TypedColumn, counts: Ints, named: npt.NDArray[np.bool_]) -> list[Mask]:
+    """Return the candidates' masks fitted to protected counts of the named values, (U,) each."""
+    values = column.values.filter(pa.array(named.tolist(), pa.bool_()))
+    data = ValueCounts(column.kind, values, np.maximum(counts[named], 0))
+    return [candidate.declared.fit(data) for candidate in column.attribute.candidates]
+
+
+def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
+    """Return which attributes are public; `*` stands for all.
+
+    Raises
+    ------
+    PolicyError
+        A name is no scored attribute.
+    """
+    if "*" in given:
+        return frozenset(summary.attributes)
+    for name in given:
+        if name not in summary.attributes:
+            raise PolicyError.unknown("attribute", name, summary.attributes)
+    return frozenset(given)
+
+
+def without_small(cells: Cells, threshold: int) -> Cells:
+    """Return cells of at least `threshold` rows each: smaller ones join the most similar one.
+
+    A smaller cell, whose very name would tell that somebody has its values, goes to the cell that
+    most candidates treat like it, the largest of them; under the others it counts as what that
+    one shows. The attribute has no cell where the table has fewer rows than the threshold.
+    """
+    totals = cells.joint.sum(axis=1)
+    groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
+    into = np.arange(cells.count)
+    stays = np.ones(cells.count, dtype=bool)
+    while True:
+        small = np.flatnonzero(stays & (totals < threshold))
+        if not small.size:
+            break
+        if stays.sum() == 1:
+            return cells.keep(totals >= threshold)
+        cell = int(small[np.argmin(totals[small])])
+        goal = _most_alike(groups, totals, cell, stays)
+        totals[goal] += totals[cell]
+        into[into == cell] = goal
+        stays[cell] = False
+    return cells if stays.all() else cells.join(into)
+
+
+def _most_alike(groups: Ints, totals: Ints, cell: int, stays: npt.NDArray[np.bool_]) -> int:
+    """Return the cell that most candidates treat like one, the largest of them.
+
+    Parameters
+    ----------
+    groups
+        Group of each cell under each candidate, shape (G, K).
+    totals, stays
+        Rows of each cell, and whether it may be taken, shape (K,).
+    """
+    alike = (groups == groups[:, [cell]]).sum(axis=0)
+    alike[~stays] = -1
+    alike[cell] = -1
+    return int(np.lexsort((totals, alike))[-1])
+
+
+def join_similar(cells: Cells, cell: int) -> Cells:
+    """Return cells of which one goes to that which most candidates treat like it, the largest."""
+    groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
+    totals = cells.joint.sum(axis=1)
+    target = np.arange(cells.count)
+    target[cell] = _most_alike(groups, totals, cell, np.ones(cells.count, dtype=bool))
+    return cells.join(target)

@@ -1,0 +1,188 @@
+"""Codes of cells: what protected label tables say of the classes, in a few dimensions.
+
+Every figure here is computed from protected tables, so that it costs nothing and gives nothing
+away. The codes of an attribute span what its candidate masks say of the label: with them the
+covariance of the codes of any two masked attributes follows from one small matrix of moments, with
+masks that were never counted together (docs/explanation of `noise` in docs/protection.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures import UNPOOLED as PENALTIES
+from aegis.measures import believed, fitted_freedom
+from aegis.safe.protect.model import GRID
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+CLEAR = 1.3
+"""A group speaks where its rows exceed the error of their sum by this factor."""
+LEAST_SCALE = 0.1
+"""Dimensions below this share of the first one's scale are left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """What one grouping of an attribute's cells says of the classes.
+
+    Attributes
+    ----------
+    codes
+        Per group the shrunken deviation of the class shares, each over the root of the class's
+        share, shape (G, C).
+    covariance
+        Between groups, of the unshrunken deviations, less what the error of the cells adds on
+        average, shape (C, C): its trace is the mean square contingency.
+    believed
+        Share of what the groups say that learners explain which penalise by each of
+        `PENALTIES`, shape (P,).
+    freedom
+        Degrees of freedom that they spend on the groups that speak, shape (P,).
+    """
+
+    codes: Floats
+    covariance: Floats
+    believed: Floats
+    freedom: Floats
+
+
+def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: float) -> Explained:
+    """Return what a grouping of protected cells says of the classes.
+
+    Parameters
+    ----------
+    table
+        Protected rows per cell and class, shape (K, C).
+    groups
+        Group of each cell, shape (K,).
+    shares
+        Share of each class, shape (C,).
+    noise
+        Variance that protection adds to each count of a cell, shape (K, C).
+    rows
+        Labelled rows.
+    """
+    size = int(groups.max(initial=-1)) + 1
+    width = len(shares)
+    grouped = np.zeros((size, width))
+    np.add.at(grouped, groups, table)
+    blur = np.zeros((size, width))
+    np.add.at(blur, groups, noise)
+    count = grouped.sum(axis=1)
+    clear = count > CLEAR * np.sqrt(blur.sum(axis=1)) + 0.5
+    count = np.maximum(count, 1.0)
+    root = np.sqrt(shares)
+    deviation = (grouped - count[:, None] * shares) / root * clear[:, None]
+    # The error of a deviation: that of its own count, less its share of the group's.
+    centre = (np.eye(width) - np.outer(shares, np.ones(width))) / root[:, None]
+    raw = (deviation.T / count) @ deviation / rows
+    added = (blur * (clear / count)[:, None]).sum(axis=0)
+    covariance = _positive(raw - (centre * added) @ centre.T / rows)
+    strength = float(np.trace(covariance)) * rows / max(float((count * clear).sum()), 1.0)
+    of_group = blur @ (centre**2).sum(axis=0)
+    trust = strength / np.maximum(strength + of_group / count**2, 1e-300)
+    codes = deviation / count[:, None] * trust[:, None]
+    speaking = np.where(clear, count, 0.0)
+    alone = ((deviation**2).sum(axis=1) - of_group) / count * clear
+    if alone.sum() <= 0:
+        alone = speaking
+    return Explained(
+        codes,
+        covariance,
+        believed=_shares_believed(count, alone),
+        freedom=np.array([fitted_freedom(speaking, penalty) for penalty in PENALTIES]),
+    )
+
+
+def _shares_believed(count: Floats, strength: Floats) -> Floats:
+    """Return the share of groups' strength (G,) that learners of each penalty explain, shape (P,)."""
+    total = float(strength.sum())
+    if total <= 0:
+        return np.ones(len(PENALTIES))
+    shares = np.array([believed(count, strength, penalty) / total for penalty in PENALTIES])
+    clipped: Floats = np.clip(shares, 0.0, 1.0)
+    return clipped
+
+
+def _positive(matrix: Floats) -> Floats:
+    """Return the nearest matrix without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(matrix)
+    nearest: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return nearest
+
+
+def weights_of(table: Floats, rows: float) -> Floats:
+    """Return the share of the rows that each cell has, shape (K,), at least 0."""
+    shares: Floats = np.maximum(table.sum(axis=1), 0.0) / rows
+    return shares
+
+
+def stacked_codes(
+    table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
+) -> Floats:
+    """Return the codes of every cell under every grouping side by side, shape (K, G C)."""
+    columns = [explained(table, groups, shares, noise, rows).codes[groups] for groups in groupings]
+    return np.hstack(columns)
+
+
+def dimensions_for(classes: int) -> int:
+    """Return the most dimensions of an attribute's codes: 3 for two classes, at most 5."""
+    return 3 + min(max(classes - 2, 0), 2)
+
+
+def code_cells(
+    table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
+) -> Ints:
+    """Return the codes of an attribute's cells, shape (K, q), in steps of `GRID`.
+
+    The principal components of the codes under all masks, weighted by rows: the first is what the
+    masks have in common, the next ones how they differ. Each has variance one, times the root of
+    its scale against the first one's, so that what says little takes little of the budget.
+    """
+    stacked = stacked_codes(table, groupings, shares, noise, rows)
+    weight = np.sqrt(weights_of(table, rows))[:, None]
+    _, scales, directions = np.linalg.svd(weight * stacked, full_matrices=False)
+    if not len(scales) or scales[0] <= 1e-12:
+        return np.zeros((len(table), 0), dtype=np.int64)
+    number = min(dimensions_for(len(shares)), int((scales > LEAST_SCALE * scales[0]).sum()))
+    components = stacked @ directions[:number].T / scales[:number]
+    damped = components * np.sqrt(scales[:number] / scales[0])
+    # The sign of a component is arbitrary: its largest entry is made positive.
+    largest = np.abs(damped).argmax(axis=0)
+    damped *= np.where(damped[largest, np.arange(number)] < 0, -1.0, 1.0)
+    coded: Ints = np.trunc(damped * GRID).astype(np.int64)
+    return coded
+
+
+def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
+    """Return the regression of a mask's codes on the cells' codes, shape (q, C).
+
+    Parameters
+    ----------
+    codes
+        Shape (K, q).
+    target
+        Codes of the cells under a mask, shape (K, C).
+    weight
+        Share of the rows of each cell, shape (K,).
+    """
+    root = np.sqrt(weight)[:, None]
+    solution: Floats = np.linalg.lstsq(root * codes, root * target, rcond=1e-6)[0].astype(
+        np.float64
+    )
+    return solution
+
+
+def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:
+    """Return the mean square length of a row's codes over all attributes, as the tables say."""
+    total = 0.0
+    for own, counts in zip(codes, table, strict=True):
+        weight = np.maximum(counts.sum(axis=1), 0).astype(np.float64)
+        squares = (own.astype(np.float64) ** 2).sum(axis=1)
+        total += float(weight @ squares) / max(float(weight.sum()), 1.0)
+    return total

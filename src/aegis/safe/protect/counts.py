@@ -1,0 +1,348 @@
+"""Level `counts`: label tables whose small cells are perturbed, and rounded moments of codes.
+
+What official statistics do, without a formal promise: cells of fewer rows than the threshold lose
+their names, every count is rounded at random or changed by its cell key, and linear programming
+says whether what is published still pins a small cell down. Where it does nothing is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import PolicyError
+from aegis.policy import Label, Policy, Unseen
+from aegis.progress import SILENT, Progress
+from aegis.safe.protect.added import added_variance
+from aegis.safe.protect.cells import Cells, cells_of, join_similar, without_small
+from aegis.safe.protect.classes import NamedClasses, by_declaration, named, rows_of, tallied
+from aegis.safe.protect.codes import code_cells
+from aegis.safe.protect.derive.cells import Derivable, derivable_cells
+from aegis.safe.protect.derive.pairs import first_pinned
+from aegis.safe.protect.mechanisms import (
+    apply_key,
+    check_key,
+    key_table,
+    round_randomly,
+    spread_of_key,
+    uniform,
+)
+from aegis.safe.protect.model import (
+    GRID,
+    CellMethod,
+    DomainSource,
+    Moments,
+    ProtectedSummary,
+    Protection,
+    ProtectionLevel,
+    PublishedDomain,
+    StatedVerdict,
+)
+from aegis.safe.protect.moments import moments_of_pairs, moments_of_rows
+from aegis.safe.protect.noise import class_counts, published
+from aegis.sources import Source
+from aegis.summary import Summary
+
+Ints = npt.NDArray[np.int64]
+THRESHOLD = 10
+"""Rows from which a cell is large."""
+STEP_OF_MOMENTS = 0.5
+"""Moments are rounded to this part of the sampling error of a correlation."""
+COARSEST = 0.1
+"""Largest step of a moment that is still published."""
+_NO_LIMIT = int(np.iinfo(np.int64).max)
+"""Squared length of a row's codes that none reaches."""
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """What level `counts` is asked for.
+
+    Attributes
+    ----------
+    key
+        Secret: whoever has it can take the perturbation off.
+    method
+        Random rounding, or cell keys.
+    threshold
+        Rows from which a cell is large; at least 2.
+    step
+        The base of rounding, or the largest change of a cell key; by default the threshold.
+    variance
+        Of the changes that cell keys make; by default half of the threshold, which keeps the ranking
+        (docs/experiments.md): rounding to the threshold has three times as much.
+    """
+
+    key: bytes = field(repr=False)
+    method: CellMethod = CellMethod.CELL_KEYS
+    threshold: int = THRESHOLD
+    step: int | None = None
+    variance: float | None = None
+
+    def __post_init__(self) -> None:
+        check_key(self.key)
+        if not isinstance(self.method, CellMethod):
+            raise PolicyError.unknown(
+                "method of perturbation", self.method, list(map(str, CellMethod))
+            )
+        if self.threshold < 2:
+            raise PolicyError(
+                f"The threshold is {self.threshold}.",
+                hint="Give the number of rows from which a cell is large, 2 or more.",
+            )
+        if self.width < 2:
+            raise PolicyError(
+                f"The step of the perturbation is {self.width}.", hint="Give at least 2."
+            )
+        if self.variance is not None and not self.variance > 0:
+            raise PolicyError(
+                f"The variance of cell keys is {self.variance}.", hint="Give more than 0."
+            )
+
+    @property
+    def width(self) -> int:
+        """The base of rounding, or the largest change of a cell key."""
+        return self.threshold if self.step is None else self.step
+
+    @property
+    def spread(self) -> float:
+        """Variance of what a cell key adds."""
+        return self.threshold / 2 if self.variance is None else self.variance
+
+    @property
+    def least(self) -> int:
+        """Least positive count that cell keys show."""
+        return max(2, self.threshold // 2)
+
+    @property
+    def error(self) -> float:
+        """Standard deviation of what is added to a cell."""
+        if self.method is CellMethod.ROUNDING:
+            return math.sqrt((self.width**2 - 1) / 6)
+        return spread_of_key(self.width, self.spread)
+
+    def change(self, count: int, parts: Sequence[str]) -> int:
+        """Return what is published of a count; `parts` say which cell it is."""
+        chance = uniform(self.key, parts)
+        if self.method is CellMethod.ROUNDING:
+            return round_randomly(count, self.width, chance)
+        return apply_key(count, self.width, self.spread, self.least, chance)
+
+
+def protect_counts(
+    summary: Summary,
+    asked: Perturbation,
+    policy: Policy,
+    *,
+    verdicts: Sequence[StatedVerdict] = (),
+    rule_as_written: Any = None,
+    source: Source | None = None,
+    check_pairs: bool = True,
+    progress: Progress = SILENT,
+) -> ProtectedSummary:
+    """Return the summary with perturbed label tables and moments that pin no small cell down.
+
+    Parameters
+    ----------
+    summary
+        Exact aggregates; stays here.
+    asked
+        How cells are perturbed.
+    policy
+        What is declared of the label.
+    verdicts, rule_as_written
+        What the rule says of configurations, and the rule.
+    source
+        The table, where it is at hand; else the moments come from the summary.
+    check_pairs
+        Whether moments are audited together with label tables and made coarser until no small
+        combination of cells follows. Without it, for experiments alone, they are only rounded.
+
+    Raises
+    ------
+    PolicyError
+        The threshold is above the number of rows, or linear programming finds that what would be
+        published pins a small cell down.
+    """
+    if asked.threshold > summary.rows:
+        raise PolicyError(
+            f"The threshold is {asked.threshold}, and the table has {summary.rows:,} rows.",
+            hint="Give a smaller threshold.",
+        )
+    if asked.method is CellMethod.CELL_KEYS:
+        key_table(1, asked.width, asked.spread, asked.least)  # refuses what cannot be
+    classes = _classes(summary, asked, policy)
+    cells = [
+        without_small(classes.within(cells_of(a)), asked.threshold)
+        for a in summary.attributes.values()
+    ]
+    with progress.step("Auditing what could be derived"):
+        bare, cells = _audited(summary, classes, cells, asked)
+    bare = replace(bare, protection=replace(bare.protection, domains=tuple(_domains(policy.label))))
+    codes = [
+        code_cells(
+            a.table.astype(np.float64),
+            [c.groups for c in a.candidates],
+            bare.shares,
+            added_variance(bare, a),
+            bare.rows,
+        )
+        for a in bare.attributes.values()
+    ]
+    made = replace(
+        bare,
+        attributes={
+            a.name: replace(a, codes=codes[i]) for i, a in enumerate(bare.attributes.values())
+        },
+        moments=_moments(summary, source, classes, cells, codes, bare.rows, progress),
+        verdicts=tuple(verdicts),
+        rule=rule_as_written if verdicts else None,
+    )
+    if not check_pairs:
+        return made
+    with progress.step("Auditing what moments say of pairs"):
+        return _without_pairs(made)
+
+
+def _classes(summary: Summary, asked: Perturbation, policy: Policy) -> NamedClasses:
+    """Return the classes that are declared, or that as many rows have as the threshold says."""
+    if policy.label.declared:
+        strict = policy.unseen is Unseen.ERROR
+        return by_declaration(summary.label, policy.label, others_refused=strict)
+    return named(summary.label, tallied(summary.label)[1] >= asked.threshold)
+
+
+def _domains(label: Label) -> Iterator[PublishedDomain]:
+    """Yield where the classes come from, and the cuts between them where the label is cut."""
+    source = DomainSource.POLICY if label.declared else DomainSource.THRESHOLD
+    yield PublishedDomain("classes", label.column, source)
+    if label.cut:
+        source = DomainSource.POLICY if label.cuts else DomainSource.TABLE
+        yield PublishedDomain("cuts", label.column, source)
+
+
+def _audited(
+    summary: Summary, classes: NamedClasses, cells: list[Cells], asked: Perturbation
+) -> tuple[ProtectedSummary, list[Cells]]:
+    """Return label tables from which no small cell follows, and their cells.
+
+    A cell that would follow joins the most similar one, and its attribute is perturbed anew.
+    """
+    while True:
+        bare = _bare(summary, classes, cells, asked)
+        small = _small(derivable_cells(bare), cells, asked.threshold)
+        if not small:
+            return bare, cells
+        worst = {d.attribute: d for d in reversed(small)}
+        for place, own in enumerate(cells):
+            if own.name not in worst:
+                continue
+            if own.count == 1:
+                raise PolicyError(
+                    f"A small cell of {own.name!r} could be derived from what would be published, "
+                    "whatever is put together: nothing is written.",
+                    hint="Take a larger threshold or step, or another key.",
+                )
+            cells[place] = join_similar(own, worst[own.name].cell)
+
+
+def _bare(
+    summary: Summary, classes: NamedClasses, cells: Sequence[Cells], asked: Perturbation
+) -> ProtectedSummary:
+    """Return the protected label tables, without moments and verdicts."""
+    tables = [_perturbed(own, classes.names, asked) for own in cells]
+    return ProtectedSummary(
+        protection=Protection(
+            ProtectionLevel.COUNTS,
+            method=asked.method,
+            threshold=asked.threshold,
+            step=asked.width,
+            variance=asked.spread if asked.method is CellMethod.CELL_KEYS else None,
+        ),
+        label=summary.label.column,
+        classes=classes.names,
+        class_counts=class_counts(tables, len(classes.names)),
+        attributes={c.name: published(c, table) for c, table in zip(cells, tables, strict=True)},
+        moments=None,
+        cell_error=asked.error,
+        policy=summary.digests.get("policy", ""),
+    )
+
+
+def _perturbed(cells: Cells, classes: Sequence[str], asked: Perturbation) -> Ints:
+    names = cells.keys
+    return np.array(
+        [
+            [
+                asked.change(int(count), (cells.name, names[i], classes[y]))
+                for y, count in enumerate(row)
+            ]
+            for i, row in enumerate(cells.joint)
+        ],
+        dtype=np.int64,
+    ).reshape(cells.joint.shape)
+
+
+def _small(
+    derivables: Sequence[Derivable], cells: Sequence[Cells], threshold: int
+) -> list[Derivable]:
+    """Return the derivable cells that are truly small."""
+    exact = {c.name: c.joint for c in cells}
+    return [d for d in derivables if 0 < int(exact[d.attribute][d.cell, d.label]) < threshold]
+
+
+def _moments(
+    summary: Summary,
+    source: Source | None,
+    classes: NamedClasses,
+    cells: Sequence[Cells],
+    codes: Sequence[Ints],
+    rows: float,
+    progress: Progress,
+) -> Moments:
+    """Return moments rounded to a part of their sampling error; no row is clipped."""
+    if source is None:
+        chosen = classes.place >= 0
+        sums = moments_of_pairs(summary, cells, codes, [_NO_LIMIT] * len(cells), chosen).sums
+    else:
+        listed = [(summary.attributes[c.name].values, c) for c in cells]
+        labelled = rows_of(source, summary.label, classes)
+        sums = moments_of_rows(
+            source, summary.label.column, listed, codes, _NO_LIMIT, progress, labelled
+        ).sums
+    return _rounded(Moments(sums / (rows * GRID**2), 0.0), STEP_OF_MOMENTS / math.sqrt(rows))
+
+
+def _rounded(moments: Moments, step: float) -> Moments:
+    """Return moments as multiples of a step."""
+    return Moments(np.rint(moments.matrix / step) * step, step / math.sqrt(12))
+
+
+def _without_pairs(protected: ProtectedSummary) -> ProtectedSummary:
+    """Return the summary with moments so coarse that no small combination of cells follows.
+
+    The step is trebled until linear programming pins none down: a multiple of the old step is at most
+    one old step from one of the new, so that the true figure stays within half a new step, and what agrees
+    with the old figure agrees with the new one: pairs that held need not be looked at again. Where nothing
+    helps before figures are too coarse to tell anything, moments are left out.
+    """
+    pair = 0
+    while protected.moments is not None:
+        pinned = first_pinned(protected, pair)
+        if pinned is None:
+            return protected
+        pair = pinned
+        step = 3 * protected.moments.error * math.sqrt(12)
+        coarser = None if step > COARSEST else _rounded(protected.moments, step)
+        protected = replace(protected, moments=coarser)
+    note = (
+        "moments of codes would pin down small combinations of cells: label tables alone are "
+        "published, and attributes count as if they did not overlap"
+    )
+    attributes = {n: replace(a, codes=None) for n, a in protected.attributes.items()}
+    return replace(protected, attributes=attributes, notes=(*protected.notes, note))

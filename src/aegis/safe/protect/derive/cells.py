@@ -1,0 +1,223 @@
+"""What can be derived from published tables: ranges of every cell, by linear programming.
+
+The unknowns are the counts of the true table; what is published bounds them and their sums. The
+least and the largest count that agree with all of it are the solutions of two linear programs per
+cell (Cox, Linear sensitivity measures in statistical disclosure control, J. Stat. Planning and
+Inference 5, 1981; Fischetti and Salazar, Management Science 47, 2001), which HiGHS solves. Counts
+are whole, so that ranges are rounded inwards; where the program is that of a two-way table it has
+whole solutions by itself, and for few classes these are known in closed form (`tables`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from aegis.errors import DataError
+from aegis.safe.protect.derive.tables import MOST_CLASSES, table_ranges
+from aegis.safe.protect.mechanisms import keyed_range, rounded_range
+from aegis.safe.protect.model import CellMethod, ProtectedSummary, ProtectionLevel
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class Range:
+    """The least and the largest whole count that a cell can have."""
+
+    low: int
+    high: int
+
+    @property
+    def values(self) -> int:
+        """How many counts are possible."""
+        return self.high - self.low + 1
+
+
+@dataclass(frozen=True)
+class Derivable:
+    """A cell of a label table whose range is narrower than the threshold.
+
+    Attributes
+    ----------
+    attribute, cell, label
+        Where it is: the place of the cell, and of the class.
+    range
+        What it can be.
+    """
+
+    attribute: str
+    cell: int
+    label: int
+    range: Range
+
+
+def ranges(
+    low: npt.ArrayLike,
+    high: npt.ArrayLike,
+    *,
+    sums: Any = None,
+    least: npt.ArrayLike | None = None,
+    most: npt.ArrayLike | None = None,
+    asked: Sequence[int] | None = None,
+    whole: bool = False,
+) -> list[Range]:
+    """Return the range of cells that agrees with bounds on them and on their sums.
+
+    Parameters
+    ----------
+    low, high
+        Bounds of each cell, shape (n,).
+    sums
+        Which cells each published sum adds up, shape (s, n), dense or sparse; None without any.
+    least, most
+        Bounds of each sum, shape (s,).
+    asked
+        Places of the cells whose range is wanted; by default all.
+    whole
+        Whether to demand whole counts of all cells: slower, and narrower only where the sums are
+        not those of a two-way table.
+
+    Raises
+    ------
+    DataError
+        Nothing agrees with all of what is published: it contradicts itself.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    lower, upper = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    size = len(lower)
+    matrix = sparse.csr_array((0, size)) if sums is None else sparse.csr_array(sums)
+    demands = LinearConstraint(
+        matrix,
+        np.zeros(0) if least is None else np.asarray(least, dtype=np.float64),
+        np.zeros(0) if most is None else np.asarray(most, dtype=np.float64),
+    )
+    intervals = []
+    integral = np.full(size, int(whole))
+    for place in range(size) if asked is None else asked:
+        ends = []
+        for sign in (1.0, -1.0):
+            aim = np.zeros(size)
+            aim[place] = sign
+            solved = milp(
+                aim,
+                integrality=integral,
+                bounds=Bounds(lower, upper),
+                constraints=demands if matrix.shape[0] else (),
+            )
+            if solved.x is None:
+                raise DataError(
+                    "No table agrees with all of the published figures.",
+                    hint="They contradict one another: publish them from one table.",
+                )
+            ends.append(sign * float(solved.fun))
+        intervals.append(Range(math.ceil(ends[0] - _SLACK), math.floor(ends[1] + _SLACK)))
+    return intervals
+
+
+def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
+    """Return what a published count of level `counts` says of the true one."""
+    said = protected.protection
+    step = said.step or 1
+    if said.method is CellMethod.ROUNDING:
+        return rounded_range(count, step)
+    return keyed_range(count, step, said.variance or 1.0, max(2, (said.threshold or 2) // 2))
+
+
+def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) -> list[Derivable]:
+    """Return the cells of label tables that lie in a range narrower than the threshold.
+
+    Whoever reads the summary knows how it was protected, but not the key: the range behind each
+    published count, that every cell has at least as many rows as the threshold, and that the tables
+    of all attributes count the same rows of each class, but for rows of cells that are in no table.
+    Level `noise` has no range to speak of: nothing is derivable.
+
+    Parameters
+    ----------
+    protected
+        What was published.
+    narrower
+        The threshold, where it is not the one that the summary states.
+    """
+    if protected.level is not ProtectionLevel.COUNTS or not protected.attributes:
+        return []
+    known: dict[int, tuple[int, int]] = {}
+    bounds = {}
+    for attribute in protected.attributes.values():
+        pairs = [[_remembered(known, protected, int(n)) for n in row] for row in attribute.table]
+        bounds[attribute.name] = np.array(pairs, dtype=np.int64).reshape(*attribute.table.shape, 2)
+    totals = _class_totals(list(bounds.values()), len(protected.classes))
+    threshold = protected.protection.threshold or 2
+    cells = []
+    for name, pairs_of in bounds.items():
+        cells += _narrow(name, pairs_of, totals, threshold, narrower or threshold)
+    return cells
+
+
+def _narrow(
+    name: str, bounds: Ints, totals: Sequence[tuple[int, int]], threshold: int, narrower: int
+) -> list[Derivable]:
+    """Return the cells of one label table, with bounds (K, C, 2), that are narrower."""
+    classes = bounds.shape[1]
+    low, high = bounds[..., 0], bounds[..., 1]
+    # Cells with many possible counts left over need not be looked at.
+    asked = np.flatnonzero(((high > 0) & (low < narrower)).ravel()).tolist()
+    if not asked:
+        return []
+    least, most = np.array(totals, dtype=np.int64).T
+    if classes <= MOST_CLASSES:
+        ends = table_ranges(low, high, threshold, least, most)
+        intervals = [Range(int(ends[0].flat[i]), int(ends[1].flat[i])) for i in asked]
+    else:
+        intervals = _programmed(low, high, threshold, (least, most), asked)
+    return [
+        Derivable(name, place // classes, place % classes, own)
+        for place, own in zip(asked, intervals, strict=True)
+        if own.values < narrower and own.high > 0
+    ]
+
+
+def _programmed(
+    low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], asked: Sequence[int]
+) -> list[Range]:
+    """Return the ranges of cells of a label table by two linear programs each."""
+    cells, classes = low.shape
+    rows = sparse.kron(sparse.eye_array(cells), np.ones((1, classes)))
+    columns = sparse.kron(np.ones((1, cells)), sparse.eye_array(classes))
+    return ranges(
+        low.ravel(),
+        high.ravel(),
+        sums=sparse.vstack([rows, columns]),
+        least=np.concatenate([np.full(cells, threshold), totals[0]]),
+        most=np.concatenate([np.full(cells, np.inf), totals[1]]),
+        asked=asked,
+    )
+
+
+def _remembered(
+    known: dict[int, tuple[int, int]], protected: ProtectedSummary, count: int
+) -> tuple[int, int]:
+    if count not in known:
+        known[count] = published_range(protected, count)
+    return known[count]
+
+
+def _class_totals(bounds: Sequence[Ints], classes: int) -> list[tuple[int, int]]:
+    """Return the range of each class's rows that all tables agree on."""
+    full = [pairs for pairs in bounds if len(pairs)]
+    return [
+        (
+            max((int(pairs[:, label, 0].sum()) for pairs in full), default=0),
+            min((int(pairs[:, label, 1].sum()) for pairs in full), default=0),
+        )
+        for label in range(classes)
+    ]

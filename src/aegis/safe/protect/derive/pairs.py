@@ -1,0 +1,265 @@
+"""What moments of codes and label tables together say of pairs of attributes, by linear programming.
+
+A moment of level `counts` is a sum over the rows with cell a of one attribute and b of the other, times
+the product of both codes, known to half its step. The unknowns are the rows n_ab; what bounds them are
+the ranges of the rows of each cell, of the moments of the two attributes, and that n_ab is in no class
+more than either cell can have. The true table is among those that agree, so that what the program pins
+down is pinned down.
+
+Most cells need no program of their own: every solution is a table that agrees, and a cell that has been
+seen at two counts as far apart as the threshold is settled, for the tables between them agree, too. Programs
+that look for many cells at once come first, then small ones around a cell (`nearby`), then the whole one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from aegis.errors import DataError
+from aegis.safe.protect.derive.cells import Range, published_range
+from aegis.safe.protect.model import GRID, ProtectedAttribute, ProtectedSummary, ProtectionLevel
+from aegis.safe.protect.nearby import SLACK, Nearby, Seen
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+MOST_CELLS = 2_000
+"""Cells of a pair that are all looked at; of larger pairs, those on which moments weigh most."""
+HEAVIEST = 20
+"""Cells of a larger pair that are looked at."""
+SHARED = 60
+"""Programs at most that look for many cells at once."""
+LEAST_SHARED = 1
+"""Of them, those after which it is asked whether they are worth it."""
+LOOKS = 150
+"""Cells of a table whose program takes as long as one look nearby: a shared program should settle more."""
+NEARBY = (8, 32)
+"""Lines of a pair's table, of each side, that a program around one cell may change."""
+
+
+@dataclass(frozen=True)
+class DerivablePair:
+    """A combination of two cells whose rows lie in a range narrower than the threshold.
+
+    Attributes
+    ----------
+    attributes, cells
+        Which two attributes, and the place of the cell in each.
+    range
+        How many rows it can have.
+    """
+
+    attributes: tuple[str, str]
+    cells: tuple[int, int]
+    range: Range
+
+
+@dataclass(frozen=True)
+class PairAudit:
+    """What was found of pairs.
+
+    Attributes
+    ----------
+    derivable
+        Combinations that are pinned down.
+    looked_at, cells
+        How many combinations were looked at, and how many there are.
+    """
+
+    derivable: tuple[DerivablePair, ...]
+    looked_at: int
+    cells: int
+
+
+def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> PairAudit:
+    """Return the pairs of cells that moments and label tables pin down.
+
+    Parameters
+    ----------
+    protected
+        What was published; of level `noise`, or without moments, nothing follows of pairs.
+    narrower
+        The threshold, where it is not the one that the summary states.
+
+    Raises
+    ------
+    DataError
+        Nothing agrees with all of what is published.
+    """
+    if protected.level is not ProtectionLevel.COUNTS or protected.moments is None:
+        return PairAudit((), 0, 0)
+    threshold = protected.protection.threshold or 2
+    derivable: list[DerivablePair] = []
+    looked_at = cells = 0
+    for program in _programs(protected, threshold):
+        asked = program.asked()
+        derivable += program.narrower_than(narrower or threshold, asked)
+        looked_at += len(asked)
+        cells += program.size
+    return PairAudit(tuple(derivable), looked_at, cells)
+
+
+def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
+    """Return the number of the first pair of attributes of which a combination is pinned down.
+
+    Parameters
+    ----------
+    protected
+        What was published, of level `counts`.
+    start
+        Number of the pair to begin with, as returned for finer moments: what finer ones do not pin down,
+        coarser ones do not either, for all tables that agree with the former agree with the latter.
+
+    Returns
+    -------
+    The number, or None where no pair is pinned down.
+    """
+    threshold = protected.protection.threshold or 2
+    for number, program in enumerate(_programs(protected, threshold)):
+        if number >= start and any(True for _ in program.narrower_than(threshold, program.asked())):
+            return number
+    return None
+
+
+def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]:
+    """Yield the linear program of each pair of attributes that has moments."""
+    attributes = list(protected.attributes.values())
+    bounds = [_bounds(protected, a) for a in attributes]
+    for i, j in combinations(range(len(attributes)), 2):
+        sizes = [0 if a.codes is None else a.codes.size for a in (attributes[i], attributes[j])]
+        if all(sizes):
+            yield _Program(protected, (i, j), (attributes[i], attributes[j]), bounds, threshold)
+
+
+def _bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
+    """Return the least and most rows of each cell and class, shape (K, C, 2)."""
+    known = {int(n): published_range(protected, int(n)) for n in np.unique(attribute.table)}
+    pairs = [[known[int(n)] for n in row] for row in attribute.table]
+    return np.array(pairs, dtype=np.int64).reshape(*attribute.table.shape, 2)
+
+
+class _Program:
+    """What is known of the rows n_ab of two attributes, as bounds and sums."""
+
+    def __init__(
+        self,
+        protected: ProtectedSummary,
+        places: tuple[int, int],
+        attributes: tuple[ProtectedAttribute, ProtectedAttribute],
+        bounds: Sequence[Ints],
+        threshold: int,
+    ) -> None:
+        self.attributes = attributes
+        first, second = (bounds[p] for p in places)
+        self.shape = len(first), len(second)
+        self.size = self.shape[0] * self.shape[1]
+        high = np.minimum(first[:, None, :, 1], second[None, :, :, 1]).sum(axis=2)
+        self.high = high.ravel().astype(np.float64)
+        self.codes = _decoded(attributes[0]), _decoded(attributes[1])
+        self.products = np.einsum("ap,bq->pqab", *self.codes).reshape(-1, self.size)
+        moments = protected.moments
+        if moments is None:
+            raise ValueError("A summary without moments says nothing of pairs.")
+        offsets = protected.offsets
+        rows, columns = (slice(offsets[p], offsets[p + 1]) for p in places)
+        centre = moments.matrix[rows, columns].ravel() * protected.rows
+        # The error of a rounded figure is its step over sqrt(12), so that half a step is sqrt(3) of it.
+        slack = moments.error * math.sqrt(3.0) * protected.rows
+        half = slack + 1e-6 * (1.0 + np.abs(centre))
+        margins = [self._margin(b, threshold) for b in (first, second)]
+        self.sums = sparse.vstack(
+            [
+                sparse.kron(sparse.eye_array(self.shape[0]), np.ones((1, self.shape[1]))),
+                sparse.kron(np.ones((1, self.shape[0])), sparse.eye_array(self.shape[1])),
+                sparse.csr_array(self.products),
+            ],
+            format="csr",
+        )
+        self.least = np.concatenate([margins[0][0], margins[1][0], centre - half])
+        self.most = np.concatenate([margins[0][1], margins[1][1], centre + half])
+
+    @staticmethod
+    def _margin(bounds: Ints, threshold: int) -> tuple[Floats, Floats]:
+        low, high = (bounds[..., end].sum(axis=1).astype(np.float64) for end in (0, 1))
+        return np.maximum(low, threshold), high
+
+    def asked(self) -> Ints:
+        """Return the cells that are looked at: all, or those on which moments weigh most."""
+        possible = np.flatnonzero(self.high > 0)
+        if self.size <= MOST_CELLS:
+            return possible
+        weight = np.abs(self.products[:, possible]).max(axis=0)
+        return possible[np.argsort(-weight, kind="stable")[:HEAVIEST]]
+
+    def narrower_than(self, narrower: int, asked: Ints) -> Iterator[DerivablePair]:
+        """Yield the cells among those asked that may be small, in a range that is narrower."""
+        seen = Seen(self.size)
+        left = self._aimed_at_together(seen, narrower, asked, -(-self.size // LOOKS))
+        for lines in NEARBY if len(left) else ():
+            nearby = Nearby(self, seen, lines)
+            for place in left.tolist():
+                if not seen.wide(place, narrower):
+                    nearby.look(place, narrower)
+            left = left[~seen.wide(left, narrower)]
+        left = self._aimed_at_together(seen, narrower, left, 1)
+        for place in left.tolist():
+            own = self._range(place)
+            if own.values < narrower and own.low < narrower and own.high > 0:
+                names = (self.attributes[0].name, self.attributes[1].name)
+                cells = divmod(place, self.shape[1])
+                yield DerivablePair(names, (int(cells[0]), int(cells[1])), own)
+
+    def _aimed_at_together(self, seen: Seen, narrower: int, asked: Ints, worth: int) -> Ints:
+        """Solve programs that look for many cells at once; return the cells that they do not settle.
+
+        They end where one settles fewer than `worth` cells.
+        """
+        random = np.random.default_rng(len(asked))
+        left = asked
+        for number in range(SHARED if len(asked) else 0):
+            aim = np.zeros(self.size)
+            aim[left] = -random.uniform(0.2, 1.0, len(left))
+            for sign in (1.0, -1.0) if left is asked else (1.0,):
+                seen.add(self._solved(sign * aim))
+            still = left[~seen.wide(left, narrower)]
+            settled, left = len(left) - len(still), still
+            if not len(left) or (number >= LEAST_SHARED and settled < worth):
+                break
+        return left
+
+    def _range(self, place: int) -> Range:
+        aim = np.zeros(self.size)
+        aim[place] = 1.0
+        low, high = float(self._solved(aim)[place]), float(self._solved(-aim)[place])
+        return Range(math.ceil(low - SLACK), math.floor(high + SLACK))
+
+    def _solved(self, aim: Floats) -> Floats:
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        solved: Any = milp(
+            aim,
+            bounds=Bounds(0.0, self.high),
+            constraints=LinearConstraint(self.sums, self.least, self.most),
+        )
+        if solved.x is None:
+            raise DataError(
+                "No table agrees with all of the published figures of "
+                f"{self.attributes[0].name!r} and {self.attributes[1].name!r}.",
+                hint="They contradict one another: publish them from one table.",
+            )
+        table: Floats = solved.x
+        return table
+
+
+def _decoded(attribute: ProtectedAttribute) -> Floats:
+    codes = attribute.codes
+    if codes is None:
+        return np.zeros((len(attribute.table), 0))
+    return codes.astype(np.float64) / GRID

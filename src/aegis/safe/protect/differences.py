@@ -1,0 +1,191 @@
+"""What two files give away together: versions of a table, a merge and its part, two noisy ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aegis.errors import PolicyError
+from aegis.safe.protect.accounting import epsilon_of
+from aegis.safe.protect.leak import PartLeak
+from aegis.safe.protect.model import ProtectedSummary, ProtectionLevel
+from aegis.summary import AttributeSummary, Summary
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs between two files.
+
+    Attributes
+    ----------
+    other
+        The file that was compared with.
+    rows
+        Rows of this file less those of the other.
+    parts
+        Cells that differ by few rows, by part: each is a small cell of the rows that changed.
+    findings
+        What follows, one sentence each.
+    """
+
+    other: str
+    rows: int
+    parts: tuple[PartLeak, ...]
+    findings: tuple[str, ...]
+
+    @property
+    def small(self) -> int:
+        """Cells of all parts that differ by fewer rows than the threshold."""
+        return sum(p.small for p in self.parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "other": self.other,
+            "rows": self.rows,
+            "parts": [p.to_dict() for p in self.parts],
+            "findings": list(self.findings),
+        }
+
+
+def compare(
+    newer: Summary | ProtectedSummary,
+    older: Summary | ProtectedSummary,
+    *,
+    other: str = "the other",
+    threshold: int = 5,
+) -> Difference:
+    """Return what two summaries give away together that neither does alone.
+
+    Exact ones are subtracted cell by cell: one row that was added is read off where the difference
+    is 1. Of noisy ones the costs add up. Of perturbed ones counts that differ say that something did
+    in that cell.
+
+    Raises
+    ------
+    PolicyError
+        One is exact and the other protected, or they have no attribute in common.
+    """
+    if isinstance(newer, ProtectedSummary) != isinstance(older, ProtectedSummary):
+        raise PolicyError(
+            "One summary is exact and the other protected: the exact one gives away all by itself.",
+            hint="Compare two of one kind.",
+        )
+    shared = [n for n in newer.attributes if n in older.attributes]
+    if not shared:
+        raise PolicyError(
+            "The summaries have no attribute in common.", hint="Compare versions of one table."
+        )
+    if isinstance(newer, ProtectedSummary) and isinstance(older, ProtectedSummary):
+        return _protected(newer, older, shared, other, threshold)
+    if isinstance(newer, Summary) and isinstance(older, Summary):
+        return _exact(newer, older, shared, other, threshold)
+    raise PolicyError("Only summaries can be compared.", hint="Give two of them.")
+
+
+def _exact(
+    newer: Summary, older: Summary, shared: list[str], other: str, threshold: int
+) -> Difference:
+    tables: Counter[Any] = Counter()
+    for name in shared:
+        tables.update(_label_table(name, newer.attributes[name], newer, 1))
+        tables.update(_label_table(name, older.attributes[name], older, -1))
+    parts = [_part("label tables", tables, threshold)]
+    if newer.frequency is not None and older.frequency is not None:
+        cells: Counter[Any] = Counter()
+        cells.update(_frequency(newer, 1))
+        cells.update(_frequency(older, -1))
+        parts.append(_part("frequency table", cells, threshold))
+    moved = max((p.alone for p in parts), default=0)
+    findings = []
+    if moved:
+        findings.append(f"{moved:,} cells differ by one row: that row's values can be read off")
+    if newer.rows != older.rows:
+        findings.append(
+            f"{abs(newer.rows - older.rows):,} rows were {'added' if newer.rows > older.rows else 'left out'}"
+        )
+    return Difference(other, newer.rows - older.rows, tuple(parts), tuple(findings))
+
+
+def _label_table(
+    name: str, attribute: AttributeSummary, summary: Summary, sign: int
+) -> dict[Any, int]:
+    texts = [str(v) for v in attribute.values.to_pylist()]
+    return {
+        (name, text, summary.label.classes[y]): sign * int(n)
+        for text, row in zip(texts, attribute.joint, strict=True)
+        for y, n in enumerate(row)
+        if n
+    }
+
+
+def _frequency(summary: Summary, sign: int) -> dict[Any, int]:
+    """Return rows by what every candidate shows of each column of the frequency table."""
+    frequency = summary.frequency
+    if frequency is None:
+        return {}
+    columns = []
+    for name, codes in frequency.codes.items():
+        told = frequency.representatives[name]
+        if name in summary.attributes:
+            attribute = summary.attributes[name]
+            shown = [
+                "\x1e".join(c.labels[int(c.groups[v])] for c in attribute.candidates)
+                for v in told.tolist()
+            ]
+        else:
+            labels = (*summary.label.classes, "null")
+            shown = [labels[min(v, len(labels) - 1)] for v in told.tolist()]
+        columns.append(np.array(shown, dtype=object)[codes])
+    rows_by_shown: dict[Any, int] = {}
+    for row in zip(*columns, frequency.counts.tolist(), strict=True):
+        rows_by_shown[row[:-1]] = rows_by_shown.get(row[:-1], 0) + sign * int(row[-1])
+    return rows_by_shown
+
+
+def _part(name: str, differences: Counter[Any], threshold: int) -> PartLeak:
+    sizes = np.abs(np.array([n for n in differences.values() if n], dtype=np.int64))
+    return PartLeak(
+        name,
+        len(sizes),
+        int((sizes < threshold).sum()),
+        int((sizes == 1).sum()),
+    )
+
+
+def _protected(
+    newer: ProtectedSummary,
+    older: ProtectedSummary,
+    shared: list[str],
+    other: str,
+    threshold: int,
+) -> Difference:
+    rows = round(newer.rows - older.rows)
+    findings = []
+    costs = [s.protection.rho for s in (newer, older)]
+    if (
+        newer.level is ProtectionLevel.NOISE
+        and older.level is ProtectionLevel.NOISE
+        and None not in costs
+    ):
+        total = sum(c for c in costs if c is not None)
+        delta = max(s.protection.delta or 0 for s in (newer, older))
+        findings.append(
+            f"if both are of one population, together they promise epsilon "
+            f"{epsilon_of(total, delta):.3g} at delta {delta:g} for their noise (rho {total:.4g})"
+        )
+        return Difference(other, rows, (), tuple(findings))
+    findings.append(
+        "perturbed counts of two versions have no promise together: counts that differ show that "
+        "rows of that cell changed"
+    )
+    differing: Counter[Any] = Counter()
+    for name in shared:
+        a, b = newer.attributes[name], older.attributes[name]
+        if a.table.shape == b.table.shape:
+            changed = np.argwhere(a.table != b.table)
+            differing.update({(name, *map(int, place)): threshold for place in changed})
+    return Difference(other, rows, (_part("label tables", differing, threshold),), tuple(findings))

@@ -1,0 +1,176 @@
+"""The front of privacy against utility, as far as a protected summary tells.
+
+A protected summary holds no joint counts, so that nobody can say from it how small the smallest class
+is. What it tells is how many rows would look alike if attributes had nothing to do with each
+other: the rows times the chance that two of them show the same in every quasi-identifier. Real
+attributes go together, so that rows look alike more often than that; whether a configuration
+meets the rule is checked beside the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.blas import one_blas_thread
+from aegis.errors import PolicyError
+from aegis.policy import Configuration
+from aegis.safe.protect.model import ProtectedAttribute, ProtectedSummary
+from aegis.safe.protect.scores import Choice, ProtectedScorer, share_kept
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_WIDTH = 400
+"""Most partial choices that are carried from one attribute to the next."""
+
+
+@dataclass(frozen=True)
+class ProtectedPoint:
+    """One configuration that no other one beats in both privacy and utility.
+
+    Attributes
+    ----------
+    alike
+        Rows that show the same as a row drawn at random, itself among them, were the
+        quasi-identifiers independent; at least 1.
+    score, utility_kept
+        As in a ranking.
+    configuration
+        Its masks as fitted.
+    declared
+        Attribute to mask as the policy writes it.
+    """
+
+    alike: float
+    score: float
+    utility_kept: float | None
+    configuration: Configuration
+    declared: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "alike": self.alike,
+            "score": self.score,
+            "utility_kept": self.utility_kept,
+            "masks": self.configuration.spec(),
+        }
+
+
+@one_blas_thread
+def front_protected(
+    summary: ProtectedSummary, quasi_identifiers: Collection[str], *, count: int = 8
+) -> tuple[ProtectedPoint, ...]:
+    """Return configurations from most useful to most private, none beaten in both.
+
+    Utility of partial choices is taken as the sum of what attributes say of the label alone; those that
+    come out of that are scored as in a ranking, overlap of attributes included.
+
+    Parameters
+    ----------
+    summary
+        What is scored from.
+    quasi_identifiers
+        Names of the attributes by which rows may be recognised; others count as useful alone.
+    count
+        Most points.
+
+    Raises
+    ------
+    PolicyError
+        `count` is below 2.
+    """
+    if count < 2:
+        raise PolicyError(f"A front of {count} points was asked for.", hint="Ask for 2 or more.")
+    scorer = ProtectedScorer(summary)
+    choices = _spread(summary, scorer, quasi_identifiers, count)
+    scored = [(rows_alike(summary, c, quasi_identifiers), scorer.score(c), c) for c in choices]
+    unmasked = scorer.score(scorer.finest)
+    points: list[ProtectedPoint] = []
+    for alike, score, choice in sorted(scored, key=lambda s: (-s[0], -s[1])):
+        if not points or score > points[-1].score:
+            points.append(_point(summary, alike, score, choice, unmasked, len(points)))
+    return tuple(reversed(points))
+
+
+def _point(
+    summary: ProtectedSummary,
+    alike: float,
+    score: float,
+    choice: Choice,
+    unmasked: float,
+    number: int,
+) -> ProtectedPoint:
+    pairs = zip(summary.attributes.values(), choice, strict=True)
+    return ProtectedPoint(
+        alike,
+        score,
+        share_kept(score, unmasked),
+        summary.configuration(f"front-{number + 1}", choice),
+        {a.name: str(a.candidates[place].declared) for a, place in pairs},
+    )
+
+
+def rows_alike(
+    summary: ProtectedSummary, choice: Choice, quasi_identifiers: Collection[str]
+) -> float:
+    """Return the rows that look alike under a choice, were quasi-identifiers independent."""
+    log = sum(
+        _log_chance(attribute, place)
+        for attribute, place in zip(summary.attributes.values(), choice, strict=True)
+        if attribute.name in quasi_identifiers
+    )
+    return max(summary.rows * math.exp(log), 1.0)
+
+
+def _log_chance(attribute: ProtectedAttribute, place: int) -> float:
+    """Return the logarithm of the chance that two rows show the same, from noisy counts of cells."""
+    candidate = attribute.candidates[place]
+    cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
+    shown = np.bincount(candidate.groups, weights=cells, minlength=candidate.size)
+    total = shown.sum()
+    # Where noise leaves no rows at all, nothing tells rows apart.
+    return 0.0 if total <= 0 else math.log(float(((shown / total) ** 2).sum()))
+
+
+def _spread(
+    summary: ProtectedSummary,
+    scorer: ProtectedScorer,
+    quasi_identifiers: Collection[str],
+    count: int,
+) -> list[Choice]:
+    """Return choices over the whole range of privacy, each the strongest of its strength of privacy."""
+    private, useful = np.zeros(1), np.zeros(1)
+    places = np.zeros((1, 0), dtype=np.int64)
+    for index, attribute in enumerate(summary.attributes.values()):
+        size = len(attribute.candidates)
+        own = attribute.name in quasi_identifiers
+        chances = np.array([_log_chance(attribute, p) if own else 0.0 for p in range(size)])
+        strengths = np.array([scorer.alone(index, p) for p in range(size)])
+        private = (private[:, None] + chances).ravel()
+        useful = (useful[:, None] + strengths).ravel()
+        own_places = np.tile(np.arange(size), len(places))[:, None]
+        places = np.hstack([np.repeat(places, size, axis=0), own_places])
+        staying = _thinned(private, useful, _WIDTH)
+        private, useful, places = private[staying], useful[staying], places[staying]
+    staying = _thinned(private, useful, count)
+    return [tuple(own) for own in places[staying].tolist()]
+
+
+def _thinned(private: Floats, useful: Floats, most: int) -> Ints:
+    """Return the places of those that none beats in both, at most so many, spread over privacy."""
+    order = np.lexsort((-useful, -private))
+    best_before = np.concatenate([[-np.inf], np.maximum.accumulate(useful[order])[:-1]])
+    front = order[useful[order] > best_before]
+    if len(front) <= most:
+        return front
+    along = private[front]
+    wanted = np.linspace(along[0], along[-1], most)
+    # `along` falls: the nearest at or above each wanted one, first and last included.
+    nearest = np.searchsorted(-along, -wanted, side="right") - 1
+    return front[np.unique(np.clip(nearest, 0, len(front) - 1))]

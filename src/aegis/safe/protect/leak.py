@@ -1,0 +1,452 @@
+"""What a file gives away: small cells, persons who stand alone, what can be derived from it.
+
+Of an exact summary every count is known as it is, so that small cells are counted; what it withholds
+is bounded by what it holds. Of a protected one linear programming bounds the true counts. The audit
+itself names no value of a person: it says how many there are, and where.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import PolicyError
+from aegis.safe.protect.accounting import epsilon_of
+from aegis.safe.protect.derive.cells import derivable_cells
+from aegis.safe.protect.derive.pairs import audit_pairs
+from aegis.safe.protect.model import (
+    DomainSource,
+    ProtectedAttribute,
+    ProtectedSummary,
+    Protection,
+    ProtectionLevel,
+)
+from aegis.summary import AttributeSummary, Information, Summary
+
+Counts = npt.NDArray[np.int64]
+THRESHOLD = 5
+"""Rows from which a cell of an exact summary counts as large."""
+
+
+@dataclass(frozen=True)
+class PartLeak:
+    """What one part of a file gives away.
+
+    Attributes
+    ----------
+    part
+        Its name: label tables, pairs, frequency table, folds, ...
+    cells
+        Non-empty cells in it.
+    small
+        Cells that are known to hold from one row up to fewer than the threshold.
+    alone
+        Cells that are known to hold one row.
+    """
+
+    part: str
+    cells: int
+    small: int
+    alone: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class AttributeLeak:
+    """What a file says of the values of one attribute.
+
+    Attributes
+    ----------
+    attribute
+        Its name.
+    named
+        Values or groups that the file names.
+    rare
+        Values in it that fewer rows than the threshold hold; None where the file does not tell.
+    disclosed
+        Values of which all rows have one label class, so that whoever knows the value knows the class.
+    derivable
+        Counts that the file withholds or protects, and that follow nevertheless to a range narrower
+        than the threshold.
+    """
+
+    attribute: str
+    named: int
+    rare: int | None
+    disclosed: int
+    derivable: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class LeakAudit:
+    """What a file gives away.
+
+    Attributes
+    ----------
+    subject
+        What was audited, in words.
+    level
+        The level that the file states.
+    demanded
+        The level that it was held against.
+    threshold
+        Rows from which a cell is large.
+    parts
+        Small cells by part.
+    attributes
+        Values by attribute.
+    persons_alone
+        Rows that stand alone in the frequency table.
+    classes_disclosed
+        Rows in equivalence classes of two or more rows that all have one label class.
+    findings
+        What else a reader should know, one sentence each.
+    exceptions
+        What the level does not cover because the owner says that it is public knowledge, in words;
+        empty where there is nothing.
+    shortfalls
+        Why the demanded level is not held; empty where it is.
+    """
+
+    subject: str
+    level: ProtectionLevel
+    demanded: ProtectionLevel
+    threshold: int
+    parts: tuple[PartLeak, ...] = ()
+    attributes: tuple[AttributeLeak, ...] = ()
+    persons_alone: int = 0
+    classes_disclosed: int = 0
+    findings: tuple[str, ...] = ()
+    exceptions: str = ""
+    shortfalls: tuple[str, ...] = field(default=())
+
+    @property
+    def held(self) -> bool:
+        """Whether the demanded level is held."""
+        return not self.shortfalls
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "subject": self.subject,
+            "level": str(self.level),
+            "demanded": str(self.demanded),
+            "threshold": self.threshold,
+            "held": self.held,
+            "parts": [p.to_dict() for p in self.parts],
+            "attributes": [a.to_dict() for a in self.attributes],
+            "persons_alone": self.persons_alone,
+            "classes_disclosed": self.classes_disclosed,
+            "findings": list(self.findings),
+            "exceptions": self.exceptions,
+            "shortfalls": list(self.shortfalls),
+        }
+
+
+def audit_leak(
+    subject: Summary | ProtectedSummary,
+    *,
+    level: ProtectionLevel | str | None = None,
+    threshold: int | None = None,
+) -> LeakAudit:
+    """Return what a summary gives away, held against the level that it states or another one.
+
+    Parameters
+    ----------
+    subject
+        An exact or a protected summary.
+    level
+        What to hold it against; by default what it states.
+    threshold
+        Rows from which a cell is large; by default 5, or what a protected summary states.
+
+    Raises
+    ------
+    PolicyError
+        The threshold is below 2 or above the number of rows, or the level is unknown.
+    """
+    if level is not None and level not in list(ProtectionLevel):
+        raise PolicyError.unknown(
+            "level of protection", level, [str(level) for level in ProtectionLevel]
+        )
+    if threshold is not None and not 2 <= threshold <= subject.rows:
+        raise PolicyError(
+            f"The threshold is {threshold}, and the summary is of {subject.rows:,.0f} rows.",
+            hint="Give from 2 up to the number of rows.",
+        )
+    demanded = None if level is None else ProtectionLevel(level)
+    if isinstance(subject, ProtectedSummary):
+        return _protected(subject, demanded or subject.level, threshold)
+    return _exact(subject, demanded or ProtectionLevel.NONE, threshold or THRESHOLD)
+
+
+def _exact(summary: Summary, demanded: ProtectionLevel, threshold: int) -> LeakAudit:
+    parts = list(_parts(summary, threshold))
+    attributes = tuple(_attribute(a, threshold) for a in summary.all_attributes)
+    alone, disclosed = _persons(summary)
+    shortfalls = []
+    if demanded is ProtectionLevel.NOISE:
+        shortfalls.append("its counts are exact: no noise was added")
+    if demanded is not ProtectionLevel.NONE:
+        shortfalls += [
+            f"{p.small:,} cells of the {p.part} hold 1 to {threshold - 1} rows"
+            for p in parts
+            if p.small
+        ]
+        rare = sum(a.rare or 0 for a in attributes)
+        if rare:
+            shortfalls.append(f"it names {rare:,} values that fewer than {threshold} rows hold")
+    return LeakAudit(
+        subject=f"exact summary of {summary.rows:,} rows",
+        level=ProtectionLevel.NONE,
+        demanded=demanded,
+        threshold=threshold,
+        parts=tuple(parts),
+        attributes=attributes,
+        persons_alone=alone,
+        classes_disclosed=disclosed,
+        findings=tuple(_told(summary, alone)),
+        shortfalls=tuple(shortfalls),
+    )
+
+
+def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
+    """Yield the small cells of every part that holds counts."""
+    every = list(summary.all_attributes)
+    yield _part("label tables", [a.joint for a in every], threshold)
+    withheld = [
+        a.domain.counts for a in every if a.domain is not None and a.domain.counts is not None
+    ]
+    if withheld:
+        yield _part("histograms", withheld, threshold)
+    yield _part("pairs by class", list(summary.pairs.count.values()), threshold)
+    if summary.frequency is not None:
+        yield _part("frequency table", [summary.frequency.counts], threshold)
+    folds = summary.pairs.folds
+    if folds is not None:
+        yield _part("folds", [*folds.count.values(), *folds.joints], threshold)
+
+
+def _part(name: str, counts: Sequence[npt.NDArray[Any]], threshold: int) -> PartLeak:
+    cells = small = alone = 0
+    for array in counts:
+        cells += int((array > 0).sum())
+        small += int(((array > 0) & (array < threshold)).sum())
+        alone += int((array == 1).sum())
+    return PartLeak(name, cells, small, alone)
+
+
+def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
+    rare: int | None
+    if attribute.domain is None:
+        rare = int(((attribute.counts > 0) & (attribute.counts < threshold)).sum())
+    elif attribute.domain.counts is not None:
+        known = attribute.domain.counts
+        rare = int(((known > 0) & (known < threshold)).sum())
+    else:
+        rare = None
+    totals = attribute.joint.sum(axis=1)
+    disclosed = (totals > 0) & (attribute.joint.max(axis=1, initial=0) == totals)
+    return AttributeLeak(
+        attribute=attribute.name,
+        named=len(attribute.all_values),
+        rare=rare,
+        disclosed=int(disclosed.sum()) if attribute.joint.shape[1] > 1 else 0,
+        derivable=withheld_cells(attribute, threshold),
+    )
+
+
+def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
+    """Return how many counts by value and class follow although only a histogram is told.
+
+    Within a cell of values that all masks treat alike the rows per value and the rows per class are
+    known. Given the margins of a two-way table a count lies between max(0, r + c - n) and min(r, c)
+    (Frechet), which is what the linear programs say. Counts that can only be 0 do not count, nor do
+    those that are known to be large.
+    """
+    domain = attribute.domain
+    if domain is None or domain.counts is None:
+        return 0
+    rows = domain.counts[:, None]
+    columns = attribute.joint[domain.cells]
+    total = columns.sum(axis=1, keepdims=True)
+    low = np.maximum(rows + columns - total, 0)
+    high = np.minimum(rows, columns)
+    shared = np.bincount(domain.cells)[domain.cells][:, None] > 1
+    narrow = shared & (high > 0) & (low < threshold) & (high - low + 1 < threshold)
+    return int(narrow.sum())
+
+
+def _persons(summary: Summary) -> tuple[int, int]:
+    """Return rows alone in the frequency table, and rows in classes that disclose the label."""
+    frequency = summary.frequency
+    if frequency is None:
+        return 0, 0
+    alone = int((frequency.counts == 1).sum())
+    classes = np.unique(frequency.class_keys(), return_inverse=True)[1]
+    label = frequency.codes[frequency.label].astype(np.int64)
+    sizes = np.bincount(classes, weights=frequency.counts)
+    width = int(label.max(initial=0)) + 1
+    by_label = np.bincount(
+        classes * width + label, weights=frequency.counts, minlength=len(sizes) * width
+    ).reshape(-1, width)
+    # Without a label, or with one class, there is nothing to disclose.
+    uniform = (sizes >= 2) & (by_label.max(axis=1) == sizes) & (width > 1)
+    return alone, int(sizes[uniform].sum())
+
+
+def _told(summary: Summary, alone: int) -> Iterable[str]:
+    if alone:
+        share = 100 * alone / max(summary.rows, 1)
+        yield (
+            f"{alone:,} rows ({share:.0f} percent) stand alone in the frequency table: whoever knows "
+            "somebody's quasi-identifiers reads the label there"
+        )
+    if summary.information is Information.RAW:
+        yield "it lists every value that occurs, with exact counts"
+    if summary.frequency is not None and summary.pairs.folds is not None:
+        yield "folds hold the counts of tenths of the rows: differences between them are small cells"
+
+
+def _protected(
+    summary: ProtectedSummary, demanded: ProtectionLevel, threshold: int | None
+) -> LeakAudit:
+    said = summary.protection
+    held_at = threshold or said.threshold or THRESHOLD
+    derivable = derivable_cells(summary, held_at)
+    by_name = dict.fromkeys(summary.attributes, 0)
+    for cell in derivable:
+        by_name[cell.attribute] += 1
+    pairs = audit_pairs(summary, held_at)
+    shortfalls, findings = [], []
+    if demanded is ProtectionLevel.NOISE and summary.level is not ProtectionLevel.NOISE:
+        shortfalls.append("it was perturbed without a formal promise")
+    likely = [d for d in derivable if d.range.high < held_at]
+    if demanded is not ProtectionLevel.NONE and likely:
+        shortfalls.append(
+            f"linear programming finds {len(likely):,} small cells to a range narrower than {held_at}"
+        )
+    if demanded is not ProtectionLevel.NONE and pairs.derivable:
+        shortfalls.append(
+            f"linear programming finds {len(pairs.derivable):,} combinations of two attributes to a "
+            f"range narrower than {held_at}"
+        )
+    if pairs.cells:
+        partly = pairs.looked_at < pairs.cells
+        findings.append(
+            f"linear programming looked at {pairs.looked_at:,} of {pairs.cells:,} combinations of two "
+            "attributes"
+            + (": of large pairs at those on which moments weigh most" if partly else "")
+        )
+    if summary.level is ProtectionLevel.NOISE:
+        findings.append(
+            f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {str(said.unit).removesuffix('s')}: "
+            f"what a reader takes for the odds of one of them moves by a factor of e^{said.epsilon:g} "
+            "at most"
+        )
+    else:
+        findings.append("it makes no formal promise; only the linear program was run against it")
+    findings += _sources(said)
+    if demanded is not ProtectionLevel.NONE:
+        shortfalls += [*_unstated(summary), *_overspent(said)]
+    if summary.verdicts:
+        findings.append(
+            f"it says of {len(summary.verdicts):,} configurations whether they meet the rule"
+        )
+    return LeakAudit(
+        subject=f"protected summary of about {summary.rows:,.0f} rows",
+        level=summary.level,
+        demanded=demanded,
+        threshold=held_at,
+        parts=(
+            PartLeak(
+                "label tables",
+                sum(a.table.size for a in summary.attributes.values()),
+                len(likely),
+                sum(d.range.low == d.range.high == 1 for d in derivable),
+            ),
+            PartLeak(
+                "pairs, by moments",
+                pairs.cells,
+                len(pairs.derivable),
+                sum(d.range.low == d.range.high == 1 for d in pairs.derivable),
+            ),
+        ),
+        attributes=tuple(
+            AttributeLeak(
+                a.name,
+                len({s for c in a.candidates for s in c.shown}),
+                None,
+                0,
+                by_name[a.name],
+            )
+            for a in summary.attributes.values()
+        ),
+        findings=tuple(findings),
+        exceptions=said.taken(DomainSource.TABLE),
+        shortfalls=tuple(shortfalls),
+    )
+
+
+def _sources(said: Protection) -> Iterable[str]:
+    """Yield where names, kinds and cuts come from, one sentence for each source."""
+    if taken := said.taken(DomainSource.TABLE):
+        yield (
+            f"the table itself shows in these, because its owner says that they are public: {taken}"
+        )
+    if declared := said.taken(DomainSource.POLICY):
+        yield f"the policy declares these, so that the table does not show in them: {declared}"
+    if bought := said.taken(DomainSource.BUDGET):
+        yield f"the budget paid for these: {bought}"
+    if frequent := said.taken(DomainSource.THRESHOLD):
+        yield f"at least {said.threshold} rows have each of these: {frequent}"
+
+
+def _unstated(summary: ProtectedSummary) -> Iterable[str]:
+    """Yield what a protected summary publishes beside counts without saying where it comes from."""
+    domains = summary.protection.domains
+    if domains is None:
+        yield (
+            "an earlier version of Aegis wrote it, which published classes of the label, cuts and kinds "
+            "of columns as the table has them, even where one person alone has them: protect the "
+            "table again"
+        )
+        return
+    told = {(d.what, d.column) for d in domains}
+    if not {("classes", summary.label), ("cuts", summary.label)} & told:
+        yield f"it does not say where the classes of {summary.label} come from"
+    for name, attribute in summary.attributes.items():
+        if summary.level is ProtectionLevel.NOISE:
+            wanted = ["kind", "values", *(["bounds"] if _learnt(attribute) else [])]
+            for what in wanted:
+                if (what, name) not in told:
+                    yield f"it does not say where the {what} of {name} come from"
+
+
+def _overspent(said: Protection) -> Iterable[str]:
+    """Yield that rounds and thresholds cost more than is stated, where they do."""
+    if said.epsilon is None or said.delta is None:
+        return
+    left = said.delta - sum(t.delta for t in said.thresholds)
+    spent = epsilon_of(sum(r.rho for r in said.rounds), left) if left > 0 else math.inf
+    if spent > said.epsilon * (1 + 1e-6):
+        yield (
+            f"its rounds and thresholds cost epsilon {spent:.4g} at delta {said.delta:g}, more than the "
+            f"{said.epsilon:g} that it states"
+        )
+
+
+def _learnt(attribute: ProtectedAttribute) -> bool:
+    return not all(c.declared.fitted for c in attribute.candidates)

@@ -1,0 +1,411 @@
+"""The protected summary: what may leave the house, as a type of its own.
+
+It is not a `Summary` and has none of its parts: no values, no pairs, no frequency table, no folds.
+Code that reads exact counts cannot be given one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import InternalError, PolicyError
+from aegis.masks import Kind, Mask
+from aegis.policy import Configuration, OwnerRule, Role
+from aegis.safe.protect.accounting import NamingThreshold, NoiseRound, Unit
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+GRID = 1 << 10
+"""Steps of a code per standard deviation: codes are whole numbers, so that noise can be, too."""
+
+
+class ProtectionLevel(StrEnum):
+    """How far a summary is protected."""
+
+    NONE = "none"
+    """Exact counts: a `Summary`, which stays with its owner."""
+    COUNTS = "counts"
+    """Small cells are perturbed and audited by linear programming; no formal promise."""
+    NOISE = "noise"
+    """Differential privacy."""
+
+
+class DomainSource(StrEnum):
+    """Where what is published beside counts comes from."""
+
+    POLICY = "policy"
+    """Declared in the policy: public knowledge, whatever the table holds."""
+    BUDGET = "budget"
+    """Bought with noise from the budget."""
+    TABLE = "table"
+    """Taken from the table as it is, because its owner says that it is public knowledge."""
+    THRESHOLD = "threshold"
+    """Of level `counts`: taken from the table where enough rows have it."""
+
+
+@dataclass(frozen=True)
+class PublishedDomain:
+    """Where one thing comes from that a protected summary publishes beside counts.
+
+    Attributes
+    ----------
+    what
+        `classes` or `cuts` of the label; `kind`, `values` or `bounds` of an attribute. Bounds are
+        what masks learn: cut points, frequent values.
+    column
+        Of which column.
+    source
+        Where it comes from.
+    """
+
+    what: str
+    column: str
+    source: DomainSource
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the fields as JSON values."""
+        return {"what": self.what, "column": self.column, "source": str(self.source)}
+
+
+class CellMethod(StrEnum):
+    """How small cells of the level `counts` are protected."""
+
+    ROUNDING = "rounding"
+    CELL_KEYS = "cell-keys"
+
+
+@dataclass(frozen=True)
+class Protection:
+    """How a summary was protected, and what that promises.
+
+    Attributes
+    ----------
+    level, unit
+        The level, and what a neighbouring table differs in.
+    rows_per_person
+        Most rows of one person; 1 where the unit is a row.
+    epsilon, delta, rho
+        The promise of level `noise`; None for `counts`. Delta covers noise and named cells.
+    rounds
+        Figures published with noise, in order.
+    method, threshold, step, variance
+        Of level `counts`: how small cells are protected, from which size a cell counts as large,
+        the base of rounding or the largest change of a cell key, and the variance of the latter.
+    public
+        Attributes whose values and cuts were declared public: they were not paid for.
+    thresholds
+        Noisy figures above which something is named, in order.
+    domains
+        Where everything comes from that is published beside counts; None in files of earlier
+        versions, which do not say it.
+    """
+
+    level: ProtectionLevel
+    unit: Unit = Unit.ROWS
+    rows_per_person: int = 1
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+    rounds: tuple[NoiseRound, ...] = ()
+    method: CellMethod | None = None
+    threshold: int | None = None
+    step: int | None = None
+    variance: float | None = None
+    public: tuple[str, ...] = ()
+    thresholds: tuple[NamingThreshold, ...] = ()
+    domains: tuple[PublishedDomain, ...] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "level": str(self.level),
+            "unit": str(self.unit),
+            "rows_per_person": self.rows_per_person,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rho": self.rho,
+            "rounds": [
+                {"name": r.name, "sensitivity": r.sensitivity, "sigma": r.sigma, "rho": r.rho}
+                for r in self.rounds
+            ],
+            "method": None if self.method is None else str(self.method),
+            "threshold": self.threshold,
+            "step": self.step,
+            "variance": self.variance,
+            "public": list(self.public),
+            "thresholds": [asdict(t) for t in self.thresholds],
+            "domains": None if self.domains is None else [d.to_dict() for d in self.domains],
+        }
+
+    def taken(self, source: DomainSource) -> str:
+        """Return what comes from a source, in words: "kind and values of age, classes of income"."""
+        by_column: dict[str, list[str]] = {}
+        for domain in self.domains or ():
+            if domain.source is source:
+                by_column.setdefault(domain.column, []).append(domain.what)
+        return ", ".join(f"{' and '.join(what)} of {name}" for name, what in by_column.items())
+
+
+@dataclass(frozen=True, eq=False)
+class ProtectedCandidate:
+    """One candidate mask and what it does to the cells of its attribute.
+
+    Attributes
+    ----------
+    mask, declared
+        As fitted and as the policy wrote it. A mask that learns from the data was fitted to
+        protected counts, unless its attribute is public.
+    groups
+        Group of each cell, shape (K,).
+    shown
+        What each group shows, as text.
+    """
+
+    mask: Mask
+    declared: Mask
+    groups: Ints
+    shown: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(self.shown)
+
+
+@dataclass(frozen=True, eq=False)
+class ProtectedAttribute:
+    """What a protected summary knows of one attribute.
+
+    Attributes
+    ----------
+    name, role, kind, weight
+        As of `AttributeSummary`.
+    table
+        Protected rows per cell and class, shape (K, C), whole numbers that may be negative. A cell
+        holds the values that all candidates treat alike.
+    candidates
+        The candidate masks, in the order of the policy.
+    units
+        How many cells' error each cell carries, shape (K,): 1, and more for the cell of all unnamed
+        values, which is what the named ones leave of the rows.
+    codes
+        Code of each cell in each of q dimensions, in steps of `GRID`, shape (K, q); computed from
+        protected tables. None where the summary has no moments.
+    """
+
+    name: str
+    role: Role
+    kind: Kind
+    weight: float
+    table: Ints
+    candidates: tuple[ProtectedCandidate, ...]
+    units: Ints
+    codes: Ints | None = None
+
+    def candidate(self, mask: Mask) -> ProtectedCandidate:
+        """Return the candidate for a mask, given as declared or as fitted.
+
+        Raises
+        ------
+        PolicyError
+            The mask is not among the candidates.
+        """
+        for candidate in self.candidates:
+            if mask in (candidate.mask, candidate.declared):
+                return candidate
+        names = ", ".join(str(c.declared) for c in self.candidates)
+        raise PolicyError(
+            f"Mask {mask} of attribute {self.name!r} is not among the protected candidates.",
+            hint=f"Candidates: {names}. Add it to the policy, and protect a summary anew.",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean products of the codes of two attributes.
+
+    Attributes
+    ----------
+    matrix
+        Shape (p, p), symmetric, in units of the codes' scale; blocks of one attribute with itself
+        are 0, since label tables tell them.
+    error
+        Standard deviation that protection adds to an entry.
+    """
+
+    matrix: Floats
+    error: float
+
+
+@dataclass(frozen=True)
+class StatedVerdict:
+    """Whether a configuration meets the rule, as the owner of the exact counts says.
+
+    Attributes
+    ----------
+    choice
+        Place of the candidate of each attribute, in the order of the summary's attributes.
+    admissible
+        What the rule says; None where noise leaves it open.
+    """
+
+    choice: tuple[int, ...]
+    admissible: bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class ProtectedSummary:
+    """Protected aggregates of one table.
+
+    Attributes
+    ----------
+    protection
+        How they were protected.
+    label
+        Name of the label column.
+    classes
+        What each class shows.
+    class_counts
+        Protected rows per class, shape (C,), as the label tables together say.
+    attributes
+        Scored attributes by name.
+    moments
+        Mean products of codes; None where noise or rounding leaves nothing of them.
+    verdicts
+        What is known of the rule.
+    rule
+        The privacy rule that verdicts are on, as a policy writes it; None without verdicts.
+    cell_error
+        Standard deviation that protection adds to a cell of a label table.
+    policy
+        SHA-256 of the policy.
+    owner
+        The rule under which the exact summary was made, and whether it is locked: whoever advises
+        from the protected one is held to it. None where it is not known.
+    """
+
+    protection: Protection
+    label: str
+    classes: tuple[str, ...]
+    class_counts: Floats
+    attributes: Mapping[str, ProtectedAttribute]
+    moments: Moments | None
+    verdicts: tuple[StatedVerdict, ...] = ()
+    rule: Mapping[str, Any] | None = None
+    cell_error: float = 0.0
+    policy: str = ""
+    notes: tuple[str, ...] = field(default=())
+    owner: OwnerRule | None = None
+    summary_format: ClassVar[str] = "protected"
+
+    def __post_init__(self) -> None:
+        width = len(self.classes)
+        for attribute in self.attributes.values():
+            if attribute.table.ndim != 2 or attribute.table.shape[1] != width:
+                raise InternalError(
+                    f"The label table of {attribute.name!r} has no {width} classes."
+                )
+
+    @property
+    def level(self) -> ProtectionLevel:
+        """How far it is protected."""
+        return self.protection.level
+
+    @cached_property
+    def rows(self) -> float:
+        """Labelled rows, as the protected tables say; at least 1."""
+        return max(float(self.class_counts.sum()), 1.0)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of each class, shape (C,), above 0."""
+        counts = np.maximum(self.class_counts, 0.5)
+        shares: Floats = counts / counts.sum()
+        return shares
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """Where each attribute's codes start among all, shape (m + 1,)."""
+        sizes = [0 if a.codes is None else a.codes.shape[1] for a in self.attributes.values()]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    @cached_property
+    def _verdicts(self) -> dict[tuple[int, ...], bool | None]:
+        return {v.choice: v.admissible for v in self.verdicts}
+
+    @property
+    def combinations(self) -> int:
+        """How many configurations the candidates make."""
+        size = 1
+        for attribute in self.attributes.values():
+            size *= len(attribute.candidates)
+        return size
+
+    def choose(self, configuration: Configuration) -> tuple[int, ...]:
+        """Return the place of each attribute's candidate in a configuration.
+
+        Raises
+        ------
+        PolicyError
+            An attribute is left out, or a mask is not among the candidates.
+        """
+        choice = []
+        for attribute in self.attributes.values():
+            mask = configuration.masks.get(attribute.name)
+            if mask is None:
+                raise PolicyError(
+                    f"Configuration {configuration.name!r} does not mask {attribute.name!r}.",
+                    hint="Name every scored attribute.",
+                )
+            choice.append(attribute.candidates.index(attribute.candidate(mask)))
+        return tuple(choice)
+
+    def configuration(self, name: str, choice: tuple[int, ...]) -> Configuration:
+        """Return the configuration of a choice, its masks as fitted."""
+        pairs = zip(self.attributes.values(), choice, strict=True)
+        return Configuration(name, {a.name: a.candidates[place].mask for a, place in pairs})
+
+    def verdict(self, choice: tuple[int, ...]) -> bool | None:
+        """Return whether a choice meets the rule; None where nobody said."""
+        return self._verdicts.get(choice)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return figures for people and programs, as plain JSON values."""
+        return {
+            "protection": self.protection.to_dict(),
+            "rows": self.rows,
+            "label": self.label,
+            "classes": dict(zip(self.classes, self.class_counts.tolist(), strict=True)),
+            "attributes": {
+                a.name: {
+                    "role": str(a.role),
+                    "kind": str(a.kind),
+                    "cells": len(a.table),
+                    "candidates": [str(c.declared) for c in a.candidates],
+                }
+                for a in self.attributes.values()
+            },
+            "cell_error": self.cell_error,
+            "moment_error": None if self.moments is None else self.moments.error,
+            "verdicts": len(self.verdicts),
+            "notes": list(self.notes),
+            "policy": self.policy,
+            "made_under": None if self.owner is None else self.owner.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        said = self.protection
+        promise = (
+            f"epsilon {said.epsilon:g} at delta {said.delta:g}" if said.epsilon else "no epsilon"
+        )
+        return (
+            f"ProtectedSummary({said.level}, {promise}, about {self.rows:,.0f} rows, label "
+            f"{self.label!r}, {len(self.attributes)} attributes)"
+        )

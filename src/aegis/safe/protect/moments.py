@@ -1,0 +1,314 @@
+"""Second moments of clipped codes over the rows of a table, with their sensitivity.
+
+Rows are clipped before anything is added up, so that one row can move the moments by a known
+distance and no more. Where the rows are at hand the length of all codes of a row is clipped;
+where only co-occurrence counts are, the length of each attribute's codes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.errors import PolicyError
+from aegis.progress import SILENT, Progress
+from aegis.safe.protect.cells import Cells
+from aegis.sources import Source
+from aegis.summary import Summary
+from aegis.summary.codes import code_values
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+BLOCK_LENGTH = 2.0
+"""Where attributes are clipped one by one: times the root mean square length of their codes."""
+_BATCH = 1 << 18
+_CHUNK = 1 << 13
+"""Rows that are multiplied at once: their codes fit the processor's cache."""
+_SHORTER = 1 - 1e-12
+"""Rows are clipped this much shorter than they may be, so that no rounding makes them longer."""
+_SAMPLE = 50_000
+"""Rows that are looked at to see whether rows repeat."""
+_EXACT = 1 << 53
+"""Below it floats add whole numbers exactly."""
+
+
+@dataclass(frozen=True, eq=False)
+class MomentSums:
+    """Sums over rows of products of codes of two attributes.
+
+    Attributes
+    ----------
+    sums
+        Whole numbers, shape (p, p), symmetric; blocks of one attribute with itself are 0.
+    sensitivity
+        L2 distance by which one row moves the sums above the diagonal blocks at most.
+    """
+
+    sums: Ints
+    sensitivity: float
+
+
+def offsets_of(codes: Sequence[Ints]) -> Ints:
+    """Return where each attribute's codes start among all, shape (m + 1,)."""
+    return np.concatenate([[0], np.cumsum([c.shape[1] for c in codes])]).astype(np.int64)
+
+
+def between_attributes(offsets: Ints) -> npt.NDArray[np.bool_]:
+    """Return which entries of the upper triangle belong to two attributes, shape (p, p)."""
+    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return owner[:, None] < owner[None, :]
+
+
+def clipped_rows(rows: Ints, longest: int) -> Ints:
+    """Return code vectors (n, p) whose squared length is at most `longest`, in whole numbers.
+
+    Longer ones are shortened along themselves and cut off towards zero, so that no rounding
+    makes them longer.
+    """
+    squares = (rows * rows).sum(axis=1)
+    over = squares > longest
+    if not over.any():
+        return rows
+    shortened = rows.copy()
+    factor = np.sqrt(longest / squares[over].astype(np.float64)) * _SHORTER
+    shortened[over] = np.trunc(rows[over] * factor[:, None]).astype(np.int64)
+    return shortened
+
+
+def sensitivity_of_rows(longest: float, attributes: int) -> float:
+    """Return by how much a row of squared length `longest` moves the cross moments at most.
+
+    With y_i the squared length of attribute i's part, the squared distance is the sum of y_i y_j
+    over pairs, which is largest where all are equal: L^2 (1 - 1/m) / 2.
+    """
+    return longest * math.sqrt(max(1.0 - 1.0 / max(attributes, 1), 0.0) / 2.0)
+
+
+def sensitivity_of_blocks(longest: Sequence[float]) -> float:
+    """Return the same where attribute i's part has squared length at most `longest[i]`."""
+    total = sum(longest)
+    return math.sqrt(max((total * total - sum(v * v for v in longest)) / 2.0, 0.0))
+
+
+def moments_of_rows(
+    source: Source,
+    label: str,
+    attributes: Sequence[tuple[pa.Array, Cells]],
+    codes: Sequence[Ints],
+    longest: int,
+    progress: Progress = SILENT,
+    labelled: ir.Table | None = None,
+) -> MomentSums:
+    """Return the moments of the labelled rows of a table, each clipped as a whole.
+
+    Parameters
+    ----------
+    source
+        The table.
+    label
+        Its label column: rows without a label do not count.
+    attributes
+        Per attribute its distinct values and its cells.
+    codes
+        Per attribute the codes of its cells, shape (K_i, q_i).
+    longest
+        Squared length at which a row is clipped.
+    labelled
+        The rows that count; by default all that have a label.
+    """
+    offsets = offsets_of(codes)
+    size = int(offsets[-1])
+    sums = np.zeros((size, size), dtype=np.int64)
+    names = [cells.name for _, cells in attributes]
+    selected = _counted_rows(source, label, names, labelled)
+    tables = [_by_value(cells, own) for (_, cells), own in zip(attributes, codes, strict=True)]
+    adder = _Adder(tables, longest)
+    with progress.step("Adding up moments", source.rows) as step:
+        for batch in source.batches(selected, rows=_BATCH):
+            places = [
+                code_values(batch.column(f"a{i}"), values)
+                for i, (values, _) in enumerate(attributes)
+            ]
+            alike = batch.column("rows").to_numpy()
+            for start in range(0, len(alike), _CHUNK):
+                part = slice(start, start + _CHUNK)
+                sums += adder.products([own[part] for own in places], alike[part])
+            step.advance(int(alike.sum()))
+    return MomentSums(_cross(sums, offsets), sensitivity_of_rows(longest, len(codes)))
+
+
+def _counted_rows(
+    source: Source, label: str, names: Sequence[str], labelled: ir.Table | None = None
+) -> ir.Table:
+    """Return columns a0, a1, ... of the labelled rows, and in `rows` how many rows each stands for.
+
+    Where rows repeat, the engine counts the distinct ones, which is less work than to hand over all
+    of them; where hardly any does, it would be more.
+    """
+    table = source.table.filter(source.table[label].notnull()) if labelled is None else labelled
+    selected = table.select(*(table[name].name(f"a{i}") for i, name in enumerate(names)))
+    if source.rows > 2 * _SAMPLE:
+        sample = source.sample(_SAMPLE, seed=0).select(*names)
+        sizes = source.collect(sample.distinct().aggregate(distinct=lambda t: t.count()))
+        if 2 * int(pc.sum(sizes["distinct"]).as_py()) < _SAMPLE:
+            return selected.group_by(selected.columns).aggregate(rows=lambda t: t.count())
+    return selected.mutate(rows=ibis.literal(1, "int64"))
+
+
+class _Adder:
+    """Adds up products of clipped codes, in floats where these are exact, else in whole numbers.
+
+    Parameters
+    ----------
+    tables
+        Per attribute the codes of each distinct value, shape (V_i, q_i).
+    longest
+        Squared length at which a row is clipped.
+    """
+
+    def __init__(self, tables: Sequence[Ints], longest: int) -> None:
+        self._tables = tables
+        self._longest = longest
+        self._offsets = offsets_of(tables)
+        floats = [own.astype(np.float64) for own in tables]
+        self._columns = [np.ascontiguousarray(own.T) for own in floats]
+        self._squares = [(own * own).sum(axis=1) for own in floats]
+        self._most = sum(float(own.max(initial=0)) for own in self._squares)
+
+    def products(self, places: Sequence[Ints], alike: Ints) -> Ints:
+        """Return the sum of x x' over clipped rows, each counted so often.
+
+        Parameters
+        ----------
+        places
+            Per attribute the place of each row's value, shape (n,).
+        alike
+            How many rows each one stands for, shape (n,).
+        """
+        if self._most * int(alike.sum()) >= _EXACT:
+            rows = np.hstack([own[at] for own, at in zip(self._tables, places, strict=True)])
+            return _products(clipped_rows(rows, self._longest), alike)
+        coded: Floats = np.empty((int(self._offsets[-1]), len(alike)))
+        squares = np.zeros(len(alike))
+        for start, columns, own, at in zip(
+            self._offsets, self._columns, self._squares, places, strict=False
+        ):
+            squares += own[at]
+            for place, column in enumerate(columns):
+                # Places are within the values: `clip` only spares another copy.
+                np.take(column, at, out=coded[start + place], mode="clip")
+        over = squares > self._longest
+        if over.any():
+            factor = np.ones(len(alike))
+            factor[over] = np.sqrt(self._longest / squares[over]) * _SHORTER
+            coded *= factor
+            np.trunc(coded, out=coded)
+        # Of a matrix times itself half the products are enough.
+        other = coded if int(alike.max(initial=1)) == 1 else coded * alike
+        sums: Ints = np.rint(coded @ other.T).astype(np.int64)
+        return sums
+
+
+def _products(rows: Ints, alike: Ints) -> Ints:
+    """Return the sum of x x' over rows of codes (n, p), each counted so often, exactly."""
+    return rows.T @ (rows * alike[:, None])
+
+
+def _by_value(cells: Cells, codes: Ints) -> Ints:
+    """Return the codes of each distinct value, shape (V, q)."""
+    return _padded(cells, codes)[cells.of_value]
+
+
+def _padded(cells: Cells, codes: Ints) -> Ints:
+    """Return the codes of the cells, and last that of a value that has none of its own.
+
+    That is the code of the cell of unnamed values, which comes after the named ones, or zeros.
+    """
+    if len(codes) == cells.count + 1:
+        return codes
+    return np.vstack([codes, np.zeros((1, codes.shape[1]), dtype=np.int64)])
+
+
+def moments_of_pairs(
+    summary: Summary,
+    cells: Sequence[Cells],
+    codes: Sequence[Ints],
+    longest: Sequence[int],
+    classes: npt.NDArray[np.bool_] | None = None,
+) -> MomentSums:
+    """Return the moments from co-occurrence counts, each attribute's codes clipped by themselves.
+
+    Of all labelled rows, or of those whose class `classes` (C,) selects.
+
+    Raises
+    ------
+    PolicyError
+        The counts are of a sample, or pool values that the masks tell apart.
+    """
+    offsets = offsets_of(codes)
+    on_atoms = atoms_coded(summary, cells, codes, longest)
+    sums = np.zeros((int(offsets[-1]), int(offsets[-1])), dtype=np.int64)
+    for i, j in summary.pairs.index:
+        a, b, y, n = summary.pairs.cells(i, j)
+        n = n if classes is None else n * classes[y]
+        if not on_atoms[i].shape[1] or not on_atoms[j].shape[1]:
+            continue
+        left = on_atoms[i][a].astype(np.float64) * n[:, None]
+        block = left.T @ on_atoms[j][b].astype(np.float64)
+        sums[offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]] = np.rint(block)
+    return MomentSums(_cross(sums, offsets), sensitivity_of_blocks([float(v) for v in longest]))
+
+
+def atoms_coded(
+    summary: Summary, cells: Sequence[Cells], codes: Sequence[Ints], longest: Sequence[int]
+) -> list[Ints]:
+    """Return the clipped codes of each attribute's atoms, shape (A_i, q_i)."""
+    if summary.sampled:
+        raise PolicyError(
+            "The co-occurrences of this summary come from a sample of the rows, whose moments one "
+            "row can change in more than one place.",
+            hint="Give the table itself, or summarise it with --exact.",
+        )
+    moments = []
+    for own, coded, most in zip(cells, codes, longest, strict=True):
+        attribute = summary.attributes[own.name]
+        first = np.unique(attribute.atoms, return_index=True)[1]
+        of_atom = own.of_value[first]
+        if not np.array_equal(of_atom[attribute.atoms], own.of_value):
+            raise PolicyError(
+                f"The summary pools values of {own.name!r} that its masks tell apart.",
+                hint="Give the table itself, or leave out masks of more than "
+                f"{summary.max_levels} groups.",
+            )
+        moments.append(clipped_rows(_padded(own, coded)[of_atom], most))
+    return moments
+
+
+def _cross(sums: Ints, offsets: Ints) -> Ints:
+    """Return the symmetric sums of an upper triangle, 0 between codes of one attribute."""
+    upper = np.where(between_attributes(offsets), sums, 0)
+    return upper + upper.T
+
+
+def rows_per_person(source: Source, person: str) -> int:
+    """Return the most rows that one value of a column has; null is nobody in particular.
+
+    Raises
+    ------
+    DataError
+        The table has no such column.
+    """
+    source.require(person, where="the column of persons")
+    table = source.table
+    counted = table.group_by(p=table[person]).aggregate(n=table.count())
+    most: Any = source.collect(counted.aggregate(n=counted.n.max()))
+    return int(pc.max(most["n"]).as_py() or 0)

@@ -1,0 +1,438 @@
+"""Level `noise`: label tables and moments of codes with discrete Gaussian noise.
+
+The rounds, all of one table and one budget:
+
+1. where classes of the label are not declared: rows of each class; those with enough are named;
+2. where kinds of columns are not declared: rows whose value is of each type;
+3. where masks learn from the data and their attribute is not public: how many rows hold each value;
+   the masks are fitted to that;
+4. rows per cell and class of every attribute;
+5. mean products of codes between attributes, the codes computed from round 4;
+6. where verdicts are asked for: rows in classes that are too small.
+
+One row is in one class, so that round 1 has the L2 sensitivity 1. It has one value and is in one cell
+of each attribute, so that rounds 2, 3 and 4 have sqrt(attributes); for round 5 see
+`aegis.safe.protect.moments`. A row more makes a class of k - 1 rows one of k, which takes k - 1 rows out
+of the classes that are too small, and else adds at most one: k - 1 is the sensitivity of a figure of
+round 6. With b rows per person all of them are b times that. What follows from published figures
+costs nothing. Names of classes, values and cells that are not declared are published where a noisy
+total exceeds a threshold, which half of delta pays for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import PolicyError
+from aegis.policy import Configuration, Policy
+from aegis.privacy import PrivacyRule
+from aegis.progress import SILENT, Progress
+from aegis.safe.protect.accounting import Unit, check_delta, check_epsilon, sigma_of
+from aegis.safe.protect.added import added_variance
+from aegis.safe.protect.budget import Budget
+from aegis.safe.protect.cells import Cells, with_unnamed
+from aegis.safe.protect.classes import NamedClasses, rows_of
+from aegis.safe.protect.codes import code_cells, norms_of
+from aegis.safe.protect.model import (
+    GRID,
+    Moments,
+    ProtectedAttribute,
+    ProtectedSummary,
+    Protection,
+    ProtectionLevel,
+    StatedVerdict,
+)
+from aegis.safe.protect.moments import (
+    BLOCK_LENGTH,
+    MomentSums,
+    moments_of_pairs,
+    moments_of_rows,
+)
+from aegis.safe.protect.plan import Plan
+from aegis.sources import Source
+from aegis.summary import Summary
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+TABLES = 0.9
+"""Share of the budget of rounds 2 and 3 that label tables get."""
+DECIDING = 0.1
+"""Share of the budget for verdicts, where any is asked for."""
+MOST_ERROR = 0.02
+"""Error of a correlation of codes above which moments are not worth their cost."""
+SURE = 3.0
+"""A verdict is stated where it is this many errors away from turning."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What level `noise` is asked for.
+
+    Attributes
+    ----------
+    epsilon, delta
+        The promise.
+    unit, rows_per_person
+        What a neighbouring table differs in, and for persons the most rows of one.
+    public
+        Attributes whose values and cuts are public knowledge, or `*` for all.
+    verdicts
+        Configurations to state a verdict on.
+    most_error
+        Error of a correlation of codes above which label tables are measured again instead.
+    """
+
+    epsilon: float
+    delta: float
+    unit: Unit = Unit.ROWS
+    rows_per_person: int = 1
+    public: frozenset[str] = frozenset()
+    verdicts: tuple[Configuration, ...] = field(default=())
+    most_error: float = MOST_ERROR
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        if self.rows_per_person < 1 or (self.unit is Unit.ROWS and self.rows_per_person != 1):
+            raise PolicyError(
+                f"{self.rows_per_person} rows per person were given for the unit {self.unit}.",
+                hint="Give the most rows of one person, at least 1, with the unit persons.",
+            )
+
+
+def protect_with_noise(
+    summary: Summary,
+    asked: Noise,
+    policy: Policy,
+    *,
+    rule_as_written: Mapping[str, Any] | None = None,
+    source: Source | None = None,
+    progress: Progress = SILENT,
+) -> ProtectedSummary:
+    """Return the summary protected by noise.
+
+    Parameters
+    ----------
+    summary
+        Exact aggregates; stays here.
+    asked
+        The promise, and what is public as the table has it.
+    policy
+        What is declared: classes, cuts, types and values, and the rule that verdicts are on.
+    rule_as_written
+        The privacy rule, where verdicts are asked for.
+    source
+        The table, where it is at hand: its rows are clipped as a whole, which needs less noise.
+        Without it the moments come from the summary's co-occurrence counts.
+
+    Raises
+    ------
+    PolicyError
+        The summary cannot be protected this way; see `aegis.safe.protect.protect`.
+    """
+    plan = Plan(summary, policy, asked.public)
+    budget = Budget(asked.epsilon, asked.delta, asked.rows_per_person, plan.namings)
+    classes = plan.classes(budget)
+    every = plan.cells(plan.columns(budget), classes, budget)
+    decisions = _decisions(summary, asked, policy.privacy, plan)
+    for_rule = DECIDING * budget.total if decisions is not None else 0.0
+    for_both = budget.left - for_rule
+    table = _Exact(summary, source, classes, progress)
+    bare, cells = _label_tables(table, every, plan, budget, TABLES * for_both)
+    protected = _with_moments(table, asked, bare, cells, budget, (1 - TABLES) * for_both)
+    verdicts: tuple[StatedVerdict, ...] = ()
+    if decisions is not None:
+        verdicts = decisions.state(budget, for_rule, protected.rows)
+    return replace(
+        protected,
+        protection=Protection(
+            level=ProtectionLevel.NOISE,
+            unit=asked.unit,
+            rows_per_person=asked.rows_per_person,
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            rho=math.fsum(r.rho for r in budget.rounds),
+            rounds=tuple(budget.rounds),
+            public=tuple(n for n in summary.attributes if n in asked.public),
+            thresholds=tuple(budget.thresholds),
+            domains=tuple(plan.domains()),
+        ),
+        verdicts=verdicts,
+        rule=rule_as_written if verdicts else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Exact:
+    """What moments are counted from: the summary, the table where it is at hand, the named classes."""
+
+    summary: Summary
+    source: Source | None
+    classes: NamedClasses
+    progress: Progress
+
+    def sums(
+        self, cells: Sequence[Cells], codes: Sequence[Ints], tables: Sequence[Ints]
+    ) -> MomentSums:
+        """Return the moments of clipped rows; `tables` are the protected ones."""
+        label = self.summary.label
+        if self.source is None:
+            longest = [
+                int(BLOCK_LENGTH**2 * norms_of([c], [t]))
+                for c, t in zip(codes, tables, strict=True)
+            ]
+            chosen = self.classes.place >= 0
+            return moments_of_pairs(self.summary, cells, codes, longest, chosen)
+        listed = [(self.summary.attributes[c.name].values, c) for c in cells]
+        most = int(norms_of(codes, tables))
+        labelled = rows_of(self.source, label, self.classes)
+        return moments_of_rows(
+            self.source, label.column, listed, codes, most, self.progress, labelled
+        )
+
+
+def _label_tables(
+    table: _Exact, cells: Sequence[Cells], plan: Plan, budget: Budget, rho: float
+) -> tuple[ProtectedSummary, Sequence[Cells]]:
+    """Return label tables of the cells that may be named, and these cells."""
+    name = "label tables"
+    tables, sigma = budget.spend(
+        name, [c.joint for c in cells], math.sqrt(len(cells)), rho, [c.keys for c in cells]
+    )
+    if plan.named:
+        least = budget.threshold(name, sigma, len(table.classes.names), len(plan.named))
+        clear = [
+            (t.sum(axis=1) >= least) | (not c.bought) for c, t in zip(cells, tables, strict=True)
+        ]
+        cells = [c.keep(own) for c, own in zip(cells, clear, strict=True)]
+        tables = [t[own] for t, own in zip(tables, clear, strict=True)]
+    return _with_rest(_assemble(table, cells, tables, sigma), cells), cells
+
+
+def _with_moments(
+    table: _Exact,
+    asked: Noise,
+    bare: ProtectedSummary,
+    cells: Sequence[Cells],
+    budget: Budget,
+    rho: float,
+) -> ProtectedSummary:
+    """Return label tables with moments; where those are not worth it, tables measured again."""
+    codes = _codes(bare)
+    shown = [a.table for a in bare.attributes.values()]
+    coded = sum(c.shape[1] > 0 for c in codes)
+    error = _expected_error(norms_of(codes, shown), coded, bare.rows, rho, asked.rows_per_person)
+    if error > asked.most_error or not math.isfinite(error):
+        return _measured_again(table, asked, bare, cells, budget, rho, error)
+    sums = table.sums(cells, codes, shown)
+    upper = np.triu(sums.sums)
+    [noisy], scale = budget.spend("moments of codes", [_upper(upper)], sums.sensitivity, rho)
+    return replace(
+        bare,
+        attributes={
+            a.name: replace(a, codes=codes[i]) for i, a in enumerate(bare.attributes.values())
+        },
+        moments=_mean_moments(noisy, len(upper), scale, bare.rows),
+    )
+
+
+def _measured_again(
+    table: _Exact,
+    asked: Noise,
+    bare: ProtectedSummary,
+    cells: Sequence[Cells],
+    budget: Budget,
+    rho: float,
+    error: float,
+) -> ProtectedSummary:
+    """Return label tables that are the mean of two measurements, without moments."""
+    first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
+    again, second = budget.spend(
+        "label tables again",
+        [c.joint for c in cells],
+        math.sqrt(len(cells)),
+        rho,
+        [c.keys for c in cells],
+    )
+    tables, sigma = _pooled(first, bare.cell_error, again, second)
+    note = (
+        f"correlations of codes would err by {error:.3f}, above {asked.most_error:g}"
+        if math.isfinite(error)
+        else "the noise leaves fewer than two attributes that say anything of the label"
+    ) + ": label tables alone are published, and attributes count as if they did not overlap"
+    return replace(_with_rest(_assemble(table, cells, tables, sigma), cells), notes=(note,))
+
+
+def _assemble(
+    table: _Exact, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
+) -> ProtectedSummary:
+    names = table.classes.names
+    return ProtectedSummary(
+        protection=Protection(ProtectionLevel.NOISE),
+        label=table.summary.label.column,
+        classes=names,
+        class_counts=class_counts(tables, len(names)),
+        attributes={c.name: published(c, t) for c, t in zip(cells, tables, strict=True)},
+        moments=None,
+        cell_error=sigma,
+        policy=table.summary.digests.get("policy", ""),
+    )
+
+
+def published(cells: Cells, table: Ints, units: Ints | None = None) -> ProtectedAttribute:
+    """Return an attribute as a protected summary holds it."""
+    return ProtectedAttribute(
+        cells.name,
+        cells.role,
+        cells.kind,
+        cells.weight,
+        table,
+        cells.candidates,
+        units=np.ones(len(table), dtype=np.int64) if units is None else units,
+    )
+
+
+def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> ProtectedSummary:
+    """Return the summary with one cell for all unnamed values of an attribute, where they matter.
+
+    Its counts are what the named cells leave of the rows of each class: no figure of its own, so
+    that it costs nothing, and with the error of all the others.
+    """
+    attributes = {}
+    for own in cells:
+        attribute = protected.attributes[own.name]
+        units = len(attribute.table) + 1
+        rest = np.rint(protected.class_counts - attribute.table.sum(axis=0)).astype(np.int64)
+        clear = rest.sum() > 3 * protected.cell_error * math.sqrt(units * len(rest))
+        if own.has_unnamed and clear:
+            attribute = replace(
+                attribute,
+                table=np.vstack([attribute.table, np.maximum(rest, 0)]),
+                units=np.append(attribute.units, units),
+                candidates=tuple(with_unnamed(c, attribute.table) for c in attribute.candidates),
+            )
+        attributes[own.name] = attribute
+    return replace(protected, attributes=attributes)
+
+
+def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
+    """Return the rows per class that several tables of the same rows tell, shape (C,).
+
+    Tables of few cells carry less noise: each is weighted by one over its cells. Tables that lost
+    unnamed cells tell less than there is, so that only those near the largest total count.
+    """
+    sums = np.array([t.sum(axis=0) for t in tables], dtype=np.float64).reshape(-1, classes)
+    if not len(sums):
+        return np.zeros(classes)
+    totals = sums.sum(axis=1)
+    weight = np.array([1.0 / max(len(t), 1) for t in tables])
+    weight[totals < 0.98 * totals.max()] = 0.0
+    counts: Floats = np.maximum((weight @ sums) / weight.sum(), 0.0)
+    return counts
+
+
+def _codes(protected: ProtectedSummary) -> list[Ints]:
+    return [
+        code_cells(
+            a.table.astype(np.float64),
+            [c.groups for c in a.candidates],
+            protected.shares,
+            added_variance(protected, a),
+            protected.rows,
+        )
+        for a in protected.attributes.values()
+    ]
+
+
+def _expected_error(longest: float, width: int, rows: float, rho: float, unit_rows: int) -> float:
+    """Return the error of a correlation of first codes that round 3 would leave.
+
+    Without two attributes that say anything there is nothing to correlate.
+    """
+    if width < 2 or longest <= 0:
+        return math.inf
+    sensitivity = longest / GRID**2 * math.sqrt((1 - 1 / width) / 2) * unit_rows
+    return sigma_of(sensitivity, rho) / rows
+
+
+def _upper(sums: Ints) -> Ints:
+    above: Ints = sums[np.triu_indices(len(sums), 1)]
+    return above
+
+
+def _mean_moments(upper: Ints, size: int, sigma: float, rows: float) -> Moments:
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size, 1)] = upper / (rows * GRID**2)
+    return Moments(matrix + matrix.T, sigma / (rows * GRID**2))
+
+
+def _pooled(
+    first: Sequence[Ints], sigma: float, again: Sequence[Ints], second: float
+) -> tuple[list[Ints], float]:
+    """Return the mean of two measurements of the same tables, weighted by what they tell."""
+    weight = (1 / sigma**2) / (1 / sigma**2 + 1 / second**2)
+    pooled = [
+        np.rint(weight * a + (1 - weight) * b).astype(np.int64)
+        for a, b in zip(first, again, strict=True)
+    ]
+    return pooled, 1 / math.sqrt(1 / sigma**2 + 1 / second**2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Decisions:
+    """Rows in too small classes of the configurations that verdicts are asked for."""
+
+    choices: tuple[tuple[int, ...], ...]
+    below: Ints
+    k: int
+    suppression: float
+
+    def state(self, budget: Budget, rho: float, rows: float) -> tuple[StatedVerdict, ...]:
+        sensitivity = max(self.k - 1, 1) * math.sqrt(len(self.choices))
+        noisy, sigma = budget.spend("rows in small classes", [self.below], sensitivity, rho)
+        limit = self.suppression * rows
+        stated = []
+        for choice, below in zip(self.choices, noisy[0].tolist(), strict=True):
+            away = (limit - below) / sigma
+            sure = None if abs(away) < SURE else away > 0
+            stated.append(StatedVerdict(choice, sure))
+        return tuple(stated)
+
+
+def _decisions(summary: Summary, asked: Noise, rule: PrivacyRule, plan: Plan) -> _Decisions | None:
+    if not asked.verdicts:
+        return None
+    if not (rule.sizes_only and rule.criteria) or summary.frequency is None:
+        raise PolicyError(
+            "Verdicts with noise are for rules on class sizes alone, from a summary that holds the "
+            "frequency table.",
+            hint="Leave out --verdicts, or protect by counts.",
+        )
+    choices, below = [], []
+    for configuration in asked.verdicts:
+        choice = []
+        for name, attribute in summary.attributes.items():
+            candidate = attribute.candidate(configuration.masks[name])
+            choice.append(attribute.candidates.index(candidate))
+            if plan.fitted_to_noise(name) and not candidate.declared.fitted:
+                raise PolicyError(
+                    f"Mask {candidate.declared} of {name!r} was fitted to noisy counts, so that "
+                    "classes under it are not in the summary.",
+                    hint=f"Declare {name!r} public, or leave out verdicts.",
+                )
+        groups = {
+            q: summary.attributes[q].candidates[choice[list(summary.attributes).index(q)]].groups
+            for q in summary.frequency.quasi
+        }
+        sizes = summary.frequency.roll_up(groups).sizes
+        choices.append(tuple(choice))
+        below.append(int(sizes[sizes < rule.minimum_size].sum()))
+    return _Decisions(
+        tuple(choices), np.array(below, dtype=np.int64), rule.minimum_size, rule.suppression
+    )

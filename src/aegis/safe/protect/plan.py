@@ -1,0 +1,243 @@
+"""What level `noise` takes as declared, what it buys, and what it takes from the table as public.
+
+All of it follows from the policy and from what is declared public, never from the table: which rounds
+a budget pays for tells nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import PolicyError
+from aegis.masks import Mask
+from aegis.policy import Attribute, Policy, Unseen
+from aegis.safe.protect.budget import Budget
+from aegis.safe.protect.cells import Cells, cells_in, fit_to, learned
+from aegis.safe.protect.classes import (
+    NamedClasses,
+    by_declaration,
+    named,
+    refuse_cut_at_values,
+    tallied,
+)
+from aegis.safe.protect.columns import (
+    ColumnType,
+    TypedColumn,
+    agreed_type,
+    as_stored,
+    implied_type,
+    read_column,
+    types_allowed,
+    votes_of,
+)
+from aegis.safe.protect.model import DomainSource, PublishedDomain
+from aegis.summary import AttributeSummary, Summary
+
+Ints = npt.NDArray[np.int64]
+FITTING = 0.1
+"""Share of the budget for fitting masks, where any has to be."""
+KINDS = 0.05
+"""Share of the budget for kinds of columns, where any is bought."""
+CLASSES = 0.1
+"""Share of the budget for the names of classes, where they are bought."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Planned:
+    """Where kind, values and bounds of an attribute come from, and the types that it can have."""
+
+    attribute: AttributeSummary
+    declared: Attribute
+    types: tuple[ColumnType, ...]
+    kind: DomainSource
+    values: DomainSource
+    bounds: DomainSource | None
+
+    @property
+    def name(self) -> str:
+        return self.attribute.name
+
+
+class Plan:
+    """Where everything comes from that level noise publishes beside counts.
+
+    Parameters
+    ----------
+    summary
+        Exact aggregates.
+    policy
+        What is declared.
+    public
+        Attributes whose values and cuts are public knowledge as the table has them.
+
+    Raises
+    ------
+    PolicyError
+        The label would be cut at values of the table, or the summary holds too little to read a
+        column value by value.
+    """
+
+    def __init__(self, summary: Summary, policy: Policy, public: Collection[str]) -> None:
+        refuse_cut_at_values(policy.label)
+        self._summary = summary
+        self._policy = policy
+        self._strict = policy.unseen is Unseen.ERROR
+        self.attributes = [
+            _planned(attribute, policy.attributes[name], name in public)
+            for name, attribute in summary.attributes.items()
+        ]
+        self._classes = DomainSource.POLICY if policy.label.declared else DomainSource.BUDGET
+
+    @property
+    def _fitted(self) -> list[_Planned]:
+        """Attributes whose masks are fitted to noisy counts."""
+        return [a for a in self.attributes if a.bounds is DomainSource.BUDGET]
+
+    @property
+    def named(self) -> list[str]:
+        """Attributes the names of whose cells are bought."""
+        return [a.name for a in self.attributes if a.values is DomainSource.BUDGET]
+
+    @property
+    def namings(self) -> int:
+        """How many thresholds names are bought with."""
+        fitted = any(a.values is DomainSource.BUDGET for a in self._fitted)
+        return sum((self._classes is DomainSource.BUDGET, fitted, bool(self.named)))
+
+    def fitted_to_noise(self, name: str) -> bool:
+        """Whether masks of an attribute are fitted to noisy counts."""
+        return any(a.name == name for a in self._fitted)
+
+    def domains(self) -> Iterable[PublishedDomain]:
+        """Yield where each thing comes from."""
+        label = self._policy.label
+        yield PublishedDomain("cuts" if label.cuts else "classes", label.column, self._classes)
+        for own in self.attributes:
+            yield PublishedDomain("kind", own.name, own.kind)
+            yield PublishedDomain("values", own.name, own.values)
+            if own.bounds is not None:
+                yield PublishedDomain("bounds", own.name, own.bounds)
+
+    def classes(self, budget: Budget) -> NamedClasses:
+        """Return the classes of the label: as declared, or those with enough noisy rows."""
+        label = self._summary.label
+        if self._classes is DomainSource.POLICY:
+            return by_declaration(label, self._policy.label, others_refused=self._strict)
+        texts, rows = tallied(label)
+        [noisy], sigma = budget.spend(
+            "label classes", [rows], 1.0, CLASSES * budget.total, keys=[texts]
+        )
+        return named(label, noisy >= budget.threshold("label classes", sigma, 1, 1))
+
+    def columns(self, budget: Budget) -> list[TypedColumn]:
+        """Return the columns, each value read as the type that is declared or bought."""
+        bought = [a for a in self.attributes if a.kind is DomainSource.BUDGET]
+        chosen = {a.name: a.types[0] for a in self.attributes if a.types}
+        if bought:
+            votes, sigma = budget.spend(
+                "kinds of columns",
+                [votes_of(a.attribute) for a in bought],
+                math.sqrt(len(bought)),
+                KINDS * budget.total,
+            )
+            for own, counts in zip(bought, votes, strict=True):
+                chosen[own.name] = agreed_type(counts, sigma, own.types)
+        return [self._column(a, chosen.get(a.name)) for a in self.attributes]
+
+    def _column(self, own: _Planned, chosen: ColumnType | None) -> TypedColumn:
+        if chosen is None or own.attribute.domain is not None:
+            return as_stored(own.attribute)
+        column = read_column(own.attribute, chosen, own.declared.values)
+        stated = own.declared.values or own.declared.type
+        if stated and self._strict and (column.place < 0).any():
+            raise PolicyError(
+                f"The table holds values of {own.name!r} that the policy does not declare.",
+                hint="Declare all `values` (or the `type`) that the column can have, or write "
+                "`unseen: suppress`: other values then have no name.",
+            )
+        return column
+
+    def cells(
+        self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
+    ) -> list[Cells]:
+        """Return the cells of every attribute, masks that learn fitted to noisy counts."""
+        by_name = {c.attribute.name: c for c in columns}
+        masks = self._masks([by_name[a.name] for a in self._fitted], classes, budget)
+        made = []
+        for own in self.attributes:
+            column = by_name[own.name]
+            cells = classes.within(cells_in(column, masks.get(own.name)))
+            # Not whether all values have a cell, which the table would tell: whether all must.
+            complete = own.values is DomainSource.TABLE or (
+                own.values is DomainSource.POLICY and self._strict
+            )
+            bought = own.values is DomainSource.BUDGET
+            made.append(replace(cells, bought=bought, complete=complete))
+        return made
+
+    def _masks(
+        self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
+    ) -> dict[str, list[Mask]]:
+        if not columns:
+            return {}
+        rows = [classes.of(c.joint).sum(axis=1) for c in columns]
+        keys = [[str(v) for v in c.values.to_pylist()] for c in columns]
+        noisy, sigma = budget.spend(
+            "rows per value", rows, math.sqrt(len(columns)), FITTING * budget.total, keys
+        )
+        bought = [a.values is DomainSource.BUDGET for a in self._fitted]
+        least = budget.threshold("rows per value", sigma, 1, sum(bought)) if any(bought) else 0.0
+        return {
+            column.attribute.name: fit_to(column, counts, (counts >= least) | (not own))
+            for column, counts, own in zip(columns, noisy, bought, strict=True)
+        }
+
+
+def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> _Planned:
+    """Return where kind, values and bounds of an attribute come from."""
+    values, kind, bounds = DomainSource.BUDGET, DomainSource.BUDGET, None
+    if declared.values:
+        values = DomainSource.POLICY
+    elif public:
+        values = DomainSource.TABLE
+    types = types_allowed(attribute, declared.type or implied_type(declared.values))
+    if values is DomainSource.TABLE:
+        kind, types = DomainSource.TABLE, ()
+    elif len(types) == 1:
+        kind = DomainSource.POLICY
+    elif not types:
+        raise PolicyError(
+            f"The masks of {attribute.name!r} fit no column of the type or of the values that the "
+            "policy declares for it.",
+            hint="Declare another `type`, or other masks.",
+        )
+    if learned(attribute):
+        bounds = DomainSource.TABLE if public else DomainSource.BUDGET
+    if values is not DomainSource.TABLE and attribute.domain is not None:
+        _check_withheld(attribute, declared, bounds)
+    return _Planned(attribute, declared, types, kind, values, bounds)
+
+
+def _check_withheld(
+    attribute: AttributeSummary, declared: Attribute, bounds: DomainSource | None
+) -> None:
+    """Raise `PolicyError` unless an attribute without raw joints can be used as it is."""
+    typed = declared.type is not None and declared.type.value == attribute.kind.value
+    if typed and not declared.values and bounds is not DomainSource.BUDGET:
+        return
+    if bounds is DomainSource.BUDGET:
+        raise PolicyError(
+            f"Masks of {attribute.name!r} learn from counts of single values, which this "
+            "summary does not hold.",
+            hint="Give a summary with the raw joints, or declare the attribute public.",
+        )
+    raise PolicyError(
+        f"The kind of {attribute.name!r} follows from single values, which this summary does not hold.",
+        hint=f"Give a summary with the raw joints, declare the attribute public, or its type in the "
+        f"policy: `type: {attribute.kind}`, without `values`.",
+    )

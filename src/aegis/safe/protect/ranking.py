@@ -1,0 +1,319 @@
+"""Rankings and searches from a protected summary: scores, ties, and what is known of the rule."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from aegis.blas import one_blas_thread
+from aegis.errors import PolicyError
+from aegis.policy import Configuration
+from aegis.progress import SILENT, Progress, Step
+from aegis.safe.protect.advice import ProtectedAdvice, ProtectedRanked
+from aegis.safe.protect.bounded import TablesSearch
+from aegis.safe.protect.model import ProtectedSummary
+from aegis.safe.protect.scores import (
+    DIFFERENT,
+    Choice,
+    ProtectedScorer,
+    Replicates,
+    drawing_error,
+    share_kept,
+)
+from aegis.safe.protect.what_if import what_if
+from aegis.words import amount
+
+ENUMERATED = 200_000
+"""Most combinations that a search looks at one by one."""
+COMPARED = 10
+"""Entries at the head of a ranking that get standard errors and are compared with the best."""
+
+
+@one_blas_thread
+def rank_protected(
+    summary: ProtectedSummary,
+    configurations: Mapping[str, Configuration] | Iterable[Configuration] | None = None,
+    *,
+    generate_count: int | None = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> ProtectedAdvice:
+    """Rank configurations from a protected summary, best first.
+
+    Parameters
+    ----------
+    summary
+        What `aegis.safe.protect.protect` or `load_protected` returned.
+    configurations
+        What to rank; by default those that verdicts were stated on, else random ones.
+    generate_count
+        Rank so many random combinations instead.
+    seed
+        Seed of the random combinations.
+
+    Raises
+    ------
+    PolicyError
+        Both or none can be ranked, or a configuration names a mask that is no candidate.
+    """
+    began = time.perf_counter()
+    named = _choices(summary, configurations, generate_count, seed)
+    with progress.step("Scoring configurations", len(named)) as step:
+        scorer = ProtectedScorer(summary)
+        scored = []
+        for name, choice in named:
+            scored.append((name, choice, scorer.score(choice)))
+            step.advance()
+    advice = _advice(summary, scorer, scored, searched=None, optimal=False)
+    return replace(advice, seconds=time.perf_counter() - began)
+
+
+@one_blas_thread
+def search_protected(
+    summary: ProtectedSummary,
+    *,
+    top: int = 5,
+    time_limit: float | None = None,
+    progress: Progress = SILENT,
+) -> ProtectedAdvice:
+    """Return the best configurations among all combinations, as a protected summary scores them.
+
+    Where the summary has verdicts, only configurations that were found admissible are taken. Scores
+    from label tables alone have a bound, so that the best ones are proven. Scores from codes have
+    none: combinations are looked at one by one, all of them where they are at most 200,000 and time
+    allows; else the best found by exchanging one mask at a time is returned, and nothing is proven.
+
+    Raises
+    ------
+    PolicyError
+        `top` is below 1.
+    """
+    if top < 1:
+        raise PolicyError(
+            f"The best {top} configurations were asked for.", hint="Ask for 1 or more."
+        )
+    began = time.perf_counter()
+    scorer = ProtectedScorer(summary)
+
+    def expired() -> bool:
+        return time_limit is not None and time.perf_counter() - began > time_limit
+
+    with progress.step("Searching combinations") as step:
+        if scorer.estimator == "tables" and not summary.verdicts:
+            search = TablesSearch(scorer, top, expired)
+            leading = search.run()
+            seen, complete = search.seen, search.complete
+        else:
+            leading, seen, complete = _looked_through(summary, scorer, top, expired, step)
+    scored = [(f"best-{i + 1}", choice, value) for i, (choice, value) in enumerate(leading)]
+    advice = _advice(summary, scorer, scored, searched=seen, optimal=complete and bool(scored))
+    return replace(advice, seconds=time.perf_counter() - began)
+
+
+def _looked_through(
+    summary: ProtectedSummary,
+    scorer: ProtectedScorer,
+    top: int,
+    expired: Callable[[], bool],
+    step: Step,
+) -> tuple[list[tuple[Choice, float]], int, bool]:
+    """Return the best choices, how many were looked at, and whether those are all."""
+    best: dict[Choice, float] = {}
+    seen, complete = 0, True
+    for choice, whole in _candidates(summary, scorer):
+        if expired():
+            complete = False
+            break
+        complete = whole
+        seen += 1
+        best[choice] = scorer.score(choice)
+        if len(best) > 4 * top + 100:
+            best = dict(_leading(best, top))
+        step.advance()
+    return _leading(best, top), seen, complete
+
+
+def _leading(best: Mapping[Choice, float], top: int) -> list[tuple[Choice, float]]:
+    return sorted(best.items(), key=lambda entry: (-entry[1], entry[0]))[:top]
+
+
+def _candidates(
+    summary: ProtectedSummary, scorer: ProtectedScorer
+) -> Iterator[tuple[Choice, bool]]:
+    """Yield choices to look at, and whether all that may be taken were seen after each."""
+    if summary.verdicts:
+        for verdict in summary.verdicts:
+            if verdict.admissible:
+                yield verdict.choice, len(summary.verdicts) == summary.combinations
+        return
+    sizes = [len(a.candidates) for a in summary.attributes.values()]
+    if summary.combinations <= ENUMERATED:
+        for choice in product(*map(range, sizes)):
+            yield choice, True
+        return
+    alone = tuple(_strongest(scorer, i, size) for i, size in enumerate(sizes))
+    yield alone, False
+    yield from ((choice, False) for choice in _exchanged(scorer, alone, sizes))
+
+
+def _strongest(scorer: ProtectedScorer, index: int, size: int) -> int:
+    """Return the place of the candidate that says most of the label by itself."""
+    return max(range(size), key=lambda place: scorer.masked(index, place).strength)
+
+
+def _exchanged(scorer: ProtectedScorer, start: Choice, sizes: Sequence[int]) -> Iterator[Choice]:
+    """Yield choices that differ in one mask from the best so far, until none is better."""
+    current, value = start, scorer.score(start)
+    while True:
+        better, gained = current, value
+        for i, size in enumerate(sizes):
+            for place in range(size):
+                if place == current[i]:
+                    continue
+                changed = (*current[:i], place, *current[i + 1 :])
+                yield changed
+                score = scorer.score(changed)
+                if score > gained:
+                    better, gained = changed, score
+        if better == current:
+            return
+        current, value = better, gained
+
+
+def _choices(
+    summary: ProtectedSummary,
+    configurations: Mapping[str, Configuration] | Iterable[Configuration] | None,
+    count: int | None,
+    seed: int,
+) -> list[tuple[str, Choice]]:
+    if configurations is not None and count is not None:
+        raise PolicyError(
+            "Both explicit configurations and a number to generate were given.",
+            hint="Give one of them.",
+        )
+    if configurations is not None:
+        given = configurations.values() if isinstance(configurations, Mapping) else configurations
+        listed = [(c.name, summary.choose(c)) for c in given]
+        if not listed:
+            raise PolicyError("No configurations were given.", hint="Give at least one.")
+        return listed
+    if count is None and summary.verdicts:
+        chosen = [v.choice for v in summary.verdicts]
+    else:
+        chosen = _random(summary, 50 if count is None else count, seed)
+    width = len(str(len(chosen)))
+    return [(f"c{i + 1:0{width}d}", choice) for i, choice in enumerate(chosen)]
+
+
+def _random(summary: ProtectedSummary, count: int, seed: int) -> list[Choice]:
+    if count < 1:
+        raise PolicyError(
+            f"{count} configurations cannot be generated.", hint="Ask for at least 1."
+        )
+    random = np.random.default_rng(seed)
+    sizes = [len(a.candidates) for a in summary.attributes.values()]
+    wanted = min(count, summary.combinations)
+    if summary.combinations <= 4 * count:
+        every = list(product(*map(range, sizes)))
+        return [every[i] for i in sorted(random.permutation(len(every))[:wanted].tolist())]
+    drawn: dict[Choice, None] = {}
+    while len(drawn) < wanted:
+        drawn[tuple(int(random.integers(size)) for size in sizes)] = None
+    return list(drawn)
+
+
+def _advice(
+    summary: ProtectedSummary,
+    scorer: ProtectedScorer,
+    scored: Sequence[tuple[str, Choice, float]],
+    *,
+    searched: int | None,
+    optimal: bool,
+) -> ProtectedAdvice:
+    unmasked = scorer.score(scorer.finest)
+    order = sorted(scored, key=lambda s: (summary.verdict(s[1]) is False, -s[2], s[0]))
+    ranking = [_ranked(summary, scorer, *entry, unmasked) for entry in order]
+    leading = [choice for _, choice, _ in order[:COMPARED]]
+    if leading:
+        ranking = _with_errors(summary, ranking, leading)
+    return ProtectedAdvice(
+        ranking=tuple(ranking),
+        unmasked=unmasked,
+        estimator=scorer.estimator,
+        combinations=summary.combinations,
+        searched=searched,
+        optimal=optimal,
+        summary=summary.to_dict(),
+        warnings=_warnings(summary, searched, optimal),
+        seconds=0.0,
+        owner_rule=summary.owner,
+        what_if=() if not order or ranking[0].admissible is False else what_if(summary, leading[0]),
+    )
+
+
+def _ranked(
+    summary: ProtectedSummary,
+    scorer: ProtectedScorer,
+    name: str,
+    choice: Choice,
+    score: float,
+    unmasked: float,
+) -> ProtectedRanked:
+    pairs = zip(summary.attributes.values(), choice, strict=True)
+    return ProtectedRanked(
+        configuration=summary.configuration(name, choice),
+        declared={a.name: str(a.candidates[place].declared) for a, place in pairs},
+        score=score,
+        utility_kept=share_kept(score, unmasked),
+        admissible=summary.verdict(choice),
+        attributes=scorer.attributes(choice),
+    )
+
+
+def _with_errors(
+    summary: ProtectedSummary, ranking: Sequence[ProtectedRanked], choices: Sequence[Choice]
+) -> list[ProtectedRanked]:
+    """Return the ranking with standard errors and ties of its first entries."""
+    scores = Replicates(summary).scores(choices)
+    errors = scores.std(axis=0, ddof=1)
+    apart = (scores - scores[:, :1]).std(axis=0, ddof=1)
+    best = ranking[0].score
+    classes = len(summary.classes)
+    marked = [
+        replace(
+            ranked,
+            stderr=math.hypot(float(error), drawing_error(ranked.score, classes, summary.rows)),
+            tied_with_best=abs(best - ranked.score) <= DIFFERENT * float(difference) + 1e-12,
+        )
+        for ranked, error, difference in zip(ranking, errors, apart, strict=False)
+    ]
+    return [*marked, *ranking[len(marked) :]]
+
+
+def _warnings(summary: ProtectedSummary, searched: int | None, optimal: bool) -> tuple[str, ...]:
+    warnings = [
+        "scores are estimates from a protected summary; kept and lost are measured against all that "
+        "the masks together show"
+    ]
+    if not summary.verdicts:
+        warnings.append(
+            "the summary says nothing of the privacy rule: ask its owner for verdicts before a "
+            "configuration is released"
+        )
+    elif any(v.admissible is None for v in summary.verdicts):
+        warnings.append("for some configurations noise leaves open whether they meet the rule")
+    if searched is not None and not optimal:
+        warnings.append(
+            f"{searched:,} of {amount(summary.combinations)} combinations were looked at, and nothing is "
+            "proven"
+        )
+    if summary.protection.public:
+        warnings.append(
+            "values and cuts were taken as public: " + ", ".join(summary.protection.public)
+        )
+    return (*warnings, *summary.notes)

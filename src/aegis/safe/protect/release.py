@@ -1,0 +1,175 @@
+"""A protected summary written for someone outside, and entered in the ledger of what was told."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aegis.errors import PolicyError
+from aegis.policy import Policy
+from aegis.progress import SILENT, Progress
+from aegis.safe.ledger import Ledger, Spend, TableVersion
+from aegis.safe.ledger.book import Spending
+from aegis.safe.protect.accounting import Unit, budget_of
+from aegis.safe.protect.build import protect
+from aegis.safe.protect.file import save_protected
+from aegis.safe.protect.model import ProtectedSummary, ProtectionLevel
+from aegis.sources import open_table
+from aegis.summary import Summary
+
+
+def release_protected(
+    subject: Any,
+    policy: Policy | str | Path,
+    output: str | Path,
+    *,
+    ledger: str | Path | None = None,
+    population: str | None = None,
+    new_version: bool = False,
+    force: bool = False,
+    progress: Progress = SILENT,
+    **options: Any,
+) -> ProtectedSummary:
+    """Protect a table or its summary, pay for it where a ledger is named, and write the file.
+
+    Parameters
+    ----------
+    subject, policy
+        As of `protect`.
+    output
+        The file, with the extension `.protected`.
+    ledger, population
+        The ledger of what was told of which people, and the name of these people in it. The cost
+        of level noise is reserved before anything is drawn, and entered once the file is there;
+        level counts has no cost. The ledger remembers table and key of both.
+    new_version
+        Whether the table is a new version of the one that the ledger knows.
+    force
+        Overwrite an existing file.
+    progress
+        Receives one step per stage.
+    options
+        The level and what it takes: see `protect`.
+
+    Raises
+    ------
+    PolicyError
+        Only one of ledger and population is named, the budget is spent, the ledger knows another
+        table or key, or the options of the level are not allowed.
+    DataError
+        The ledger was tampered with, or a file cannot be read or written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from aegis.safe.protect import release_protected
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = release_protected(
+    ...         "data/adult.parquet",
+    ...         "examples/adult/policy.yaml",
+    ...         pathlib.Path(folder, "adult.protected"),
+    ...         epsilon=1,
+    ...         delta=1e-6,
+    ...         public=["*"],
+    ...     )
+    >>> made.protection.epsilon
+    1
+    """
+    with _paying(ledger, population, subject, new_version, options) as spending:
+        made = protect(subject, policy, **options, progress=progress)
+        if spending is not None:
+            spending.begin()
+        digest = save_protected(made, output, force=force)
+        if spending is None:
+            return made
+        rounds = made.protection.rounds
+        spending.commit(
+            digest,
+            sensitivity="; ".join(f"{r.name} {r.sensitivity:.6g}" for r in rounds),
+            sigma="; ".join(f"{r.name} {r.sigma:.6g}" for r in rounds),
+        )
+        return replace(made, notes=(*made.notes, *_notes_on_versions(spending)))
+
+
+@contextmanager
+def _paying(
+    ledger: str | Path | None,
+    population: str | None,
+    subject: Any,
+    new_version: bool,
+    options: Mapping[str, Any],
+) -> Iterator[Spending | None]:
+    """Reserve what the output will cost: nothing at level counts, which is remembered all the same."""
+    if (ledger is None) != (population is None):
+        raise PolicyError("--ledger and --population go together.", hint="Name both, or neither.")
+    if ledger is None or population is None:
+        if new_version:
+            raise PolicyError(
+                "--new-version is of a ledger's table.", hint="Name --ledger and --population."
+            )
+        yield None
+        return
+    book = Ledger(Path(ledger))
+    book.verify()
+    book.population(population)
+    key = options.get("key")
+    noise = options.get("level", ProtectionLevel.NOISE) == ProtectionLevel.NOISE
+    spend = _cost(options) if noise else None
+    version = TableVersion(
+        _table_digest(subject), "" if noise or key is None else _fingerprint(key), new_version
+    )
+    note = "protected summary" if noise else "protected summary of level counts"
+    with book.spending(population, spend, note=note, version=version) as spending:
+        yield spending
+
+
+def _fingerprint(key: bytes) -> str:
+    """Return what tells a key from others without giving it away."""
+    return hmac.new(key, b"aegis ledger", "sha256").hexdigest()
+
+
+def _table_digest(subject: Any) -> str:
+    """Return the SHA-256 of a table, or of the values and counts of its exact summary."""
+    if not isinstance(subject, Summary):
+        return open_table(subject).digest()
+    sha = sha256(f"{subject.rows}\n{subject.label.column}\n".encode())
+    for name, attribute in sorted(subject.attributes.items()):
+        sha.update(f"{name}\n{attribute.values.to_pylist()!r}\n".encode())
+        sha.update(np.ascontiguousarray(attribute.joint, dtype=np.int64).tobytes())
+    return sha.hexdigest()
+
+
+def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
+    """Return a note where several versions of a table have left at level counts."""
+    entries = {entry.number: entry for entry in spending.ledger.entries()}
+    own = entries[spending.entry]
+    versions = {e.table for e in entries.values() if e.key and e.population == own.population}
+    if not own.key or len(versions) < 2:
+        return ()
+    return (
+        f"{len(versions)} versions of the table have left at level counts: a reader of all files comes "
+        "closer to the exact counts with each; level noise accounts for that",
+    )
+
+
+def _cost(options: Mapping[str, Any]) -> Spend:
+    """Return what level noise costs under these options: the whole of its epsilon."""
+    epsilon, delta = options.get("epsilon"), options.get("delta")
+    if epsilon is None or delta is None:
+        raise PolicyError(
+            "Protection by noise needs an epsilon and a delta.",
+            hint="Give both, for example --epsilon 1 --delta 1e-6.",
+        )
+    return Spend(
+        mechanism="discrete Gaussian: label tables and moments of codes",
+        rho=budget_of(epsilon, delta),
+        unit=str(options.get("unit", Unit.ROWS)),
+        rows_per_person=int(options.get("rows_per_person", 1)),
+    )

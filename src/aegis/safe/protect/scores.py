@@ -1,0 +1,230 @@
+"""Scores from a protected summary, and how far protection and the drawing of rows blur them.
+
+The score is the held-out target-coded trace of the masked attributes
+(`aegis.measures.target_coded`), put together from label tables and moments of codes. In a summary
+without moments the mean square contingencies of the attributes add up, as if they did not overlap.
+Nothing here sees an exact count, so that scoring as often as one likes gives nothing more away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures import held_out_reached
+from aegis.safe.protect.added import added_variance
+from aegis.safe.protect.codes import coefficients, explained, weights_of
+from aegis.safe.protect.model import GRID, Moments, ProtectedSummary
+
+Floats = npt.NDArray[np.float64]
+Choice = tuple[int, ...]
+FINEST = -1
+"""In a choice: everything that the cells of an attribute tell apart."""
+DIFFERENT = 1.96
+"""Errors of a difference beyond which two scores are told apart: two-sided, five percent."""
+REPLICATES = 24
+"""Draws of what protection added, behind standard errors."""
+_MAIN = 0.02
+"""Directions of a mask's codes below this share of the strongest one count as uncorrelated."""
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedAttribute:
+    """One attribute under one mask.
+
+    Attributes
+    ----------
+    strength
+        Mean square contingency.
+    main
+        Roots of the strengths of its main directions, times the directions, shape (r, C).
+    rest
+        Strength of the other directions.
+    onto
+        Regression of the main directions, each of variance one, on the attribute's codes, (q, r).
+    believed, freedom
+        As of `Explained`.
+    """
+
+    strength: float
+    main: Floats
+    rest: float
+    onto: Floats
+    believed: Floats
+    freedom: Floats
+
+
+class ProtectedScorer:
+    """Scores choices of candidate masks from one protected summary.
+
+    Parameters
+    ----------
+    summary
+        What is scored from.
+    replicate
+        None for the summary as it is; else the seed of a draw of what protection may have added,
+        which is added once more.
+    """
+
+    def __init__(self, summary: ProtectedSummary, replicate: int | None = None) -> None:
+        self.summary = summary
+        self._random = None if replicate is None else np.random.default_rng(replicate)
+        self._attributes = list(summary.attributes.values())
+        self._added = [added_variance(summary, a) for a in self._attributes]
+        self._tables = [
+            self._blurred(a.table.astype(np.float64), np.sqrt(added))
+            for a, added in zip(self._attributes, self._added, strict=True)
+        ]
+        self._moments = self._matrix(summary.moments)
+        self._known: dict[tuple[int, int], MaskedAttribute] = {}
+        self._cross: dict[tuple[int, int, int, int], Floats] = {}
+
+    @property
+    def estimator(self) -> str:
+        """What scores come from."""
+        return "tables" if self._moments is None else "codes"
+
+    @property
+    def finest(self) -> Choice:
+        """The choice of everything that the cells tell apart."""
+        return (FINEST,) * len(self._attributes)
+
+    def _blurred(self, figures: Floats, error: float | Floats) -> Floats:
+        if self._random is None:
+            return figures
+        blurred: Floats = figures + error * self._random.standard_normal(figures.shape)
+        return blurred
+
+    def _matrix(self, moments: Moments | None) -> Floats | None:
+        if moments is None:
+            return None
+        if self._random is None:
+            return moments.matrix
+        upper = np.triu(self._blurred(moments.matrix, moments.error), 1)
+        blurred: Floats = np.where(moments.matrix != 0, upper + upper.T, 0.0)
+        return blurred
+
+    def masked(self, index: int, place: int) -> MaskedAttribute:
+        """Return attribute number `index` under its candidate number `place`, or `FINEST`."""
+        key = (index, place)
+        if key not in self._known:
+            self._known[key] = self._mask(index, place)
+        return self._known[key]
+
+    def _mask(self, index: int, place: int) -> MaskedAttribute:
+        summary, attribute, table = self.summary, self._attributes[index], self._tables[index]
+        groups = np.arange(len(table)) if place == FINEST else attribute.candidates[place].groups
+        noise = self._added[index]
+        told = explained(table, groups, summary.shares, noise, summary.rows)
+        values, vectors = np.linalg.eigh(told.covariance)
+        strength = float(values.sum())
+        chosen = values > max(_MAIN * float(values.max(initial=0.0)), 1e-12)
+        values, vectors = values[chosen], vectors[:, chosen]
+        main = np.sqrt(values)[:, None] * vectors.T
+        onto = np.zeros((0, len(values)))
+        if attribute.codes is not None and self._moments is not None:
+            codes = attribute.codes.astype(np.float64) / GRID
+            target = told.codes[groups] @ (vectors / np.sqrt(values))
+            weight = weights_of(table, summary.rows)
+            onto = coefficients(codes, target, weight) if codes.size else np.zeros((0, len(values)))
+        rest = max(strength - float(values.sum()), 0.0)
+        return MaskedAttribute(strength, main, rest, onto, told.believed, told.freedom)
+
+    def score(self, choice: Choice) -> float:
+        """Return the estimate of the held-out target-coded trace of a choice.
+
+        Where all that is said is less than chance would say, it is negative.
+        """
+        masked = [self.masked(i, place) for i, place in enumerate(choice)]
+        alone = math.fsum(m.strength for m in masked)
+        explained = sum((m.believed * m.strength for m in masked), np.zeros(1))
+        freedom = sum((m.freedom for m in masked), np.zeros(1))
+        # Attributes that say the same explain it once, and overfit once.
+        once = 1.0 if self._moments is None or alone <= 0 else self._trace(choice, masked) / alone
+        classes = len(self.summary.classes)
+        return held_out_reached(once * explained, once * freedom, classes, self.summary.rows)
+
+    def alone(self, index: int, place: int) -> float:
+        """Return what a masked attribute adds to a score to first order, as if none overlapped.
+
+        The mean over penalties of what is explained, less 2 (C - 1) / N per degree of freedom.
+        """
+        masked = self.masked(index, place)
+        charge = 2 * (len(self.summary.classes) - 1) / self.summary.rows
+        return float((masked.believed * masked.strength - charge * masked.freedom).mean())
+
+    def _trace(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
+        """Return the trace of codes, as far as it goes beyond no class."""
+        main = np.concatenate([m.main for m in masked])
+        trace = math.fsum(m.rest for m in masked)
+        if len(main):
+            solved = np.linalg.solve(self._correlations(choice, masked), main)
+            trace += float((main * solved).sum())
+        return min(trace, float(len(self.summary.classes) - 1))
+
+    def _correlations(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> Floats:
+        """Return the correlations of the main directions, positive definite."""
+        sizes = [len(m.main) for m in masked]
+        places = np.concatenate([[0], np.cumsum(sizes)])
+        matrix = np.eye(int(places[-1]))
+        for i in range(len(masked)):
+            for j in range(i):
+                block = self._block(i, choice[i], j, choice[j])
+                matrix[places[i] : places[i + 1], places[j] : places[j + 1]] = block
+                matrix[places[j] : places[j + 1], places[i] : places[i + 1]] = block.T
+        moments = self.summary.moments
+        error = 0.0 if moments is None else moments.error
+        floor = max(error * math.sqrt(len(matrix)), 1e-3)
+        values, vectors = np.linalg.eigh(matrix)
+        positive: Floats = (vectors * (np.maximum(values, 0.0) + floor)) @ vectors.T
+        return positive
+
+    def _block(self, i: int, own: int, j: int, other: int) -> Floats:
+        key = (i, own, j, other)
+        if key not in self._cross:
+            offsets = self.summary.offsets
+            moments = self._moments
+            if moments is None:
+                raise ValueError("A summary without moments has no correlations.")
+            part = moments[offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]]
+            block = self.masked(i, own).onto.T @ part @ self.masked(j, other).onto
+            self._cross[key] = np.clip(block, -1.0, 1.0)
+        return self._cross[key]
+
+    def attributes(self, choice: Choice) -> dict[str, float]:
+        """Return the mean square contingency of each masked attribute alone."""
+        return {a.name: self.masked(i, choice[i]).strength for i, a in enumerate(self._attributes)}
+
+
+def share_kept(score: float, unmasked: float) -> float | None:
+    """Return the percentage that a score keeps of the unmasked one; None where that says nothing.
+
+    From 0 to 100: what noise puts below nothing or above the unmasked table is chance.
+    """
+    return min(max(100 * score / unmasked, 0.0), 100.0) if unmasked > 0 else None
+
+
+def drawing_error(score: float, classes: int, rows: float) -> float:
+    """Return the error of a trace that comes from drawing the rows.
+
+    sqrt(4 r (1 - r)^2 / N) of r = V / (C - 1), the delta method for a squared multiple correlation
+    (Olkin and Finn, Correlations redux, Psychological Bulletin 118, 1995), times C - 1.
+    """
+    limit = max(classes - 1, 1)
+    share = min(max(score / limit, 0.0), 1.0)
+    return limit * math.sqrt(4 * share * (1 - share) ** 2 / max(rows, 1.0))
+
+
+class Replicates:
+    """Scorers of the same summary with what protection adds drawn anew."""
+
+    def __init__(self, summary: ProtectedSummary) -> None:
+        self.scorers = [ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES)]
+
+    def scores(self, choices: Sequence[Choice]) -> Floats:
+        """Return the scores of choices, shape (replicates, len(choices))."""
+        return np.array([[s.score(c) for c in choices] for s in self.scorers])

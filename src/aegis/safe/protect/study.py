@@ -1,0 +1,24 @@
+"""What a study answers when it is asked for a protected summary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aegis.progress import Progress
+from aegis.safe.protect.build import protect
+from aegis.safe.protect.release import release_protected
+
+if TYPE_CHECKING:
+    from aegis.safe.protect.model import ProtectedSummary
+    from aegis.study import Study
+
+
+def protect_table(
+    study: Study, output: str | Path | None, *, progress: Progress, **options: Any
+) -> ProtectedSummary:
+    """Return the protected summary of a study's table; write it where `output` says."""
+    subject = study.summary if study.source is None else study.source
+    if output is None:
+        return protect(subject, study.policy, progress=progress, **options)
+    return release_protected(subject, study.policy, output, progress=progress, **options)

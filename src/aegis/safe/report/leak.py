@@ -1,0 +1,24 @@
+"""Render what a file gives away as one HTML file that needs nothing but itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import aegis
+from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
+from aegis.report.svg import FONT
+from aegis.report.words import clean
+from aegis.safe.report.section import leak_section, templates
+
+
+def render_leak(figures: Mapping[str, Any], name: str) -> str:
+    """Return the report on an audit, given as its JSON form; the same one gives the same bytes."""
+    style = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
+    context = {
+        "title": "What the file gives away",
+        "name": clean(name),
+        "version": aegis.__version__,
+        "leak": leak_section(figures),
+    }
+    return templates().get_template("leak.html.j2").render(context | {"style": style})

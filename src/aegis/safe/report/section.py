@@ -1,0 +1,63 @@
+"""What the summary behind an advice gives away: a section of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aegis.report.render import environment
+from aegis.report.section import ReportSection
+from aegis.report.words import clean, count
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from aegis.advisor import Advice
+    from aegis.summary import Summary
+
+
+def templates() -> jinja2.Environment:
+    """Return the templates of this wing, which use those of the report."""
+    return environment(Path(__file__).parent / "templates")
+
+
+def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa: ARG001 - of the seam
+    """Return the section on what a summary gives away, if it were passed on."""
+    from aegis.safe.protect import audit_leak
+
+    leak = leak_section(audit_leak(summary).to_dict())
+    html = templates().get_template("gives-away.html.j2").render({"leak": leak})
+    return ReportSection("leak", "Its summary", html)
+
+
+def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an audit, given as its JSON form, as templates show it."""
+    return {
+        "held": figures.get("held", figures.get("clean")),
+        "level": clean(str(figures.get("demanded", ""))),
+        "subject": clean(str(figures.get("subject", figures.get("kind", "")))),
+        "cell_parts": [
+            (clean(p["part"]), count(p["cells"]), count(p["small"]), count(p["alone"]))
+            for p in figures.get("parts", ())
+        ],
+        "attributes": [
+            (
+                clean(a["attribute"]),
+                *(_told(a[k]) for k in ("named", "rare", "disclosed", "derivable")),
+            )
+            for a in figures.get("attributes", ())
+        ],
+        "findings": [
+            clean(text, limit=600)
+            for text in (
+                *figures.get("shortfalls", ()),
+                *figures.get("findings", ()),
+                *(text for release in figures.get("with", ()) for text in release["findings"]),
+            )
+        ],
+    }
+
+
+def _told(value: int | None) -> str:
+    return "not told" if value is None else count(value)

@@ -1,0 +1,128 @@
+"""What a protected summary names: declared, bought, or refused; and what the leak audit says of it."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+import yaml
+from protect_support import POLICY, make_table
+
+from aegis.errors import PolicyError
+from aegis.policy import load_policy
+from aegis.safe.ledger import Ledger
+from aegis.safe.protect import audit_leak, dumps, loads, protect, release_protected
+from aegis.safe.protect.file import _digest
+
+KEY = b"0123456789abcdef-secret"
+NOISE = {"epsilon": 4, "delta": 1e-6}
+
+
+def policy_with(label, **keys):
+    return load_policy(yaml.safe_load(POLICY) | {"label": label} | keys)
+
+
+def with_a_rare_class(rows=900):
+    listed = make_table(rows).to_pylist()
+    return pa.Table.from_pylist([*listed, listed[0] | {"income": "only one"}])
+
+
+@pytest.mark.parametrize("options", [NOISE, {"level": "counts", "key": KEY}])
+def test_a_class_of_one_row_is_in_no_byte(options):
+    made = protect(with_a_rare_class(), policy_with("income"), **options)
+    assert made.classes == ("high", "low")
+    assert "only one" not in dumps(made)
+    assert audit_leak(made).held
+
+
+@pytest.mark.parametrize("options", [NOISE, {"level": "counts", "key": KEY}])
+def test_moments_and_tables_count_the_same_rows_with_the_table_and_without(options):
+    """Rows of a class that is not named count nowhere, from a table as from its summary."""
+    import aegis
+
+    policy = policy_with({"column": "income", "classes": ["high", "low"]}, unseen="suppress")
+    table = with_a_rare_class()
+    for subject in (table, aegis.summarize(table, policy)):
+        made = protect(subject, policy, **options)
+        assert made.classes == ("high", "low")
+        assert abs(made.rows - 900) < 100
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ({"column": "income", "classes": ["high", "other"]}, "too few classes"),
+        ({"column": "age", "bins": 3}, "too few cuts"),
+    ],
+)
+def test_too_few_classes_or_cuts_spend_and_write_nothing(tmp_path, label, message):
+    ledger = Ledger(tmp_path / "house.ledger", create=True)
+    ledger.open_population("patients", ceiling=0.2, delta=1e-6)
+    page = yaml.safe_load(POLICY) | {"label": label}
+    page["attributes"].pop(label["column"], None)
+    policy = load_policy(page)
+    with pytest.raises(PolicyError, match=message):
+        release_protected(
+            make_table(600),
+            policy,
+            tmp_path / "a.protected",
+            ledger=tmp_path / "house.ledger",
+            population="patients",
+            epsilon=1,
+            delta=1e-6,
+        )
+    assert not (tmp_path / "a.protected").exists()
+    assert Ledger(tmp_path / "house.ledger").balance("patients").spent == 0
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ({"column": "income", "classes": ["high"]}, "at least two"),
+        ({"column": "income", "classes": ["high", "high"]}, "each once"),
+        ({"column": "income", "classes": ["high", "low"], "bins": 2}, "is cut into bins"),
+        ({"column": "hours", "bins": 4, "cuts": [10, 20]}, "Give 3 cuts"),
+        ({"column": "hours", "cuts": [20, 10]}, "least first"),
+    ],
+)
+def test_declarations_that_contradict_themselves_are_refused(label, message):
+    with pytest.raises(PolicyError) as refused:
+        policy_with(label)
+    assert message in f"{refused.value.message} {refused.value.hint}"
+
+
+def test_a_file_of_an_earlier_version_is_read_and_not_called_held(protected):
+    document = json.loads(dumps(protected))
+    for key in ("domains", "thresholds"):
+        del document["protection"][key]
+    content = {k: v for k, v in document.items() if k not in ("format", "version", "sha256")}
+    older = loads(json.dumps(document | {"sha256": _digest(content)}))
+    assert older.protection.domains is None
+    audit = audit_leak(older)
+    assert not audit.held
+    assert any("earlier version" in text for text in audit.shortfalls)
+    assert audit_leak(protected).held
+
+
+def test_what_the_owner_calls_public_is_an_exception(protected):
+    audit = audit_leak(protected)
+    assert "values and bounds of hours" in audit.exceptions
+    assert audit.to_dict()["exceptions"] == audit.exceptions
+
+
+def test_declared_values_are_all_named_even_where_nobody_has_them():
+    page = yaml.safe_load(POLICY)
+    page["attributes"]["city"]["values"] = ["aa", "bb", "cc", "dd", "ee"]
+    made = protect(make_table(600), load_policy(page), **NOISE)
+    assert set(made.attributes["city"].candidates[0].shown) == {
+        "aa",
+        "bb",
+        "cc",
+        "dd",
+        "ee",
+        "null",
+    }
+    page["attributes"]["city"]["values"] = ["aa", "bb"]
+    with pytest.raises(PolicyError, match="does not declare"):
+        protect(make_table(600), load_policy(page), **NOISE)
