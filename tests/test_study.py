@@ -16,8 +16,9 @@ from aegis.advisor.uncovered import Uncovered, outside_of_release
 from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy
 from aegis.privacy import report as privacy_report
+from aegis.report import added_sections
 from aegis.safe.ledger import Ledger
-from aegis.safe.protect import audit_leak, budget_of, load_protected
+from aegis.safe.protect import budget_of, load_protected
 from aegis.sources import Source
 from aegis.study import subject
 from aegis.summary import build
@@ -113,7 +114,7 @@ def test_an_advice_carries_what_its_report_needs() -> None:
     page = aegis.render_report(advice)
     assert 'id="privacy"' in page
     # A study has the summary at hand, too, and says what it gives away.
-    told = aegis.render_report(advice, leak=audit_leak(study.summary))
+    told = aegis.render_report(advice, sections=added_sections(study.summary, advice))
     assert told == study.report(advice, values=False)
     classes = study.plan.classes({a.name: a.unmasked for a in study.summary.all_attributes})
     assert advice.privacy.before.to_dict() == privacy_report(classes).to_dict()

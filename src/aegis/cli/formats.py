@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
-from aegis.summary.formats import FORMATS, added_format
+from aegis.summary_formats import FORMATS, added_format
 
 if TYPE_CHECKING:
     from aegis.policy import Configuration, Policy

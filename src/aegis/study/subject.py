@@ -20,8 +20,8 @@ from aegis.sources import Source, open_table
 from aegis.summary import Summary, declared_policy, says_rule
 from aegis.summary.build import SAMPLE_ROWS, summarize_rows
 from aegis.summary.coded_rows import CodedRows
-from aegis.summary.formats import added_format
 from aegis.summary.narrow import narrow
+from aegis.summary_formats import added_format
 
 
 @dataclass

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from aegis.errors import PolicyError
 from aegis.summary.bundle.file import load_bundle
-from aegis.summary.formats import added_format
 from aegis.summary.merge import merge
 from aegis.summary.model import Summary
+from aegis.summary_formats import added_format
 
 if TYPE_CHECKING:
     from aegis.signing import PublicKey
@@ -50,9 +50,9 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
         other = added_format(path)
         if other is not None:
             raise PolicyError(
-                f"{path} is a {other} summary, and only exact ones are merged: parts that were made "
-                "apart may tell more together than each of them.",
-                hint="Merge the exact summaries (.aegis), and make the other file of the whole.",
+                f"{path} is a {other} summary, which cannot be merged: parts that were made apart may "
+                "tell more together than each of them.",
+                hint=f"Merge the exact summaries (.aegis), and make the {other} one of the whole.",
             )
     _refuse_twins(paths)
     return merge(*(load_bundle(path, verify_key=verify_key) for path in paths))
