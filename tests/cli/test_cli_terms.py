@@ -79,7 +79,16 @@ def test_a_certificate_is_checked_against_its_file(shell, folder):
     assert shell(*words, "--certificate", "c.json").code == 0
     true = shell("audit", "m.csv", "--certificate", "c.json")
     assert true.code == 0
-    assert "c.json is of this table, and true" in true.out
+    assert "c.json matches this file, except for the fields listed above as not checked." in (
+        " ".join(true.out.split())
+    )
+    assert "input, utility.reference" in true.out
+    fuller = shell("audit", "m.csv", "--certificate", "c.json", "--original", "table.csv")
+    assert fuller.code == 0
+    assert "utility.reference" not in fuller.out
+    refused = shell("audit", "m.csv", "--original", "table.csv", "--k", "2")
+    assert refused.code == 2
+    assert "--original is for a certificate" in refused.err
     folder.joinpath("m.csv").write_text(folder.joinpath("m.csv").read_text().replace(",f,", ",m,"))
     false = shell("audit", "m.csv", "--certificate", "c.json")
     assert false.code == 1

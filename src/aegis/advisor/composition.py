@@ -37,6 +37,7 @@ from aegis.policy import (
 from aegis.policy.joint import require_joint_rule
 from aegis.privacy import ClassTable, PrivacyRule, Verdict, extended, joined, traces
 from aegis.progress import SILENT, Progress
+from aegis.signing import sealed_digest
 from aegis.sources import open_table
 from aegis.summary import AttributeSummary, FrequencyTable, Summary, combine, summarize
 
@@ -141,10 +142,10 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
     DataError
         The certificate is damaged, or of a release that grouped records.
     """
-    file = Path(path)
+    file, digest = Path(path), None
     if file.suffix.lower() == ".json":
         document = read_document(file, "configuration")
-        said = _certificate(file)
+        said, digest = _certificate(file)
         located = replace(document, data={"configurations": {file.stem: said}})
         configurations = load_configurations(located, policy)
     else:
@@ -154,11 +155,11 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
             f"{file} holds {len(configurations)} configurations, and a release has one.",
             hint="Name a certificate, or a file with one configuration.",
         )
-    return next(iter(configurations.values()))
+    return replace(next(iter(configurations.values())), certificate=digest)
 
 
-def _certificate(file: Path) -> dict[str, Any]:
-    """Return the masks that a certificate states."""
+def _certificate(file: Path) -> tuple[dict[str, Any], str]:
+    """Return the masks that a certificate states, and the certificate's digest."""
     try:
         document = json.loads(read_text(file, "certificate", DataError))
         masks = document["configuration"]["masks"]
@@ -167,7 +168,13 @@ def _certificate(file: Path) -> dict[str, Any]:
             f"{file} is no certificate of a masking configuration.",
             hint="Record-level releases have no masks, and cannot be composed.",
         ) from error
-    return dict(masks)
+    digest = sealed_digest(document)
+    if document.get("digest", digest) != digest:
+        raise DataError(
+            f"{file} was changed after it was written: its digest is of another content.",
+            hint="Give the certificate as `aegis apply` wrote it, or the configuration (YAML).",
+        )
+    return dict(masks), digest
 
 
 def widened(policy: Policy, releases: Sequence[Configuration]) -> Policy:

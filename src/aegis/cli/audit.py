@@ -33,6 +33,7 @@ EXAMPLES = (
     "aegis audit table.csv -p policy.yaml --format json",
     "aegis audit table.csv --quasi-identifiers age,sex --population people.csv",
     "aegis audit masked.parquet --certificate certificate.json",
+    "aegis audit masked.parquet --certificate certificate.json --original table.parquet",
     "aegis audit masked.parquet --certificate certificate.json --verify-key hospital.pub",
 )
 
@@ -106,6 +107,15 @@ def command(
             "public key (PEM; aegis keygen makes pairs). Needs --certificate.",
         ),
     ] = None,
+    original: Annotated[
+        str | None,
+        typer.Option(
+            "--original",
+            metavar="TABLE",
+            help="The table that the release was made from: its rows, its digest and the utility that "
+            "only it shows are compared with the certificate. Needs --certificate.",
+        ),
+    ] = None,
     population: Annotated[
         str | None,
         typer.Option(
@@ -125,9 +135,9 @@ def command(
     In: a table and its quasi-identifiers, named here or in a policy. Out: class
     sizes, every privacy model, the risk of re-identification; with a rule also
     whether the table meets it as it stands. Exit code 1 when it does not. With a
-    certificate: whether it is of this file and true, a line for each field that
-    differs, and exit code 1 when any does; the fields that nothing can be compared
-    with are listed.
+    certificate: whether it matches this file, a line for each field that differs,
+    and exit code 1 when any does. The fields that were not checked are listed;
+    with --original fewer are left.
     """
     from aegis.policy import load_configurations, load_policy
     from aegis.privacy import PrivacyRule
@@ -136,11 +146,12 @@ def command(
 
     policy = None if policy_file is None else load_policy(policy_file)
     key = None if verify_key is None else load_public_key(verify_key)
-    if key is not None and certificate is None:
-        raise PolicyError(
-            "--verify-key is for a certificate, which is not given.",
-            hint="Add --certificate FILE.",
-        )
+    for option, value in (("--verify-key", key), ("--original", original)):
+        if value is not None and certificate is None:
+            raise PolicyError(
+                f"{option} is for a certificate, which is not given.",
+                hint="Add --certificate FILE.",
+            )
     if certificate is not None:
         given = {
             "--quasi-identifiers": quasi_identifiers,
@@ -155,7 +166,12 @@ def command(
         with reporting(quiet=quiet) as progress:
             subject = opening.subject(table, quiet=quiet)
             check = check_certificate(
-                subject, certificate, policy=policy, verify_key=key, progress=progress
+                subject,
+                certificate,
+                policy=policy,
+                original=original,
+                verify_key=key,
+                progress=progress,
             )
         print_check(Output(format, quiet), check, shown(table), certificate)
         if not check.passed:

@@ -193,6 +193,8 @@ class Configuration:
         How the ranking calls it.
     masks
         Attribute name to mask. Attributes left out keep their only candidate, or `identity`.
+    certificate
+        Digest of the certificate that it was read from; None where it is of no release.
 
     Examples
     --------
@@ -205,6 +207,7 @@ class Configuration:
 
     name: str
     masks: Mapping[str, Mask]
+    certificate: str | None = None
 
     def spec(self) -> dict[str, Any]:
         """Return `{attribute: mask}` as a policy writes it.

@@ -407,7 +407,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             "configuration": {"name": release.configuration.name, "masks": masks},
             "learnt_bounds": learnt_bounds(release.configuration.masks, self.policy.shared_rows),
             "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
-            **({"after": [c.spec() for c in self.after]} if self.after else {}),
+            **({"after": [_earlier(c) for c in self.after]} if self.after else {}),
             **(
                 {}
                 if self.rule_override is None
@@ -444,6 +444,11 @@ class _MaskedPlan(ReleasePlan[Release]):
 
     def _noised(self) -> tuple[str, ...]:
         return () if self.drawn is None else self.drawn.noised_quasi_identifiers
+
+
+def _earlier(release: Configuration) -> dict[str, Any]:
+    """Return how a certificate names an earlier release."""
+    return {"certificate": release.certificate, "masks": release.spec()}
 
 
 def _refuse_drawing(source: Source, masks: Mapping[str, Mask | None]) -> None:

@@ -39,7 +39,9 @@ from aegis.release.auditing import Audit, audit
 from aegis.release.choice import learnt_bounds
 from aegis.release.fitting import odd_values
 from aegis.release.mismatch import NOTHING, Mismatch, alike, differing
+from aegis.release.possible import impossible, impossible_losses, is_count, is_number
 from aegis.release.released import CERTIFICATE_VERSION, with_hidden
+from aegis.release.with_original import original_differs
 from aegis.signing import SEAL, PublicKey, Signature, sealed_digest, verify_seal
 from aegis.sources import Source, open_table
 from aegis.summary import summarize
@@ -68,7 +70,6 @@ OF_KIND = {
 """Fields of a release under masks, and of a record-level one."""
 _OF_INPUT = "only the table that it was made from shows it"
 TAKEN_AS_STATED = {
-    "input": _OF_INPUT,
     "created": "a time",
     "aegis": "a version",
     "output.file": "a name, which may change",
@@ -117,6 +118,7 @@ def check_certificate(
     certificate: str | Path | Mapping[str, Any],
     *,
     policy: Policy | str | Path | None = None,
+    original: Any = None,
     verify_key: PublicKey | None = None,
     progress: Progress = SILENT,
 ) -> CertificateCheck:
@@ -134,6 +136,9 @@ def check_certificate(
     policy
         The policy that the release was made under, where it is at hand: its digest is compared, and
         it brings the hierarchies that some rules need.
+    original
+        The table that the release was made from, where it is at hand: its rows, its digest, and the
+        utility that only it shows are compared.
     verify_key
         The key that the certificate must be signed with.
     progress
@@ -157,7 +162,8 @@ def check_certificate(
     """
     document = read_certificate(certificate)
     declared = None if policy is None else as_policy(policy)
-    return _Check(open_table(table), document, declared, verify_key, progress).done()
+    check = _Check(open_table(table), document, declared, verify_key, progress)
+    return check.done(original)
 
 
 def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -208,13 +214,16 @@ class _Check:
         self.mismatches: list[Mismatch] = []
         self.unchecked: list[str] = []
         self.declared = self._declared()
+        self.of_input: list[str] = []
 
-    def done(self) -> CertificateCheck:
+    def done(self, original: Any) -> CertificateCheck:
         with self.progress.step("Holding the table against its certificate"):
             self._seal()
+            self.mismatches += impossible(self.document, self.source.rows)
             self._file()
             self._policy()
             audit_of_rule = self._content()
+            self._original(original)
             self._rest()
         return CertificateCheck(tuple(self.mismatches), tuple(self.unchecked), audit_of_rule)
 
@@ -245,7 +254,8 @@ class _Check:
         return True
 
     def _differs(self, what: str, certified: Any, measured: Any) -> None:
-        if not alike(certified, measured):
+        noted = any(mismatch.possible and mismatch.what == what for mismatch in self.mismatches)
+        if not noted and not alike(certified, measured):
             self.mismatches.append(Mismatch(what, certified, measured))
 
     def _differences(self, what: str, certified: Any, measured: Any) -> None:
@@ -436,14 +446,14 @@ class _Check:
         """Compare the counts of rows with each other, and with the rule's limit."""
         rows, released = self.document["input"].get("rows"), self.source.rows
         suppressed = self.document.get("suppressed_rows")
-        if not _is_count(rows):
+        if not is_count(rows):
             self._differs("input.rows", rows, "a number of rows")
-        else:
+        elif rows >= released:  # fewer cannot be
             self._differs("suppressed_rows", suppressed, rows - released)
-            if _is_count(suppressed):  # what is no count differs already
+            if is_count(suppressed):  # what is no count differs already
                 self._limit("suppressed_rows", rows, suppressed, persons=False)
         unseen = self.document.get("unseen_rows")
-        if not isinstance(unseen, Mapping) or not all(map(_is_count, unseen.values())):
+        if not isinstance(unseen, Mapping) or not all(map(is_count, unseen.values())):
             self._differs("unseen_rows", unseen, "numbers of rows by the names of columns")
         elif self.declared is not None and self.declared.unseen is Unseen.ERROR:
             self._differs("unseen_rows", unseen, {})
@@ -455,7 +465,7 @@ class _Check:
         """Compare what was suppressed with the limit of the rule."""
         if self.declared is None or persons != (self.declared.person is not None):
             return
-        if not (_is_count(rows) and _is_count(suppressed)):
+        if not (is_count(rows) and is_count(suppressed)):
             self._differs(what, suppressed, "a number")
         elif suppressed > self.declared.privacy.allowed_rows(rows) and self._criteria():
             self._differs(what, suppressed, f"at most {self.declared.privacy.allowed_rows(rows)}")
@@ -643,6 +653,7 @@ class _Check:
         if summary.sampled:
             self.unchecked.append("utility: it was measured on a sample of the rows")
             return
+        self.mismatches += impossible_losses(self.document, summary.label.classes)
         scorer = Scorer(summary)
         name = "value" if "value" in said else "released"  # as earlier certificates call it
         value = scorer.value(scorer.unmasked, chosen)
@@ -662,16 +673,30 @@ class _Check:
             if key not in said:
                 self._differs(f"utility.{key}", NOTHING, "a field of every utility")
         of_input = ["utility.reference", "utility.stderr", "utility.lost_classes"]
-        if not isinstance(reference, int | float) or isinstance(reference, bool):
-            self._differs("utility.reference", reference, "a number")
-        elif self.document.get("suppressed_rows") == 0:
-            percent = utility_kept(value, reference, chosen, scorer.label_rows)
-            self._differs("utility.kept", said.get("kept"), percent)
+        whole = self.document.get("suppressed_rows") == 0
+        if whole:
             self._differs("utility.lost_classes", said.get("lost_classes"), {})
             of_input.remove("utility.lost_classes")
+        if not is_number(reference):
+            self._differs("utility.reference", reference, "a number")
+        elif whole or chosen.constant is None:  # else the classes of the input say where it begins
+            percent = utility_kept(value, reference, chosen, scorer.label_rows)
+            self._differs("utility.kept", said.get("kept"), percent)
         else:
             of_input.append("utility.kept")
-        self.unchecked.append(f"{', '.join(of_input)}: {_OF_INPUT}")
+        self.of_input = of_input
+
+    def _original(self, given: Any) -> None:
+        """Compare what only the table shows that the release was made from, or say that nothing did."""
+        if given is None:
+            fields = ("input", *self.of_input)
+            self.unchecked += [f"{', '.join(fields)}: {_OF_INPUT} (--original)"]
+            return
+        reading = None if self.declared is None else self.declared.reading
+        original = open_table(given, reading=reading)
+        for mismatch in original_differs(self.document, original, self.source, self.declared):
+            self._differs(mismatch.what, mismatch.certified, mismatch.measured)
+        self.unchecked.append("input.origin: a name, which may change")
 
     def _rest(self) -> None:
         """Say what is taken as it is, and what is missing."""
@@ -717,10 +742,6 @@ def _names(given: Any) -> list[str] | None:
     if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
         return list(given)
     return None
-
-
-def _is_count(given: Any) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
 
 
 def _leaves(spec: Any, path: str = "") -> set[tuple[str, str]]:

@@ -21,15 +21,19 @@ class Mismatch:
         Which thing: a path in the certificate, such as `privacy.k`.
     certified, measured
         What the certificate says, and what the file shows.
+    possible
+        Whether `measured` says which values are possible, as the file does not show the field.
     """
 
     what: str
     certified: Any
     measured: Any
+    possible: bool = False
 
     def __str__(self) -> str:
+        measured = "; possible:" if self.possible else ", the file shows"
         return (
-            f"{self.what}: the certificate says {brief(self.certified)}, the file shows "
+            f"{self.what}: the certificate says {brief(self.certified)}{measured} "
             f"{brief(self.measured)}"
         )
 

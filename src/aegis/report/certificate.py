@@ -141,5 +141,11 @@ def _digests(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         digest = certificate[key].get("sha256")
         if digest:
             yield {"name": f"{title}, SHA-256", "value": clean(digest, limit=80)}
+    for earlier in certificate.get("after") or ():
+        digest = earlier.get("certificate") if isinstance(earlier, Mapping) else None
+        yield {
+            "name": "Made after the release with the certificate, SHA-256",
+            "value": clean(digest or "not known: its masks were given", limit=80),
+        }
     if certificate.get("created"):
         yield {"name": "Certified", "value": clean(certificate["created"], limit=40)}

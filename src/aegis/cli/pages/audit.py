@@ -60,7 +60,8 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
     if check.unchecked:
         shell.show(heading("Not checked"), *(line(text) for text in check.unchecked))
     if check.passed:
-        shell.show(heading("Certificate"), line(f"{certificate} is of this table, and true."))
+        but = ", except for the fields listed above as not checked" if check.unchecked else ""
+        shell.show(heading("Certificate"), line(f"{certificate} matches this file{but}."))
         return
     shell.show(
         heading(f"{certificate} differs"), *(line(str(mismatch)) for mismatch in check.mismatches)

@@ -1,0 +1,145 @@
+"""A certificate is compared with the table that it was made from, and names earlier releases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import certificates
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pytest
+from certificates import changed
+
+import aegis
+from aegis.advisor.composition import read_release
+from aegis.errors import DataError
+from aegis.policy import load_policy
+from aegis.release import check_certificate
+from aegis.report import render_certificate
+from aegis.signing import seal
+
+
+@pytest.fixture(params=["parquet", "csv"])
+def release(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, Path, dict[str, Any]]:
+    """Return the original file, the released one and the certificate; some rows are suppressed."""
+    original = tmp_path / f"original.{request.param}"
+    if request.param == "csv":
+        csv.write_csv(certificates.TABLE, original)
+    else:
+        pq.write_table(certificates.TABLE, original)
+    monkeypatch.setattr(certificates, "TABLE", original)
+    made = certificates.suppressed(tmp_path)
+    return original, made.file, made.document
+
+
+def test_the_original_confirms_what_only_it_shows(
+    release: tuple[Path, Path, dict[str, Any]],
+) -> None:
+    original, file, document = release
+    check = check_certificate(file, document, original=original)
+    assert check.passed, list(map(str, check.mismatches))
+    named = [text.partition(":")[0] for text in check.unchecked]
+    assert "input" not in named
+    assert not [name for name in named if name.startswith("utility")]
+    assert "input.origin" in named
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("input.rows", 125),
+        ("input.sha256", "0" * 64),
+        ("utility.reference", 0.31),
+        ("utility.stderr", 0.001),
+        ("utility.lost_classes", {"maybe": 3}),
+    ],
+)
+def test_a_lie_about_the_original_is_named(
+    release: tuple[Path, Path, dict[str, Any]], place: str, value: Any
+) -> None:
+    original, file, document = release
+    lie = changed(document, tuple(place.split(".")), value)
+    if place == "input.rows":
+        lie["suppressed_rows"] = 20
+    if place == "utility.reference":
+        lie["utility"]["kept"] = 100 * lie["utility"]["value"] / value
+    lie = seal(lie)
+    assert check_certificate(file, lie).passed
+    named = [mismatch.what for mismatch in check_certificate(file, lie, original=original).mismatches]
+    assert place in {name if not name.startswith(place) else place for name in named}
+
+
+def test_another_dialect_is_named(release: tuple[Path, Path, dict[str, Any]]) -> None:
+    original, file, document = release
+    if original.suffix != ".csv":
+        pytest.skip("no text")
+    lie = seal(changed(document, ("input", "dialect", "delimiter"), ";"))
+    check = check_certificate(file, lie, original=original)
+    assert [mismatch.what for mismatch in check.mismatches] == ["input.dialect.delimiter"]
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> tuple[Path, Path]:
+    """Return the certificates of a release and of one that was made after it."""
+    coarser = {"bucketize": {"width": 40}}
+    policy = load_policy({
+        **certificates.POLICY,
+        "privacy": {"k": 4, "suppression": 0.3},
+        "attributes": {
+            **certificates.ATTRIBUTES,
+            "age": {"role": "quasi-identifier", "masks": [coarser]},
+        },
+    })
+    study = aegis.Study(certificates.TABLE, policy)
+    best = study.advise()
+    first, later = tmp_path / "first.json", tmp_path / "later.json"
+    study.apply(best, tmp_path / "first.csv", certificate=first)
+    earlier = read_release(first, policy)
+    aegis.apply(
+        certificates.TABLE,
+        policy,
+        earlier,
+        output=tmp_path / "later.csv",
+        certificate=later,
+        after=[earlier],
+    )
+    return first, later
+
+
+def test_a_certificate_names_the_earlier_release_by_its_digest(second: tuple[Path, Path]) -> None:
+    first, later = (json.loads(path.read_text()) for path in second)
+    assert later["after"] == [
+        {"certificate": first["digest"], "masks": first["configuration"]["masks"]}
+    ]
+    page = render_certificate(later)
+    assert f"<dt>Made after the release with the certificate, SHA-256</dt><dd><code>{first['digest']}" in page
+    assert "Made after" not in render_certificate(first)
+    check = check_certificate(second[1].with_suffix(".csv"), later)
+    assert check.passed
+    assert [text for text in check.unchecked if text.startswith("after:")]
+
+
+@pytest.mark.parametrize("digest", ["first.json", 7])
+def test_an_earlier_release_without_a_digest_cannot_be(
+    second: tuple[Path, Path], digest: Any
+) -> None:
+    later = json.loads(second[1].read_text())
+    later["after"][0]["certificate"] = digest
+    (mismatch,) = check_certificate(second[1].with_suffix(".csv"), seal(later)).mismatches
+    assert str(mismatch) == (
+        f"after.0.certificate: the certificate says {digest}; possible: 64 digits from 0 to f, or null"
+    )
+
+
+def test_an_earlier_certificate_that_was_edited_is_refused(second: tuple[Path, Path]) -> None:
+    """Its masks would be others than those of the release."""
+    document = json.loads(second[0].read_text())
+    document["configuration"]["masks"]["age"] = "suppress"
+    second[0].write_text(json.dumps(document))
+    policy = load_policy(certificates.POLICY)
+    with pytest.raises(DataError, match="was changed after it was written"):
+        read_release(second[0], policy)

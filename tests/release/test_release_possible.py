@@ -1,0 +1,126 @@
+"""A resealed certificate cannot state what no release can show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import certificates
+import pytest
+from certificates import Certified, changed
+
+import aegis
+from aegis.anonymizers import ANONYMIZERS
+from aegis.errors import AegisError
+from aegis.measures import MEASURES
+from aegis.release import check_certificate
+from aegis.signing import seal
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Certified]:
+    @cache
+    def made(kind: str) -> Certified:
+        return certificates.KINDS[kind](tmp_path_factory.mktemp(kind))
+
+    return made
+
+
+def _differing(certified: Certified, document: dict[str, Any]) -> list[str]:
+    return list(map(str, check_certificate(certified.file, seal(document)).mismatches))
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value", "possible"),
+    [
+        ("suppressed", "utility.kept", 250, "a percent from 0 to 100, or null"),
+        ("suppressed", "utility.kept", -0.5, "a percent from 0 to 100, or null"),
+        ("suppressed", "utility.kept", nan, "a percent from 0 to 100, or null"),
+        ("suppressed", "utility.stderr", -1, "a number of 0 or more, or null"),
+        ("masked", "utility.stderr", inf, "a number of 0 or more, or null"),
+        ("masked", "utility.stderr", "0.1", "a number of 0 or more, or null"),
+        ("masked", "utility.reference", 7.0, "a number from 0.5 to 1"),
+        ("masked", "utility.reference", nan, "a number from 0.5 to 1"),
+        ("suppressed", "utility.reference", -0.25, "a number of 0 or more"),
+        ("suppressed", "utility.lost_classes", {"no": 3}, "classes that the file does not show"),
+        ("suppressed", "utility.lost_classes", {"maybe": 16}, "at most 15 rows in all"),
+        ("suppressed", "utility.lost_classes", {"maybe": 0}, "a number of rows from 1 to 120"),
+        ("masked", "input.sha256", "abc", "64 digits from 0 to f, or null"),
+        ("masked", "created", "yesterday", "a time in ISO 8601"),
+        ("persons", "persons", 121, "a number from 0 to 120"),
+        ("persons", "suppressed_persons", 61, "at most 60"),
+        ("persons", "privacy.k", -2, "a number from 0 to 120"),
+        ("persons", "privacy.k", 61, "at most 60, the persons of the release"),
+        ("persons", "privacy.k", 2, "at least 3, which the rule asks for"),
+        ("persons", "privacy.risk.marketer.average", 1.5, "a share from 0 to 1, or null"),
+        ("persons", "privacy.alpha_k.illness.alpha", nan, "a share from 0 to 1, or null"),
+        ("persons", "privacy.beta_likeness.illness.basic", -1, "a number of 0 or more, or null"),
+        ("persons", "privacy.class_size_histogram.4.rows", 999, "a number from 0 to 120"),
+        ("grouped", "groups.count", 121, "a number from 0 to 120"),
+        ("grouped", "groups.smallest", -4, "a number from 0 to 120"),
+        ("grouped", "information_loss.scaled", nan, "a number, or null"),
+    ],
+)
+def test_what_cannot_be_is_named_with_what_can(
+    release: Callable[[str], Certified], kind: str, place: str, value: Any, possible: str
+) -> None:
+    certified = release(kind)
+    path = tuple(int(key) if key.isdigit() else key for key in place.split("."))
+    lines = _differing(certified, changed(certified.document, path, value))
+    assert [line for line in lines if line.startswith(place)], lines
+    (line,) = [line for line in lines if line.startswith(place)]
+    assert "the certificate says" in line
+    assert line.endswith(f"; possible: {possible}")
+
+
+def test_fewer_rows_read_than_released_cannot_be(release: Callable[[str], Certified]) -> None:
+    """Their difference is named once, whatever count of suppressed rows goes with it."""
+    certified = release("masked")
+    document = changed(certified.document, ("input", "rows"), 100)
+    document["suppressed_rows"] = -20
+    assert _differing(certified, document) == [
+        "input.rows: the certificate says 100; possible: at least 120, the rows of the file"
+    ]
+
+
+def test_utility_kept_follows_from_its_reference(release: Callable[[str], Certified]) -> None:
+    """Also where rows were suppressed, unless a constant prediction's score is of the input."""
+    certified = release("suppressed")
+    lines = _differing(certified, changed(certified.document, ("utility", "kept"), 99.0))
+    assert [line.partition(":")[0] for line in lines] == ["utility.kept"]
+
+
+def test_a_file_with_nan_is_named(release: Callable[[str], Certified], tmp_path: Path) -> None:
+    certified = release("masked")
+    path = tmp_path / "c.json"
+    document = seal(changed(certified.document, ("utility", "stderr"), nan))
+    import json
+
+    path.write_text(json.dumps(document))
+    check = check_certificate(certified.file, path)
+    assert [mismatch.what for mismatch in check.mismatches] == ["utility.stderr"]
+
+
+@pytest.mark.parametrize("measure", MEASURES.names())
+def test_no_true_figure_is_called_impossible(measure: str, tmp_path: Path) -> None:
+    """The ranges that measures state hold for their figures, also where nothing can be predicted."""
+    study = aegis.Study(certificates.TABLE, certificates.POLICY)
+    best = study.rank(generate_count=2)
+    study.apply(best, tmp_path / "m.csv", certificate=tmp_path / "c.json", measure=measure)
+    check = check_certificate(tmp_path / "m.csv", tmp_path / "c.json")
+    assert check.passed, list(map(str, check.mismatches))
+
+
+@pytest.mark.parametrize("method", ANONYMIZERS.names())
+def test_no_true_figure_of_a_method_is_called_impossible(method: str, tmp_path: Path) -> None:
+    study = aegis.Study(certificates.TABLE, {**certificates.POLICY, "privacy": {"k": 2}})
+    try:
+        study.anonymize(method, output=tmp_path / "m.csv", certificate=tmp_path / "c.json")
+    except AegisError as error:
+        pytest.skip(error.message)
+    check = check_certificate(tmp_path / "m.csv", tmp_path / "c.json")
+    assert [str(m) for m in check.mismatches if m.possible] == []
