@@ -69,7 +69,9 @@ def test_a_lie_about_the_original_is_named(
         lie["utility"]["kept"] = 100 * lie["utility"]["value"] / value
     lie = seal(lie)
     assert check_certificate(file, lie).passed
-    named = [mismatch.what for mismatch in check_certificate(file, lie, original=original).mismatches]
+    named = [
+        mismatch.what for mismatch in check_certificate(file, lie, original=original).mismatches
+    ]
     assert place in {name if not name.startswith(place) else place for name in named}
 
 
@@ -86,14 +88,16 @@ def test_another_dialect_is_named(release: tuple[Path, Path, dict[str, Any]]) ->
 def second(tmp_path: Path) -> tuple[Path, Path]:
     """Return the certificates of a release and of one that was made after it."""
     coarser = {"bucketize": {"width": 40}}
-    policy = load_policy({
-        **certificates.POLICY,
-        "privacy": {"k": 4, "suppression": 0.3},
-        "attributes": {
-            **certificates.ATTRIBUTES,
-            "age": {"role": "quasi-identifier", "masks": [coarser]},
-        },
-    })
+    policy = load_policy(
+        {
+            **certificates.POLICY,
+            "privacy": {"k": 4, "suppression": 0.3},
+            "attributes": {
+                **certificates.ATTRIBUTES,
+                "age": {"role": "quasi-identifier", "masks": [coarser]},
+            },
+        }
+    )
     study = aegis.Study(certificates.TABLE, policy)
     best = study.advise()
     first, later = tmp_path / "first.json", tmp_path / "later.json"
@@ -116,7 +120,10 @@ def test_a_certificate_names_the_earlier_release_by_its_digest(second: tuple[Pat
         {"certificate": first["digest"], "masks": first["configuration"]["masks"]}
     ]
     page = render_certificate(later)
-    assert f"<dt>Made after the release with the certificate, SHA-256</dt><dd><code>{first['digest']}" in page
+    assert (
+        f"<dt>Made after the release with the certificate, SHA-256</dt><dd><code>{first['digest']}"
+        in page
+    )
     assert "Made after" not in render_certificate(first)
     check = check_certificate(second[1].with_suffix(".csv"), later)
     assert check.passed

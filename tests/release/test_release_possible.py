@@ -98,7 +98,6 @@ def test_a_file_with_nan_is_named(release: Callable[[str], Certified], tmp_path:
     certified = release("masked")
     path = tmp_path / "c.json"
     document = seal(changed(certified.document, ("utility", "stderr"), nan))
-    import json
 
     path.write_text(json.dumps(document))
     check = check_certificate(certified.file, path)

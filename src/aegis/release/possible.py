@@ -149,7 +149,9 @@ def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible
     }
     if counts_persons:  # the file shows all figures in rows
         listed |= {"persons": number_of_rows, "suppressed_persons": number_of_rows}
-        listed |= {f"privacy.{name}": allowed for allowed, names in privacy.items() for name in names}
+        listed |= {
+            f"privacy.{name}": allowed for allowed, names in privacy.items() for name in names
+        }
     return [(tuple(pattern.split(".")), allowed) for pattern, allowed in listed.items()]
 
 
