@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from aegis.measures import MEASURES
 from aegis.release.mismatch import Mismatch
@@ -56,12 +56,12 @@ def impossible(document: Mapping[str, Any], released: int) -> Iterator[Mismatch]
     yield from _persons(document)
 
 
-def is_count(given: Any) -> bool:
+def is_count(given: Any) -> TypeGuard[int]:
     """Return whether a value is a number of rows."""
     return isinstance(given, int) and not isinstance(given, bool) and given >= 0
 
 
-def is_number(given: Any) -> bool:
+def is_number(given: Any) -> TypeGuard[float]:
     """Return whether a value is a finite number."""
     return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
 
