@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from aegis.errors import DataError, PolicyError
 from aegis.release.write import write_table
 from aegis.sources import Reading, open_table
+from aegis.sources.dialect import marked_encoding
 from aegis.sources.records import Counter, count_records
 
 
@@ -254,6 +255,32 @@ def test_utf16_with_its_mark_needs_no_word(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_bytes("name;n\nZoë;1\n".encode("utf-16"))
     assert read(file) == [{"name": "Zoë", "n": 1}]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("names", [("Ann", "Bob"), ("Zoë", "Łukasz"), ("東京", "大阪")])
+def test_wide_encodings_without_their_mark_are_read(
+    tmp_path: Path, encoding: str, names: tuple[str, str]
+) -> None:
+    """ASCII in them is UTF-8, too, with NUL between the letters."""
+    file = tmp_path / "t.csv"
+    file.write_bytes("".join(["name;n\n", *(f"{n};1\n" for n in names)]).encode(encoding))
+    assert read(file) == [{"name": name, "n": 1} for name in names]
+    dialect = open_table(file).dialect
+    assert dialect is not None
+    assert dialect.encoding == encoding
+
+
+def test_a_wide_file_of_more_than_a_sample_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_bytes(("a,b\n" + "x,1\n" * 400_000).encode("utf-16-le"))
+    assert open_table(file).rows == 400_000
+
+
+def test_text_with_a_nul_is_not_taken_for_a_wide_encoding(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_bytes(b"name,n\n" + b"Ann,1\n" * 20 + b"B\0b,2\n")
+    assert marked_encoding(file.read_bytes()) == "utf-8"
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,37 @@ def test_workbooks(tmp_path: Path) -> None:
     assert len(source.digest()) == 64
 
 
+ERRORS = ("#N/A", "#DIV/0!", "#REF!", "#NUM!", "#NAME?")
+
+
+def test_error_cells_of_a_workbook_are_null_and_named(tmp_path: Path) -> None:
+    """Other sheets may have errors, too; a text that looks like an error is a text."""
+    book = xlsxwriter.Workbook(str(tmp_path / "t.xlsx"))
+    for name in ("Draft", "Data & more"):
+        sheet = book.add_worksheet(name)
+        sheet.write_row(1, 1, ["a", "b"])
+        for place, error in enumerate(ERRORS):
+            sheet.write_blank(place + 2, 0, None, book.add_format({"bold": True}))
+            sheet.write_formula(place + 2, 1, "=1/0", None, error)
+            sheet.write_string(place + 2, 2, error)
+        sheet.write_row(9, 1, [1, "x"])
+    book.get_worksheet_by_name("Draft").write_formula("A1", "=1/0", None, "#VALUE!")
+    book.close()
+    source = open_table(tmp_path / "t.xlsx", reading=Reading(sheet="Data & more"))
+    assert rows(source) == [*({"a": None, "b": error} for error in ERRORS), {"a": 1, "b": "x"}]
+    assert source.notes == (
+        "5 cells of the sheet hold an error and are read as null: #N/A in B3, #DIV/0! in B4, "
+        "#REF! in B5 and 2 more.",
+    )
+
+
+def test_a_workbook_without_errors_says_nothing_of_them(tmp_path: Path) -> None:
+    cells = [["a", "b"], ['t="e"', 1], ["#N/A", 2]]
+    source = open_table(workbook(tmp_path / "t.xlsx", {"People": cells}))
+    assert source.notes == ()
+    assert [row["a"] for row in rows(source)] == ['t="e"', "#N/A"]
+
+
 def test_a_workbook_of_several_sheets_asks_for_one(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", {"A": [["a"], ["x"]], "B": [["b"], [2]]})
     with pytest.raises(DataError, match="2 sheets with rows: 'A', 'B'") as caught:

@@ -7,6 +7,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -23,6 +24,8 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 """Byte-order marks, the longer ones first where one begins with another."""
+_WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+"""Encodings that write ASCII with zero bytes."""
 _UNIT = 8
 """Characters of a unit, at most."""
 _MARKS = frozenset("0123456789+-.,'\"\r\n\0")
@@ -240,15 +243,30 @@ def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialec
 
 
 def marked_encoding(start: bytes) -> str:
-    """Return the encoding that a byte-order mark names, and UTF-8 where there is none."""
-    return next((encoding for mark, encoding in MARKS if start.startswith(mark)), "utf-8")
+    """Return the encoding that a byte-order mark names, or that zero bytes show; else UTF-8."""
+    marked = next((encoding for mark, encoding in MARKS if start.startswith(mark)), None)
+    return marked or _wide_encoding(start) or "utf-8"
+
+
+def _wide_encoding(start: bytes) -> str | None:
+    """Return the encoding whose text has most of ASCII, where many bytes are zero; None elsewhere."""
+    if start.count(0) <= len(start) / 8:
+        return None
+    ascii_characters = {}
+    for encoding in _WIDE:
+        with suppress(UnicodeDecodeError):
+            text = codecs.getincrementaldecoder(encoding)().decode(start)
+            if "\0" not in text:
+                ascii_characters[encoding] = sum(map(str.isascii, text))
+    likely = max(ascii_characters, key=lambda encoding: ascii_characters[encoding], default=None)
+    return likely if likely is not None and ascii_characters[likely] else None
 
 
 def likely_encoding(start: bytes) -> str:
     """Return a guess of the encoding of bytes that are not UTF-8."""
-    even, odd = start[::2].count(0), start[1::2].count(0)
-    if max(even, odd) > len(start) / 8:
-        return "utf-16-le" if odd > even else "utf-16-be"
+    wide = _wide_encoding(start)
+    if wide is not None:
+        return wide
     try:
         start.decode("cp1252")
     except UnicodeDecodeError:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from aegis.errors import DataError, EngineError
 from aegis.sources.delimited.header import refuse_rows_as_names, with_names
 from aegis.sources.dialect import Reading
+from aegis.sources.error_cells import error_notes
 
 WORKBOOKS = frozenset({".xlsx", ".xls", ".xlsb", ".ods"})
 STATISTICS = {
@@ -39,8 +40,10 @@ def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
         looks like data.
     """
     sheets = _sheets(file)
-    rows = [row for row in _sheet(file, sheets, reading) if any(cell != "" for cell in row)]
-    return _from_rows(str(file), rows, reading)
+    name = _sheet(file, sheets, reading)
+    rows = [row for row in sheets[name] if any(cell != "" for cell in row)]
+    table, notes = _from_rows(str(file), rows, reading)
+    return table, [*notes, *error_notes(file, name)]
 
 
 def filled_sheets(file: Path) -> list[str]:
@@ -93,8 +96,8 @@ def read_statistics(file: Path, reading: Reading) -> pa.Table:
     return pa.table({name: array for name, (array, _) in arrays.items()})
 
 
-def _sheet(file: Path, sheets: Mapping[str, list[list[Any]]], reading: Reading) -> list[list[Any]]:
-    """Return the rows of the sheet that is meant."""
+def _sheet(file: Path, sheets: Mapping[str, list[list[Any]]], reading: Reading) -> str:
+    """Return the name of the sheet that is meant."""
     filled = [name for name, rows in sheets.items() if rows]
     listed = ", ".join(map(repr, sheets))
     if reading.sheet is not None:
@@ -102,7 +105,7 @@ def _sheet(file: Path, sheets: Mapping[str, list[list[Any]]], reading: Reading) 
             raise DataError(
                 f"{file} has no sheet {reading.sheet!r}.", hint=f"It has the sheets {listed}."
             )
-        return sheets[reading.sheet]
+        return reading.sheet
     if len(filled) > 1:
         raise DataError(
             f"{file} has {len(filled)} sheets with rows: {', '.join(map(repr, filled))}.",
@@ -110,7 +113,7 @@ def _sheet(file: Path, sheets: Mapping[str, list[list[Any]]], reading: Reading) 
         )
     if not filled:
         raise DataError(f"{file} has no rows.", hint="Give a workbook with a header and rows.")
-    return sheets[filled[0]]
+    return filled[0]
 
 
 def _from_rows(
