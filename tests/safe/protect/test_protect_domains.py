@@ -126,3 +126,51 @@ def test_declared_values_are_all_named_even_where_nobody_has_them():
     page["attributes"]["city"]["values"] = ["aa", "bb"]
     with pytest.raises(PolicyError, match="does not declare"):
         protect(make_table(600), load_policy(page), **NOISE)
+
+
+CUT = {"role": "feature", "masks": ["identity", {"quantiles": {"count": 3}}, "suppress"]}
+UNLEARNT = {
+    "city": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+    "hours": {"role": "feature", "masks": [{"bucketize": {"width": 10}}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("label", "declared", "shown"),
+    [
+        ({"column": "age", "bins": 3}, {}, "cuts of age"),
+        ({"column": "age", "cuts": [30, 50]}, {}, ""),
+        ("income", {"age": CUT}, "bounds of age"),
+        ("income", {}, ""),
+    ],
+)
+def test_level_counts_says_which_values_of_the_table_it_shows(label, declared, shown):
+    """Cuts that are learnt are values of the table, which no owner called public."""
+    page = yaml.safe_load(POLICY) | {"label": label}
+    page["attributes"] |= UNLEARNT | declared
+    if label != "income":
+        page["attributes"].pop("age")
+    made = protect(make_table(600), load_policy(page), level="counts", key=KEY)
+    audit = audit_leak(loads(dumps(made)))
+    assert audit.held
+    assert audit.exceptions == shown
+    said = [text for text in audit.findings if "values of the table" in text]
+    assert said == (
+        [f"these are values of the table, which level counts does not change: {shown}"]
+        if shown
+        else []
+    )
+
+
+def test_a_file_of_level_counts_that_hides_where_cuts_come_from_is_not_held():
+    page = yaml.safe_load(POLICY)
+    page["attributes"] |= UNLEARNT | {"age": CUT}
+    made = protect(make_table(600), load_policy(page), level="counts", key=KEY)
+    stated = json.loads(dumps(made))
+    domains = stated["protection"]["domains"]
+    stated["protection"]["domains"] = [d for d in domains if d["what"] != "bounds"]
+    content = {k: v for k, v in stated.items() if k not in ("format", "version", "sha256")}
+    stated["sha256"] = _digest(content)
+    audit = audit_leak(loads(json.dumps(stated)))
+    assert not audit.held
+    assert audit.shortfalls == ("it does not say where the bounds of age come from",)

@@ -191,7 +191,7 @@ def _print(shell: Output, audit: LeakAudit, differences: list[Difference]) -> No
         shell.show(line(""), heading(f"Level {audit.demanded} is not held"))
         shell.show(*(line(text) for text in audit.shortfalls))
     else:
-        less = f", except for what its owner says is public: {audit.exceptions}"
+        less = f", except for what the table itself shows: {audit.exceptions}"
         shell.show(
             line(""), line(f"Level {audit.demanded} is held{less if audit.exceptions else ''}")
         )

@@ -183,7 +183,9 @@ def protect_counts(
     ]
     with progress.step("Auditing what could be derived"):
         bare, cells = _audited(summary, classes, cells, asked)
-    bare = replace(bare, protection=replace(bare.protection, domains=tuple(_domains(policy.label))))
+    bare = replace(
+        bare, protection=replace(bare.protection, domains=tuple(_domains(policy.label, bare)))
+    )
     codes = [
         code_cells(
             a.table.astype(np.float64),
@@ -217,13 +219,16 @@ def _classes(summary: Summary, asked: Perturbation, policy: Policy) -> NamedClas
     return named(summary.label, tallied(summary.label)[1] >= asked.threshold)
 
 
-def _domains(label: Label) -> Iterator[PublishedDomain]:
-    """Yield where the classes come from, and the cuts between them where the label is cut."""
+def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
+    """Yield where the classes come from, the cuts between them where the label is cut, and learnt masks."""
     source = DomainSource.POLICY if label.declared else DomainSource.THRESHOLD
     yield PublishedDomain("classes", label.column, source)
     if label.cut:
         source = DomainSource.POLICY if label.cuts else DomainSource.TABLE
         yield PublishedDomain("cuts", label.column, source)
+    for attribute in bare.attributes.values():
+        if attribute.learnt:
+            yield PublishedDomain("bounds", attribute.name, DomainSource.TABLE)
 
 
 def _audited(

@@ -21,7 +21,6 @@ from aegis.safe.protect.derive.cells import derivable_cells
 from aegis.safe.protect.derive.pairs import audit_pairs
 from aegis.safe.protect.model import (
     DomainSource,
-    ProtectedAttribute,
     ProtectedSummary,
     Protection,
     ProtectionLevel,
@@ -114,7 +113,7 @@ class LeakAudit:
     findings
         What else a reader should know, one sentence each.
     exceptions
-        What the level does not cover because the owner says that it is public knowledge, in words;
+        What the level does not cover, in words: the owner says that it is public knowledge, or level counts does not change it;
         empty where there is nothing.
     shortfalls
         Why the demanded level is not held; empty where it is.
@@ -404,7 +403,9 @@ def _sources(said: Protection) -> Iterable[str]:
     """Yield where names, kinds and cuts come from, one sentence for each source."""
     if taken := said.taken(DomainSource.TABLE):
         yield (
-            f"the table itself shows in these, because its owner says that they are public: {taken}"
+            f"these are values of the table, which level counts does not change: {taken}"
+            if said.level is ProtectionLevel.COUNTS
+            else f"the table itself shows in these, because its owner says that they are public: {taken}"
         )
     if declared := said.taken(DomainSource.POLICY):
         yield f"the policy declares these, so that the table does not show in them: {declared}"
@@ -428,11 +429,10 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
     if not {("classes", summary.label), ("cuts", summary.label)} & told:
         yield f"it does not say where the classes of {summary.label} come from"
     for name, attribute in summary.attributes.items():
-        if summary.level is ProtectionLevel.NOISE:
-            wanted = ["kind", "values", *(["bounds"] if _learnt(attribute) else [])]
-            for what in wanted:
-                if (what, name) not in told:
-                    yield f"it does not say where the {what} of {name} come from"
+        wanted = ["kind", "values"] if summary.level is ProtectionLevel.NOISE else []
+        for what in [*wanted, *(["bounds"] if attribute.learnt else [])]:
+            if (what, name) not in told:
+                yield f"it does not say where the {what} of {name} come from"
 
 
 def _overspent(said: Protection) -> Iterable[str]:
@@ -446,7 +446,3 @@ def _overspent(said: Protection) -> Iterable[str]:
             f"its rounds and thresholds cost epsilon {spent:.4g} at delta {said.delta:g}, more than the "
             f"{said.epsilon:g} that it states"
         )
-
-
-def _learnt(attribute: ProtectedAttribute) -> bool:
-    return not all(c.declared.fitted for c in attribute.candidates)

@@ -45,7 +45,7 @@ class DomainSource(StrEnum):
     BUDGET = "budget"
     """Bought with noise from the budget."""
     TABLE = "table"
-    """Taken from the table as it is, because its owner says that it is public knowledge."""
+    """Taken from the table as it is: its owner says that it is public, or level `counts` does not change it."""
     THRESHOLD = "threshold"
     """Of level `counts`: taken from the table where enough rows have it."""
 
@@ -208,6 +208,11 @@ class ProtectedAttribute:
     candidates: tuple[ProtectedCandidate, ...]
     units: Ints
     codes: Ints | None = None
+
+    @property
+    def learnt(self) -> bool:
+        """Whether a candidate learnt cut points or frequent values."""
+        return not all(candidate.declared.fitted for candidate in self.candidates)
 
     def candidate(self, mask: Mask) -> ProtectedCandidate:
         """Return the candidate for a mask, given as declared or as fitted.
