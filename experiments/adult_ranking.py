@@ -74,7 +74,7 @@ def points_of(seed: int, found: Evaluation, measure: str) -> list[dict[str, Any]
     ]
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Train, compare, and write figures and plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", default="lr")
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--store")
     parser.add_argument("--jobs", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     policy = load_policy(POLICY)
     rows: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []

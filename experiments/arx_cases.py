@@ -457,7 +457,7 @@ def outcome(bench: Bench, case: Case) -> dict[str, Any]:
         return words | {"verdict": "refused", "missing": str(error)}
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Run the cases."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tests", type=Path)
@@ -467,7 +467,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--until", type=float, default=math.inf, help="processor time, in s")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     run_all(arguments)
 
 

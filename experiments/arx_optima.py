@@ -178,12 +178,12 @@ def compare(records: list[dict[str, str]], listed: list[tuple[int, str, str]]) -
     return found
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Search, train what is missing, compare, and write figures and plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--models", default="lr,rf,gbdt")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     models = arguments.models.split(",")
     source = open_table(str(data("arx_adult", "adult.csv")))
     policy = policy_for(0.05)

@@ -1,4 +1,4 @@
-"""The tables of ARX's test cases, from results/arx_cases.json, as the docs hold them.
+"""The tables of ARX's test cases, from summaries/arx_cases.json, as the docs hold them.
 
 python experiments/arx_tables.py          # the summary, for docs/benchmarks.md
 python experiments/arx_tables.py --cases  # every case, docs/arx-cases.md
@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results" / "arx_cases.json"
+SUMMARIES = Path(__file__).parent / "summaries" / "arx_cases.json"
 VERDICTS = (
     "agrees",
     "better",
@@ -33,7 +33,7 @@ REASONS = {
 
 def results() -> dict[str, Any]:
     """Return the result of every case that was read."""
-    read: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    read: dict[str, Any] = json.loads(SUMMARIES.read_text(encoding="utf-8"))
     return {key: one for key, one in read.items() if "verdict" in one}
 
 

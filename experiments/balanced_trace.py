@@ -75,12 +75,12 @@ def _weighted(pairs: PairCounts, weights: npt.NDArray[np.float64]) -> PairCounts
     return replace(pairs, joints=joints, count=count, folds=None)
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Score, compare, and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=",".join(CONFIRMATION))
     parser.add_argument("--stores", type=Path, help="folder of finished trainings")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     rows: list[dict[str, Any]] = []
     for name in given.data.split(","):
         summary, coded, choices = prepared(name)

@@ -209,11 +209,11 @@ def summed_up(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Train, compare, write and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=",".join([*CONFIRMATION, *FURTHER, *RESERVE]))
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     every: list[dict[str, str]] = []
     for name in given.data.split(","):
         with warnings.catch_warnings():

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from common import RESULTS, ROOT
+from common import ROOT, result
 
 PANELS = {
     "normal held-out-auc": "normal scores",
@@ -43,7 +43,7 @@ LOW, HIGH = 0.45, 1.0
 
 def points() -> list[dict[str, Any]]:
     """Return one row per configuration and panel."""
-    with (RESULTS / "shape_of_scores.csv").open(newline="") as file:
+    with result("shape_of_scores.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     return [
         {

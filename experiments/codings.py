@@ -42,7 +42,7 @@ from aegis.measures import (
 from aegis.measures.held_out import mean_reached
 from aegis.summary import AttributeSummary, Candidate, summarize
 from aegis.summary.levels import neighbours, pool
-from common import RESULTS, write_csv
+from common import result, write_csv
 from paper_masks import paper_configurations
 from selection_quality import NAME, SETS, prepared
 
@@ -163,7 +163,7 @@ def quantiles(rows: Any, size: int) -> Any:
 def trained(name: str, suffix: str) -> dict[int, dict[str, dict[str, float]]]:
     """Return what each model reached on each configuration, by seed."""
     found: dict[int, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-    with (RESULTS / f"{NAME}_{name}{suffix}_configurations.csv").open(newline="") as file:
+    with result(f"{NAME}_{name}{suffix}_configurations.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             value = float(row[SETS[name].metric])
             found[int(row["seed"])][row["model"]][row["configuration"]] = value
@@ -191,11 +191,11 @@ def compared(
     return rows
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Compare, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="AQ,IN,German,HCI")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     rows: list[dict[str, Any]] = []
     for name in arguments.data.split(","):
         scores = Scores(name)

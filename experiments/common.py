@@ -16,7 +16,11 @@ import pyarrow as pa
 import pyarrow.csv
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "experiments" / "results"
+RESULTS = Path(os.environ.get("AEGIS_RESULTS", ROOT / "experiments" / "results"))
+"""All figures of each experiment; git ignores them. What the docs state of them is in `SUMMARIES`."""
+SUMMARIES = ROOT / "experiments" / "summaries"
+RAW_COMMIT = "e1fc980"
+"""The last commit that holds the raw results; docs/experiments.md says how to get them."""
 DATA = Path(os.environ.get("AEGIS_DATA", ROOT.parent / "shared" / "data"))
 ADULT = ROOT / "data" / "adult.parquet"
 Rows = list[dict[str, str]]
@@ -27,6 +31,17 @@ def data(*parts: str) -> Path:
     path = DATA.joinpath(*parts)
     if not path.exists():
         raise SystemExit(f"{path} is missing; set AEGIS_DATA to the folder of the data sets.")
+    return path
+
+
+def result(file: str) -> Path:
+    """Return a raw result of an earlier experiment; say how to get it where it is not there."""
+    path = RESULTS / file
+    if not path.exists():
+        raise SystemExit(
+            f"{path} is missing: run the experiment that writes it, or take the figures of the docs by "
+            f"`git archive {RAW_COMMIT} experiments/results | tar -x`."
+        )
     return path
 
 
@@ -48,14 +63,14 @@ def versions() -> dict[str, str]:
 
 def write_json(name: str, content: Mapping[str, Any]) -> None:
     """Write a result as JSON."""
-    RESULTS.mkdir(exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     text = json.dumps({**content, "versions": versions()}, indent=1)
     (RESULTS / f"{name}.json").write_text(text + "\n")
 
 
 def write_csv(name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write a result as CSV, one row per figure."""
-    RESULTS.mkdir(exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     with (RESULTS / f"{name}.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -80,7 +95,7 @@ def add_csv(name: str, rows: Sequence[Mapping[str, Any]], *, key: str = "data") 
 
 def save_chart(name: str, chart: Any) -> None:
     """Write an Altair chart as SVG."""
-    RESULTS.mkdir(exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     chart.save(RESULTS / f"{name}.svg")
 
 

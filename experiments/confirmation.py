@@ -151,13 +151,13 @@ def against(
     return listed
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Train what is missing; score, compare and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=",".join(RESERVE))
     parser.add_argument("--stores", type=Path, required=True, help="folder of trainings")
     parser.add_argument("--train", action="store_true", help="only train")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     for name in given.data.split(","):
         if given.train:
             _summary, rows, choices = prepared(name)

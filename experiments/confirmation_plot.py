@@ -13,7 +13,7 @@ import csv
 from statistics import mean, stdev
 from typing import Any
 
-from common import RESULTS, save_chart
+from common import result, save_chart
 from public_tables import DEFAULT, MODELS, RULE, TABLES
 
 NAME = "confirmation"
@@ -22,7 +22,7 @@ ALL = "mean of all tables, two standard errors"
 
 def differences() -> list[dict[str, Any]]:
     """Return one row per table and model: correlation of the rule less that of the default."""
-    with (RESULTS / f"{NAME}.csv").open(newline="") as file:
+    with result(f"{NAME}.csv").open(newline="") as file:
         rows = [r for r in csv.DictReader(file) if r["model"] in MODELS]
     said = {(r["chooser"], r["data"], r["model"]): float(r["spearman"] or 0) for r in rows}
     return [

@@ -111,13 +111,13 @@ def medians(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Vary, measure, and write figures and plot."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", default="AQ,IN,HCI")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     rows = [row for name in given.data.split(",") for row in generalisation(name)]
     middle, sizes = medians(rows), domains()
     for row in (*middle, *sizes):

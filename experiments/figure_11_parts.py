@@ -81,7 +81,7 @@ def parts(rows: int, attributes: int, configurations: int, *, once: bool) -> dic
     return spent
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--rows", default="1e5,1e6")
     parser.add_argument("--attributes", default="50,150,250")
     parser.add_argument("--configurations", default="10,30,50")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     plans = [("rows", int(float(n)), ATTRIBUTES, CONFIGURATIONS) for n in given.rows.split(",")]
     plans += [("attributes", ROWS, int(n), CONFIGURATIONS) for n in given.attributes.split(",")]
     plans += [("configurations", ROWS, ATTRIBUTES, int(n)) for n in given.configurations.split(",")]

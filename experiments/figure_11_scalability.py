@@ -158,7 +158,7 @@ def remembered(store: Path | None, folder: Path, *sizes: int) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Measure, and write figures and plot."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -171,7 +171,7 @@ def main() -> None:
         "--store", type=Path, help="finished measurements; the run goes on where it was stopped"
     )
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     if given.one:
         print(json.dumps(advise_once(given.one[0], int(given.one[1]), int(given.one[2]))))
         return

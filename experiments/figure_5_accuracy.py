@@ -25,7 +25,7 @@ MODELS = "lr,svm,sgd,nb,gbdt"
 FOREST = {"AQ", "AQ-paper"}
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Train, choose, and write figures and plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="AQ,IN,HCI")
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--store", help="finished trainings; the run goes on where it was stopped")
     parser.add_argument("--suffix", default="", help="appended to the names of what is written")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     output = NAME + given.suffix
     rows: list[dict[str, Any]] = []
     for name in given.data.split(","):

@@ -117,7 +117,7 @@ def ways(prepared: Prepared, count: int, trained: int) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Measure, and write figures and plot."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--trained", type=int, default=3)
     parser.add_argument("--suffix", default="", help="appended to the names of what is written")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     rows: list[dict[str, Any]] = []
     for name in given.data.split(","):
         load = os.getloadavg()[0]

@@ -19,7 +19,7 @@ from paper_sets import SETS, averaged, outcomes, prepare, reached_chart
 NAME = "figure_6a_mlp"
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Train, choose, and write figures and plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="AQ,IN,HCI")
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="1")
     parser.add_argument("--store", help="finished trainings; the run goes on where it was stopped")
     parser.add_argument("--suffix", default="", help="appended to the names of what is written")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     output = NAME + given.suffix
     rows: list[dict[str, Any]] = []
     seconds: dict[str, dict[str, float]] = {}

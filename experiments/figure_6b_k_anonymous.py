@@ -42,7 +42,7 @@ def admissible(prepared: Prepared, count: int, seed: int) -> tuple[list[Configur
     return found, len(drawn)
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Draw, train, choose, and write figures and plot."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="1")
     parser.add_argument("--store", help="finished trainings; the run goes on where it was stopped")
     parser.add_argument("--suffix", default="", help="appended to the names of what is written")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     output = NAME + given.suffix
     rows: list[dict[str, Any]] = []
     drawn_for: dict[str, dict[str, int]] = {}

@@ -151,13 +151,13 @@ def quartiles(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
     ]
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Reconstruct, compare and write; data sets done before are kept."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", default="AQ,AQ-paper,IN,HCI,HCI-paper")
-    for name in parser.parse_args().data.split(","):
+    for name in parser.parse_args(argv).data.split(","):
         rows = add_csv(NAME, distances(name))
         print(*quartiles([row for row in rows if row["data"] == name]), sep="\n", flush=True)
         write_json(NAME, {"count": COUNT, "quartiles": quartiles(rows)})

@@ -109,13 +109,13 @@ def summary_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Reconstruct, compare, and write figures and plot."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", default="AQ,IN,HCI,German")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     rows: list[dict[str, Any]] = []
     for name in given.data.split(","):
         for attribute in prepare(name).summary.attributes.values():

@@ -98,14 +98,14 @@ def summary_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 FIGURES = ("true", "published", "aegis", "low", "high", "score")
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Estimate, compare, and write figures and plot."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", default="AQ,IN,HCI")
     parser.add_argument("--count", type=int, default=50)
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     rows: list[dict[str, Any]] = []
     for name in given.data.split(","):
         rows += estimates(name, given.count)

@@ -60,13 +60,13 @@ def times(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Measure and write; data sets measured before are kept."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", default="AQ,AQ-paper,IN,HCI,HCI-paper")
-    names = parser.parse_args().data.split(",")
+    names = parser.parse_args(argv).data.split(",")
     prepare(names[0])  # the first call loads what the others use
     for name in names:
         add_csv(NAME, times(name))

@@ -112,13 +112,13 @@ def scores(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Vary, measure and write; data sets done before are kept."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", default="AQ,AQ-paper,IN,HCI,HCI-paper")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     for name in given.data.split(","):
         rows = add_csv(NAME, [row for known in (True, False) for row in of_data(name, known)])
         ranked = add_csv(f"{NAME}_ranking", scores(name))

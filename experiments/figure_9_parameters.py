@@ -126,13 +126,13 @@ def rounding(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Vary, measure, and write figures and plot."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--store", help="finished trainings; the run goes on where it was stopped")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     fitted = [row for name in ("AQ", "IN") for row in fitting(name)]
     rounded = [row for name in ("AQ", "IN") for row in rounding(name)]
     split = splitting(given.store)

@@ -101,12 +101,12 @@ def hierarchies(rows: pa.Table) -> dict[str, list[list[str]]]:
     return {**HIERARCHIES, "native-country": countries}
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Group, measure, and write figures and plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--k", default="5,10,20")
     parser.add_argument("--trees", type=int, default=100)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     rows = table()
     roles = dict.fromkeys(QUASI, "quasi-identifier") | {SENSITIVE: "sensitive"}
     records = encode(rows, roles, hierarchies=hierarchies(rows))

@@ -214,13 +214,13 @@ def cleaning(rows: pa.Table, records: Any) -> list[dict[str, Any]]:
     return found
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Run the parts asked for; parts run before are kept."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--part", default="steps,forest,cleaning,epsilon,k")
-    chosen = parser.parse_args().part.split(",")
+    chosen = parser.parse_args(argv).part.split(",")
     path = RESULTS / f"{NAME}.json"
     done = json.loads(path.read_text()) if path.exists() else {}
     rows = table()

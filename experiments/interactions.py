@@ -67,12 +67,12 @@ def compared(name: str, stores: Path) -> dict[str, Any]:
     return row
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Compare, write and print the means."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=",".join([*CONFIRMATION, *FURTHER]))
     parser.add_argument("--stores", type=Path, required=True, help="folder of trainings")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     rows: list[dict[str, str]] = []
     for name in given.data.split(","):
         rows = add_csv(NAME, [compared(name, given.stores)])

@@ -70,12 +70,12 @@ def compared(name: str, path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Compare and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=",".join([*CONFIRMATION, "bank"]))
     parser.add_argument("--stores", type=Path, required=True, help="folder of trainings")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     rows: list[dict[str, Any]] = []
     for name in given.data.split(","):
         rows += compared(name, given.stores / f"store_{name}.jsonl")

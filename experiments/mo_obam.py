@@ -323,7 +323,7 @@ def draw(rows: list[dict[str, Any]]) -> None:
     save_chart("mo_obam_grid", chart)
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Run the parts asked for and write their figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="German,Adult")
@@ -332,7 +332,7 @@ def main() -> None:
     parser.add_argument("--models", default="dt,lr,nb,nn,rf,svm")
     parser.add_argument("--store")
     parser.add_argument("--suffix", default="", help="of the file of trained models")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     tables = {"German": german, "Adult": adult}
     parts = arguments.part.split(",")
     chosen = {name: tables[name]() for name in arguments.data.split(",")}

@@ -86,11 +86,11 @@ def measure(table: pa.Table, label: str, splits: int) -> dict[str, dict[str, flo
     return found
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Train on both tables and write the figures beside the published ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=5)
-    splits = parser.parse_args().splits
+    splits = parser.parse_args(argv).splits
     tables = {"German": german(), "Adult": adult()}
     found = {name: measure(table, LABEL[name], splits) for name, table in tables.items()}
     write_json("mo_obam_coding", {"splits": splits, "published": PUBLISHED_F1, "found": found})

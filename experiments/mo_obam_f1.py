@@ -144,7 +144,7 @@ def means(done: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Run the parts asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=40)
     parser.add_argument("--slow-splits", type=int, default=10)
     parser.add_argument("--rows", type=int, help="train on a sample of each release")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     path = RESULTS / f"{NAME}.json"
     done = json.loads(path.read_text())["releases"] if path.exists() else {}
     started = time.process_time()

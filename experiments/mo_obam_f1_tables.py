@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+SUMMARIES = Path(__file__).parent / "summaries"
 MODELS = ("dt", "lr", "nb", "nn", "rf", "svm")
 PUBLISHED: dict[str, tuple[float, ...]] = {
     "German, original, k = 1": (0.7702, 0.8124, 0.7938, 0.7109, 0.8381, 0.8266),
@@ -55,7 +55,7 @@ def _share(value: float, digits: int = 3) -> str:
 
 
 def _found() -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((RESULTS / "mo_obam_f1.json").read_text())
+    content: dict[str, Any] = json.loads((SUMMARIES / "mo_obam_f1.json").read_text())
     return content
 
 
@@ -91,7 +91,7 @@ def four_clusters_table() -> list[str]:
 
 def grid_table() -> list[str]:
     """Return the rows of Figure 2: loss, records at risk and homogeneous ones over n_C and lambda."""
-    with (RESULTS / "mo_obam_figure_2.csv").open(newline="") as file:
+    with (SUMMARIES / "mo_obam_figure_2.csv").open(newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: int(row["n_c"]))
     weights = list(dict.fromkeys(row["lambda"] for row in rows))
     lines = []

@@ -94,11 +94,11 @@ def _cheapest(costs: np.ndarray, cover: Any, clusters: int) -> np.ndarray | None
     return None if solved.x is None else np.flatnonzero(solved.x > 0.5)
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Solve, search, compare, and write the gaps."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=4)
-    seeds = parser.parse_args().seeds
+    seeds = parser.parse_args(argv).seeds
     method = ANONYMIZERS.get("mo-obam")
     found: list[dict[str, Any]] = []
     for seed in range(seeds):

@@ -10,7 +10,7 @@ import json
 from itertools import groupby
 from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results"
+SUMMARIES = Path(__file__).parent / "summaries"
 METHODS = {"mdav": "k-anonymity", "kl-member": "(k,l)-member"}
 AT_RISK = ("at_risk_0.05", "at_risk_0.075", "at_risk_0.1")
 READING = ("unit", "near", "seeds", "diverse")
@@ -18,7 +18,7 @@ WITHIN = 0.05
 
 
 def _read(name: str) -> list[dict[str, str]]:
-    with (RESULTS / f"{name}.csv").open(newline="") as file:
+    with (SUMMARIES / f"{name}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -57,7 +57,7 @@ def off(row: dict[str, str], published: dict[str, str]) -> float:
 
 def bound_table() -> list[str]:
     """Return the published count of German's rows beside the most that their own columns allow."""
-    bounds = json.loads((RESULTS / "mo_obam_members.json").read_text())["bounds"]
+    bounds = json.loads((SUMMARIES / "mo_obam_members.json").read_text())["bounds"]
     return [
         _line(
             f"{METHODS[row['method']]}, k = {row['k']}", str(row["published"]), str(row["at_most"])

@@ -1,4 +1,4 @@
-"""Print the tables of docs/anonymizers.md on MO-OBAM from the result files.
+"""Print the tables of docs/anonymizers.md on MO-OBAM from the summaries of the results.
 
 python experiments/mo_obam_tables.py
 """
@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+SUMMARIES = Path(__file__).parent / "summaries"
 METHODS = {
     "raw": "raw",
     "mo-obam": "MO-OBAM",
@@ -31,7 +31,7 @@ AT_RISK = ("at_risk_0.05", "at_risk_0.075", "at_risk_0.1")
 
 
 def _read(name: str) -> list[dict[str, str]]:
-    with (RESULTS / f"{name}.csv").open(newline="") as file:
+    with (SUMMARIES / f"{name}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -101,7 +101,7 @@ def model_table() -> list[str]:
     lines = []
     for name in ("German", "Adult"):
         found: dict[str, str] = {}
-        for path in sorted(RESULTS.glob(f"mo_obam_models_{name}*.json")):
+        for path in sorted(SUMMARIES.glob(f"mo_obam_models_{name}*.json")):
             found |= _models(name, json.loads(path.read_text()))
         lines += [found[model] for model in MODELS if model in found]
     return lines

@@ -258,12 +258,12 @@ def run(name: str, store: Store) -> tuple[list[dict[str, Any]], list[dict[str, A
     return figures, facts
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Run table after table, and write the figures after each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=",".join(QUASI))
     parser.add_argument("--stores", type=Path, required=True, help="folder of finished trainings")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     for name in given.data.split(","):
         store = Store(given.stores / f"optima_{name}.jsonl")
         figures, facts = run(name, store)

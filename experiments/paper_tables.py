@@ -1,4 +1,4 @@
-"""Print the tables of docs/paper.md from the result files.
+"""Print the tables of docs/paper.md from the summaries of the results.
 
 python experiments/paper_tables.py
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import mean, quantiles
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+SUMMARIES = Path(__file__).parent / "summaries"
 MODELS = {
     "lr": "logistic regression",
     "svm": "linear SVM",
@@ -37,12 +37,12 @@ def _line(*cells: str) -> str:
 
 
 def _means(name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((RESULTS / f"{name}.json").read_text())["means"]
+    found: list[dict[str, Any]] = json.loads((SUMMARIES / f"{name}.json").read_text())["means"]
     return found
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    with (RESULTS / f"{name}.csv").open(newline="") as file:
+    with (SUMMARIES / f"{name}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -154,7 +154,7 @@ def choosing_table(suffix: str = "_paper") -> list[str]:
 
 def distance_table() -> list[str]:
     """Return the rows of figure 7 by configuration: medians of the three readings."""
-    found = json.loads((RESULTS / "figure_7_configurations.json").read_text())["quartiles"]
+    found = json.loads((SUMMARIES / "figure_7_configurations.json").read_text())["quartiles"]
     return [
         _line(
             row["data"],
@@ -167,7 +167,7 @@ def distance_table() -> list[str]:
 
 def change_table() -> list[str]:
     """Return the rows of figure 9 as designed: the largest change of each estimate, by measure."""
-    found = json.loads((RESULTS / "figure_9_as_designed.json").read_text())["largest"]
+    found = json.loads((SUMMARIES / "figure_9_as_designed.json").read_text())["largest"]
     largest = {(row["data"], row["parameter"], row["measure"]): row for row in found}
     return [
         _line(

@@ -21,7 +21,7 @@ from aegis.advisor import Scorer
 from aegis.evaluation.agreement import spearman
 from aegis.measures import held_out_traces
 from aegis.summary import Summary, summarize
-from common import RESULTS, write_csv
+from common import result, write_csv
 from paper_masks import paper_configurations
 from selection_quality import NAME, SETS, prepared
 
@@ -42,16 +42,16 @@ def scores(summary: Summary, seed: int) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Compare, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="AQ,IN,German,HCI")
     parser.add_argument("--suffix", default="")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     columns = [*(f"{penalty:g}" for penalty in PENALTIES), "pooled"]
     rows = []
     for name in arguments.data.split(","):
-        path = RESULTS / f"{NAME}_{name}{arguments.suffix}_configurations.csv"
+        path = result(f"{NAME}_{name}{arguments.suffix}_configurations.csv")
         reached: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
         with path.open(newline="") as file:
             for row in csv.DictReader(file):

@@ -226,12 +226,12 @@ def printed(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
         yield f"{' '.join(key)} ({used}) {rank:.3f} {loss:.2f} %"
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Measure the sets that are asked for; what a result file holds already is not measured again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--sets", default=",".join(SETS))
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     for name in arguments.sets.split(","):
         path = RESULTS / f"protected_summaries_{name}.csv"
         rows: list[Mapping[str, Any]] = []

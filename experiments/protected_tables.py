@@ -1,4 +1,4 @@
-"""Print the tables of docs/experiments.md on protected summaries, from the result files.
+"""Print the tables of docs/experiments.md on protected summaries, from the summaries of the results.
 
 python experiments/protected_tables.py
 """
@@ -11,7 +11,7 @@ from math import isnan
 from pathlib import Path
 from statistics import mean
 
-RESULTS = Path(__file__).parent / "results"
+SUMMARIES = Path(__file__).parent / "summaries"
 SETS = {
     "adult": "Adult, 32,561 rows",
     "air_quality": "Air Quality, 5,000, 4 classes",
@@ -27,7 +27,7 @@ Rows = list[dict[str, str]]
 
 
 def _read(name: str) -> Rows:
-    with (RESULTS / f"protected_summaries_{name}.csv").open(newline="") as file:
+    with (SUMMARIES / f"protected_summaries_{name}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -36,7 +36,7 @@ def _measured() -> dict[str, str]:
     return {
         name: title
         for name, title in SETS.items()
-        if (RESULTS / f"protected_summaries_{name}.csv").exists()
+        if (SUMMARIES / f"protected_summaries_{name}.csv").exists()
     }
 
 

@@ -1,4 +1,4 @@
-"""Print the tables of docs/experiments.md on public tables, from the result files.
+"""Print the tables of docs/experiments.md on public tables, from the summaries of the results.
 
 python experiments/public_tables.py
 """
@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from statistics import mean, stdev
 
-RESULTS = Path(__file__).parent / "results"
+SUMMARIES = Path(__file__).parent / "summaries"
 PROXY, DEFAULT, RULE = "proxy, 2,000 rows", "held-out-pillai", "trace within a standard error"
 MODELS = {"lr": "logistic regression", "gbdt-60": "boosting", "rf-50": "forest"}
 CHOOSERS = {
@@ -121,7 +121,7 @@ Rows = list[dict[str, str]]
 
 
 def _read(name: str) -> Rows:
-    with (RESULTS / f"{name}.csv").open(newline="") as file:
+    with (SUMMARIES / f"{name}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -154,7 +154,7 @@ def confirmation_table() -> list[str]:
 
 
 def _told(models: str, reference: str) -> dict[str, dict[str, float]]:
-    told = json.loads((RESULTS / "confirmation.json").read_text())
+    told = json.loads((SUMMARIES / "confirmation.json").read_text())
     return {
         one["chooser"]: one
         for one in told["means"]

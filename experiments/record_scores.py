@@ -27,7 +27,7 @@ from aegis.measures import MEASURES
 from aegis.policy import Policy
 from aegis.sources import open_table
 from aegis.summary import summarize
-from common import RESULTS, write_json
+from common import result, write_json
 from records_or_masks import METHODS, alike, problem
 
 LEVELS = (128, 512)
@@ -95,13 +95,13 @@ def judge(scored: dict[str, dict[str, float]], trained: list[dict[str, Any]]) ->
     return judged
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Score on each data set and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="Adult,German,AQ")
-    earlier = json.loads((RESULTS / "records_or_masks.json").read_text())
+    earlier = json.loads(result("records_or_masks.json").read_text())
     results = {}
-    for name in parser.parse_args().data.split(","):
+    for name in parser.parse_args(argv).data.split(","):
         policy, tables = releases(name)
         scored = {release: scores(policy, table) for release, table in tables.items()}
         results[name] = {"scores": scored, "rules": judge(scored, earlier[name]["trained"])}

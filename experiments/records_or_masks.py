@@ -152,12 +152,12 @@ def draw(results: dict[str, dict[str, Any]]) -> None:
     save_chart("records_or_masks", chart)
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Compare on each data set and write figures and plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="Adult,German,AQ")
     parser.add_argument("--store")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     results = {}
     for name in arguments.data.split(","):
         results[name] = compare(name, arguments.store)

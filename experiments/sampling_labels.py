@@ -27,11 +27,11 @@ ESTIMATORS = {
 }
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Estimate, correlate and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=50)
-    count = parser.parse_args().count
+    count = parser.parse_args(argv).count
     policy = paper_policy(ADULT, load_policy(ROOT / "experiments" / "policies" / "adult.yaml"))
     summary = summarize(ADULT, policy)
     scorer = Scorer(summary)

@@ -33,14 +33,14 @@ def by_split(found: Evaluation, model: str, configuration: str, metric: str) -> 
     ]
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Draw, search, train, and write figures and plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--random", type=int, default=5000)
     parser.add_argument("--best", type=int, default=10)
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--store")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     policy = load_policy(POLICY)
     source = open_table(ADULT)
     drawn = advise(source, policy, generate_count=arguments.random, seed=1)

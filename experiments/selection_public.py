@@ -209,13 +209,13 @@ def calibration(
     ]
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Train, compare, and write figures and plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=",".join(CONFIRMATION))
     parser.add_argument("--stores", type=Path, help="folder of finished trainings")
     parser.add_argument("--suffix", default="", help="of the result files, such as _further")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     stem = NAME + given.suffix
     rows: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []

@@ -201,7 +201,7 @@ def configurations_of(name: str, seed: int, found: Evaluation) -> list[dict[str,
     ]
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Train, compare, and write figures and plot; data sets run before are kept."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="German,AQ,HCI,IN")
@@ -210,7 +210,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, help="instead of each data set's own")
     parser.add_argument("--suffix", default="", help="appended to the names of what is written")
     parser.add_argument("--store")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     for name in arguments.data.split(","):
         rows: list[dict[str, Any]] = []
         reached: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Print the tables of docs/experiments.md on how well measures choose, from the result files.
+"""Print the tables of docs/experiments.md on how well measures choose, from the summaries of the results.
 
 python experiments/selection_tables.py
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean
 
-RESULTS = Path(__file__).parent / "results"
+SUMMARIES = Path(__file__).parent / "summaries"
 SETS = ("AQ", "IN", "German", "HCI")
 MODELS = {
     "lr": "logistic regression",
@@ -53,7 +53,7 @@ Rows = list[dict[str, str]]
 
 
 def _read(name: str) -> Rows:
-    with (RESULTS / f"{name}.csv").open(newline="") as file:
+    with (SUMMARIES / f"{name}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 

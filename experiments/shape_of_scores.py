@@ -81,12 +81,12 @@ def compared(name: str, stores: Path) -> tuple[list[dict[str, Any]], list[dict[s
     return rows, judged(name, said, values)
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Score, compare, write and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=",".join([*CONFIRMATION, *FURTHER]))
     parser.add_argument("--stores", type=Path, required=True, help="folder of trainings")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     rows: list[dict[str, Any]] = []
     judgements: list[dict[str, Any]] = []
     for name in given.data.split(","):

@@ -56,7 +56,7 @@ MOST_ROWS = 10_000
 """Most rows that models are trained and tested on."""
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Run the tables that are asked for and write what came out."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--no-models", action="store_true", help="leave out what is trained")
     parser.add_argument("--drawn", type=int, default=DRAWN, help="configurations that are drawn")
     parser.add_argument("--label", help="another column to predict")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     results: list[dict[str, Any]] = []
     for name in given.names or TABLES:
         with tempfile.TemporaryDirectory() as work:

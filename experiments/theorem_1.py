@@ -35,11 +35,11 @@ def information(table: np.ndarray) -> float:
     return float((table[full] / n * np.log2(table[full] / expected[full])).sum())
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Compute the three deviations, and write figures and plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=50)
-    count = parser.parse_args().count
+    count = parser.parse_args(argv).count
     policy = paper_policy(ADULT, load_policy(ROOT / "experiments" / "policies" / "adult.yaml"))
     summary = summarize(ADULT, policy)
     scorer = Scorer(summary)
