@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _DIGITS = 15
@@ -37,6 +37,19 @@ def amount(number: int) -> str:
     if number < 10**_DIGITS:
         return f"{number:,}"
     return f"10^{math.floor(math.log10(number))} or more"
+
+
+def joined(names: Iterable[str]) -> str:
+    """Return names as a sentence lists them.
+
+    Examples
+    --------
+    >>> from aegis.words import joined
+    >>> joined(["age", "sex", "race"]), joined(["age"])
+    ('age, sex and race', 'age')
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def percent(value: float, decimals: int = 1) -> str:

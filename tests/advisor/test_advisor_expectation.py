@@ -172,10 +172,23 @@ def test_words_show_one_digit_of_the_error_and_say_where_the_table_is_too_small(
     assert small.expected([7, 3]).endswith("(+-0.05): the table is too small to tell masks apart")
     above = UtilityFigure("held-out-auc", 0.93, 0.92)
     assert above.expected([7, 3]) == (
-        "Models are expected to reach AUC 0.93 better than 0.92 unmasked"
+        "Models are expected to reach AUC 0.93 of 0.92 unmasked: better, because models learn fewer "
+        "values more surely"
     )
-    loss = UtilityFigure("held-out-log-loss", 0.3, 0.4)
-    assert loss.detail == "held-out-log-loss 0.3000 better than 0.4000 unmasked"
+    loss = UtilityFigure("held-out-log-loss", 0.3, 0.4, stderr=0.06)
+    assert loss.detail == (
+        "held-out-log-loss 0.3000 of 0.4000 unmasked: better by less than the sampling error, so count "
+        "both as equal"
+    )
+    equal = UtilityFigure("held-out-auc", 0.9304, 0.9301, stderr=0.0018)
+    assert equal.expected([70, 30]) == (
+        "Models are expected to reach AUC 0.930 of 0.930 unmasked (+-0.002)"
+    )
+
+
+def test_a_figure_is_read_back_as_it_was_written() -> None:
+    figure = UtilityFigure("held-out-auc", 0.8, 0.9, stderr=0.01, lost_classes={"a": 3})
+    assert UtilityFigure.from_dict(figure.to_dict()) == figure
 
 
 def test_it_is_what_rows_say_with_the_shape_of_their_scores() -> None:

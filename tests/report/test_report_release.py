@@ -15,11 +15,13 @@ import pytest
 
 import aegis
 from aegis.advisor.shown import show_release
+from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError, PolicyError
 from aegis.report import page, render_certificate, write_page
 from aegis.report.charts import _spread
 from aegis.report.sections.shown import mask_words
 from aegis.sources import open_table
+from aegis.words import percent
 
 RELEASE = {"purpose": "Teaching <b>", "author": "Office", "date": "2026-11-22"}
 
@@ -109,6 +111,12 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
     assert "bucketize, width 5" in text
     assert "Teaching &lt;b&gt;" in text
     assert f">{document['privacy']['k']}<" in text
+    utility = UtilityFigure.from_dict(document["utility"])
+    assert f">{percent(utility.utility_kept)}<" in text.replace("\u00a0", " ")
+    assert utility.detail in text
+    damaged = document | {"utility": {"measure": "held-out-auc", "reference_name": "x"}}
+    with pytest.raises(DataError, match="utility that cannot be read"):
+        render_certificate(damaged)
     with pytest.raises(DataError, match="lacks output"):
         render_certificate({name: document[name] for name in document if name != "output"})
 

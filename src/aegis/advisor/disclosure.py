@@ -22,7 +22,12 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
     scorer = Scorer(summary)
     before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))
     after = _after(advice, scorer, plan, policy)
-    return replace(advice, privacy=PrivacyChange(before, after, finest=not plan.as_it_is))
+    said = () if advice.best is None or after is None else after.cautions
+    return replace(
+        advice,
+        privacy=PrivacyChange(before, after, finest=not plan.as_it_is),
+        warnings=(*advice.warnings, *said),
+    )
 
 
 def _after(

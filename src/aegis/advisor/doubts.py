@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.confidence import FEWEST
 from aegis.advisor.ranked import Ranked
 from aegis.masks import Suppress
 from aegis.measures import MEASURES
 
 WORTHLESS = 0.05
 """Percent of the unmasked utility below which a release keeps nothing to speak of."""
+FEWEST = 25
+"""Rows of a class below which what models reach with it may be chance."""
 RARE = 0.1
 """Share of the labelled rows below which a class is rare."""
 

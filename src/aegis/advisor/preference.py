@@ -204,6 +204,6 @@ def why_first(prefer: Prefer, best: float, margin: float, first: float, highest:
         else f"scores within {margin:.2g} of the highest, {best:.6g},"
     )
     return (
-        f"{equal} count as equal, and the first configuration masks {most} of them: "
-        f"{100 * first:.3g} % of the attributes' entropy, the highest score {100 * highest:.3g} %"
+        f"{equal} count as equal, and the first configuration masks {most} of them: it hides "
+        f"{100 * first:.3g} % of the attributes' entropy, and the one with the highest score {100 * highest:.3g} %"
     )

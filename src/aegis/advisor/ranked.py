@@ -49,7 +49,7 @@ class Ranked:
         The utility of the rows that the release keeps, where it was measured: of the best one, and
         of record-level releases.
     stderr
-        Standard error of the score (delete-a-group jackknife); None where it was not computed.
+        Standard error of the score (`sampling_error`); None where it was not computed.
     tied_with_best
         Whether its score cannot be told from the best one's; None where it was not compared.
     masking

@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.confidence import compared, jackknife, least_error, shrink_of, standard_errors
+from aegis.advisor.confidence import (
+    compared,
+    jackknife,
+    sampling_error,
+    shrink_of,
+    standard_errors,
+)
 from aegis.advisor.default import out_of_reach
 from aegis.advisor.doubts import doubts_of, with_doubts
 from aegis.advisor.figures import Front
@@ -48,9 +54,8 @@ def error_of(scorer: Scorer, choice: Choice, measure: Measure) -> float | None:
     without = jackknife(scorer, [choice], measure)
     if without is None:
         return None
-    shrink = shrink_of(scorer.summary, measure)
-    least = least_error(measure, scorer.value(choice, measure), scorer.label_rows)
-    return max(shrink * float(standard_errors(without)[0]), least)
+    jackknifed = shrink_of(scorer.summary, measure) * float(standard_errors(without)[0])
+    return sampling_error(scorer, measure, scorer.value(choice, measure), jackknifed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,6 +101,20 @@ class UtilityFigure:
         percent = utility_kept(value, reference, measure, label_rows)
         return cls(measure.name, value, reference, utility_kept=percent, **more)
 
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any]) -> UtilityFigure:
+        """Return the figure that `to_dict` made."""
+        return cls(
+            measure=str(entries["measure"]),
+            value=float(entries["value"]),
+            reference=float(entries["reference"]),
+            reference_name=Reference(entries["reference_name"]),
+            utility_kept=entries["kept"],
+            stderr=entries["stderr"],
+            rows=Rows(entries["rows"]),
+            lost_classes=dict(entries["lost_classes"]),
+        )
+
     @property
     def exceeds(self) -> bool:
         """Whether the release scores better than its reference: fewer values are learnt more surely."""
@@ -110,17 +124,37 @@ class UtilityFigure:
     @property
     def detail(self) -> str:
         """The value and its reference, such as "held-out-auc 0.9081 of 0.9169 unmasked"."""
-        return f"{self.measure} {self._compared(4)}"
+        return f"{self.measure} {self._compared(4)}{self.why_better(4)}"
 
     @property
     def on(self) -> str:
         """The rows that it is measured on, in words."""
         return "the released rows" if self.rows is Rows.RELEASED else "all rows"
 
+    @property
+    def digits(self) -> int:
+        """Decimals that are worth showing: one digit of the standard error, two without one."""
+        return min(max(2, math.ceil(-math.log10(self.stderr))), 4) if self.stderr else 2
+
     def _compared(self, digits: int) -> str:
-        value, reference = f"{self.value:.{digits}f}", f"{self.reference:.{digits}f}"
-        better = "better than" if self.exceeds and value != reference else "of"
-        return f"{value} {better} {reference} {self.reference_name.short}"
+        return f"{self.value:.{digits}f} of {self.reference:.{digits}f} {self.reference_name.short}"
+
+    def why_better(self, digits: int) -> str:
+        """Return why the release scores better than its reference, as the end of a sentence.
+
+        Empty where it does not, or where so many decimals do not show it.
+
+        Examples
+        --------
+        >>> from aegis.advisor.utility import UtilityFigure
+        >>> UtilityFigure("held-out-auc", 0.618, 0.616, stderr=0.01).why_better(3)
+        ': better by less than the sampling error, so count both as equal'
+        """
+        if not self.exceeds or f"{self.value:.{digits}f}" == f"{self.reference:.{digits}f}":
+            return ""
+        if self.stderr is not None and abs(self.value - self.reference) <= 2 * self.stderr:
+            return ": better by less than the sampling error, so count both as equal"
+        return ": better, because models learn fewer values more surely"
 
     def expected(self, label_rows: Sequence[float] | None) -> str:
         """Return what models are expected to reach, as a sentence without its full stop.
@@ -138,15 +172,14 @@ class UtilityFigure:
         'Models are expected to reach AUC 0.918 of 0.921 unmasked (+-0.002)'
         """
         measure, error = MEASURES.get(self.measure), self.stderr
-        # One digit of the error is worth showing.
-        digits = min(max(2, math.ceil(-math.log10(error))), 4) if error else 2
+        digits, why = self.digits, self.why_better(self.digits)
         said = f"Models are expected to reach {IN_WORDS[measure.unit]} {self._compared(digits)}"
         if error is None:
-            return said
+            return f"{said}{why}"
         sign = measure.direction.sign
         whole = max(sign * self.reference, sign * self.value)
         gain = whole - sign * measure.worst(label_rows)
-        small = ": the table is too small to tell masks apart" if gain < 2 * error else ""
+        small = ": the table is too small to tell masks apart" if gain < 2 * error else why
         return f"{said} (+-{error:.{digits}f}){small}"
 
     def caveats(self, suppressed_rows: int) -> tuple[str, ...]:

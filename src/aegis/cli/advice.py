@@ -49,8 +49,8 @@ def print_advice(
     if shell.format is Format.JSON:
         shell.json(advice_dict(advice, top))
         return
-    shell.warn(advice.warnings)
     if shell.format is Format.CSV:
+        shell.caution(advice.warnings)
         names = list(advice.ranking[0].attributes) if advice.ranking else []
         fixed = ("pud_finest" if c == "pud" and advice.against_finest else c for c in FIXED)
         estimated = any(r.estimate is not None for r in advice.ranking)
@@ -68,6 +68,7 @@ def print_advice(
         shell.show(*_best(advice, advice.best), *_estimates(advice.best))
     shell.show(*method_sections(advice))
     shell.show(*search_sections(advice))
+    shell.caution(advice.warnings)
 
 
 def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
@@ -189,6 +190,7 @@ def _are(count: int) -> str:
 
 def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     from aegis.cli.tables import Column, fixed, heading, line, number, pairs, share, table
+    from aegis.measures import MEASURES
 
     places = _places(advice, top)
     shown = [advice.ranking[i] for i in places]
@@ -197,6 +199,8 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     yield heading("Ranking" + _cut(advice, places, top))
     by_objective = any(r.objective is not None for r in shown)
     estimated = any(r.estimate is not None for r in shown)
+    sign = MEASURES.get(advice.measure).direction.sign
+    highest = max(shown, key=lambda r: (r.admissible, sign * r.score), default=None)
     columns = (
         number("#"),
         Column("name", wraps=True),
@@ -215,7 +219,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
                 rank,
                 r.name,
                 *((fixed(r.objective),) if by_objective else ()),
-                _score(r, first=rank == "1"),
+                _score(r, highest),
                 fixed(r.pud),
                 *(_estimated(r) if estimated else ()),
                 _k(r),
@@ -345,13 +349,13 @@ def _below(ranks: list[str]) -> str:
     return f"\n#: {unknown} stands below what the search lists; others may stand between."
 
 
-def _score(ranked: Ranked, *, first: bool) -> str:
-    """Return the score, marked where it cannot be told from the best one's."""
+def _score(ranked: Ranked, highest: Ranked | None) -> str:
+    """Return the score, marked where it is not significantly different from the highest one."""
     from aegis.cli.tables import fixed
 
     if ranked.tied_with_best is None:
         return fixed(ranked.score)
-    return fixed(ranked.score) + (" ~" if ranked.tied_with_best and not first else "  ")
+    return fixed(ranked.score) + (" ~" if ranked.tied_with_best and ranked is not highest else "  ")
 
 
 def _certainty(advice: Advice) -> str:
@@ -361,8 +365,8 @@ def _certainty(advice: Advice) -> str:
     first = advice.ranking[0] if advice.ranking else None
     if first is None or first.stderr is None:
         return ""
-    tied = any(r.tied_with_best for r in advice.ranking[1:])
-    mark = "; ~: not significantly different from the best" if tied else ""
+    tied = sum(r.tied_with_best is True for r in advice.ranking) > 1
+    mark = "; ~: not significantly different from the highest score" if tied else ""
     return f"\nstandard error of the first score: {fixed(first.stderr)}{mark}."
 
 
@@ -379,8 +383,9 @@ def _proven(advice: Advice) -> str:
         return ""
     search = advice.search
     by = f" by {search.objective}" if search and search.objective != advice.measure else ""
-    clearly = "clearly " if search and search.preferred else ""
-    return f" No combination of the candidate masks does {clearly}better{by}."
+    if search and search.preferred:
+        return " Others score higher, by so little that it counts as equal: the sentence below the ranking says why this one is first."
+    return f" No combination of the candidate masks does better{by}."
 
 
 def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:

@@ -238,9 +238,9 @@ def _print(
     print_release(shell, release, policy)
     if release.front:
         print_front(shell, release)
-    shell.warn([*release.notes, *release.warnings])
-    if release.certificate is not None and release.utility is None:
-        shell.warn([nothing_to_predict(policy)])
+    nothing = release.certificate is not None and release.utility is None
+    nothing_said = (nothing_to_predict(policy),) if nothing else ()
+    shell.caution([*release.notes, *release.warnings, *nothing_said])
     shell.say(*written(paths))
     shell.suggest(*_next(release, policy_file))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -183,15 +183,9 @@ def command(
         )
     shell = Output(format, quiet)
     _print(shell, release, policy, [output, certificate])
-    shell.warn(release.warnings)
-    if release.audit.outside is not None:
-        shell.warn(release.audit.outside.sentences)
-    if release.rule_override is not None:
-        shell.warn([release.rule_override.sentence])
-    if release.differential_privacy is not None:
-        shell.warn(release.differential_privacy.notes)
-    if certificate is not None and release.utility is None:
-        shell.warn([nothing_to_predict(policy)])
+    shell.caution(_cautions(release, policy, certified=certificate is not None))
+    if shell.tabular:
+        shell.say(*written([output, certificate]))
     if release.path is not None:
         shell.suggest(
             *next_step(
@@ -253,7 +247,23 @@ def nothing_to_predict(policy: Policy) -> str:
     )
 
 
-def _print(shell: Output, release: Release, policy: Policy, paths: list[str | Path | None]) -> None:
+def _cautions(release: Release, policy: Policy, *, certified: bool) -> list[str]:
+    """Return what to know before relying on a release."""
+    account, override = release.differential_privacy, release.rule_override
+    outside = release.audit.outside
+    return [
+        *release.warnings,
+        *release.audit.report.cautions,
+        *(() if outside is None else outside.sentences),
+        *(() if override is None else (override.sentence,)),
+        *(() if account is None else account.notes),
+        *((nothing_to_predict(policy),) if certified and release.utility is None else ()),
+    ]
+
+
+def _print(
+    shell: Output, release: Release, policy: Policy, paths: Sequence[str | Path | None]
+) -> None:
     if not shell.tabular:
         data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
         shell.json(data) if shell.format is Format.JSON else shell.figures(data)
@@ -270,7 +280,6 @@ def _print(shell: Output, release: Release, policy: Policy, paths: list[str | Pa
     )
     shell.show(heading("Release"), pairs(_facts(release)))
     shell.show(heading("Privacy, measured on the output"), pairs(_privacy(release, policy)))
-    shell.say(*written(paths))
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:

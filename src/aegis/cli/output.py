@@ -62,11 +62,25 @@ class Output:
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Print warnings on standard error, and log them."""
-        said = list(warnings)
-        for warning in said:
-            LOG.warning("%s", clean(warning))
+        said = _logged(warnings)
         if not self.quiet:
             print_note(*said)
+
+    def caution(self, warnings: Iterable[str]) -> None:
+        """Print below a result what to know before relying on it, and log it.
+
+        It is printed with the result, so that nobody reads the next step first. Where a program reads
+        the result, it goes to standard error.
+        """
+        if not self.tabular:
+            self.warn(warnings)
+            return
+        from aegis.cli.tables import heading
+
+        said = _logged(warnings)
+        if said and not self.quiet:
+            notes = [labelled("- ", clean(text), style="yellow") for text in said]
+            self.show(heading("Before you rely on this"), *notes)
 
     def json(self, data: object) -> None:
         """Print one JSON document."""
@@ -79,6 +93,14 @@ class Output:
     def figures(self, data: Mapping[str, Any]) -> None:
         """Print a nested result as CSV: one row per figure, named by its JSON pointer."""
         self.csv(("figure", "value"), _pointers(data))
+
+
+def _logged(warnings: Iterable[str]) -> list[str]:
+    """Log warnings and return them."""
+    said = list(warnings)
+    for warning in said:
+        LOG.warning("%s", clean(warning))
+    return said
 
 
 def _csv_line(row: Iterable[object]) -> str:

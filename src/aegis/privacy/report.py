@@ -32,7 +32,7 @@ from aegis.privacy.diversity import (
     largest_share,
     recursive_ratio,
 )
-from aegis.words import finite
+from aegis.words import finite, joined
 
 AT_RISK = (0.05, 0.075, 0.1, 0.2)
 """Thresholds tau of the records at risk."""
@@ -185,6 +185,19 @@ class PrivacyReport:
         """Per sensitive attribute the rows in classes where it is constant."""
         return {name: figures.homogeneous_rows for name, figures in self.attributes.items()}
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What to know before a table with these figures is released, in sentences.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=["age"], sensitive=["sex"])
+        >>> [text[:42] for text in audit.report.cautions]
+        ['some classes have a single value of sex (']
+        """
+        return same_values(self.homogeneous_rows, "rows" if self.persons is None else "persons")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-able values; what is infinite or undefined is None.
 
@@ -332,6 +345,25 @@ def report(
         class_size_histogram=histogram(sizes),
         notes=_notes(table),
         persons=None if table.persons is None else table.persons.total,
+    )
+
+
+def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ...]:
+    """Return a sentence on the sensitive attributes that some classes give away; empty without any.
+
+    Parameters
+    ----------
+    homogeneous_rows
+        Per sensitive attribute the rows in classes where it is constant.
+    unit
+        What is counted, such as "rows".
+    """
+    told = [f"{name} ({rows:,} {unit})" for name, rows in homogeneous_rows.items() if rows]
+    if not told:
+        return ()
+    return (
+        f"some classes have a single value of {joined(told)}: who knows that a person is in such a class "
+        "knows the value. A line under `l_diversity` in the policy prevents it",
     )
 
 

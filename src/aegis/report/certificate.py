@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import aegis
+from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError
 from aegis.policy import rule_of
+from aegis.privacy.report import same_values
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import environment
 from aegis.report.sections.shown import mask_words, release_facts, unique_figure
@@ -93,13 +95,23 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         yield alone
     utility = certificate.get("utility")
     if utility:
-        utility_kept = utility.get("kept")
-        value = (
-            measured(utility.get("value", utility.get("released")))
-            if utility_kept is None
-            else percent(utility_kept)
-        )
-        yield {"label": "Utility kept", "value": value, "note": f"by {utility['measure']}"}
+        yield _utility(utility)
+
+
+def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
+    """Return the utility as the terminal states it; earlier certificates name the measure alone."""
+    share = utility.get("kept")
+    value = measured(utility.get("value", utility.get("released")))
+    note = f"by {utility['measure']}"
+    if "reference_name" in utility:
+        try:
+            note = UtilityFigure.from_dict(utility).detail
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                "The certificate states a utility that cannot be read.",
+                hint="Give what `aegis apply --certificate` wrote.",
+            ) from error
+    return {"label": "Utility kept", "value": value if share is None else percent(share), "note": note}
 
 
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
@@ -122,6 +134,8 @@ def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(override, Mapping):
         yield str(override.get("sentence"))
     yield from certificate["privacy"].get("notes") or ()
+    unit = "rows" if certificate["privacy"].get("person") is None else "persons"
+    yield from same_values(certificate["privacy"].get("homogeneous_rows") or {}, unit)
     outside = _outside(certificate)
     if outside is not None:
         yield from outside.sentences

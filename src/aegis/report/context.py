@@ -269,9 +269,11 @@ def _expected_figure(advice: Advice) -> list[dict[str, str]]:
     told = advice.expectation
     if told is None or MEASURES.get(told.measure).unit != "AUC":
         return []
-    error = "" if told.stderr is None else f", standard error {told.stderr:.3f}"
-    note = f"of models; {told.reference:.3f} {told.reference_name.short}{error}"
-    return [{"label": "Expected AUC", "value": f"{told.value:.3f}", "note": note}]
+    digits = told.digits
+    error = "" if told.stderr is None else f", standard error {told.stderr:.{digits}f}"
+    note = f"of models; {told.reference:.{digits}f} {told.reference_name.short}{error}"
+    note += told.why_better(digits)
+    return [{"label": "Expected AUC", "value": f"{told.value:.{digits}f}", "note": note}]
 
 
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:

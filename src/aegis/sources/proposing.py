@@ -14,6 +14,7 @@ from aegis.sources.dialect import EncodingError, Reading
 from aegis.sources.embedded import embedded
 from aegis.sources.open import open_table
 from aegis.sources.source import Source
+from aegis.words import joined
 
 _NULLS = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "-", ".")
 """How people write that nothing is known."""
@@ -63,12 +64,20 @@ def open_proposing(table: Any, reading: Reading | None = None) -> Source:
     if more:
         said = replace(said, **more)
         source = open_table(table, reading=said)
-        notes += [f"{table} is read with {name} {value!r}." for name, value in more.items()]
+        notes += [f"{table} is read with {_said(name, value)}." for name, value in more.items()]
     if source.dialect is not None and source.dialect.delimiter != ",":
         said = replace(said, delimiter=source.dialect.delimiter)
     notes += doubts
     asked = None if said == Reading() else said
     return replace(source, reading=asked, notes=(*notes, *source.notes))
+
+
+def _said(name: str, value: str | Sequence[str]) -> str:
+    """Return an option of reading in words, such as "'NA' and '?' as null"."""
+    if isinstance(value, str):
+        mark = {"decimal": "as the decimal mark", "thousands": "between thousands"}[name]
+        return f"{value!r} {mark}"
+    return f"{joined(map(repr, value))} as {name}"
 
 
 def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:

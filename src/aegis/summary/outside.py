@@ -23,7 +23,7 @@ from aegis.summary.classes import PERSON
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.frequency import combine, rows_by_key
 from aegis.summary.person_classes import count_persons
-from aegis.words import percent
+from aegis.words import joined, percent
 
 NEAR_KEY = 0.5
 """Shown values per row from which a column is nearly a key: most of them stand in one or two rows."""
@@ -88,9 +88,8 @@ class Outside:
             return ()
         few = ""
         if self.singling is not None:
-            *names, last = self.singling.columns
-            together = f"{', '.join(names)} and {last}" if names else last
-            few = f". The quasi-identifiers and {together} single out {self.singling.unique_rows:,} of them"
+            together = joined(self.singling.columns)
+            few = f". Together with the quasi-identifiers, {together} single out {self.singling.unique_rows:,} of them"
         return (
             f"{self.unique_rows:,} of {self.rows:,} released rows are the only ones with their values in "
             "all columns together: the rule covers the quasi-identifiers, and whoever knows more of a "

@@ -79,6 +79,8 @@ def _result(search: SearchFigures) -> str:
     if not search.tells_masks_apart:
         return "scores cannot tell masks apart on this table; nothing is proven"
     if search.optimal:
+        if search.preferred:
+            return "the highest score of all combinations is proven; the first one counts as equal to it"
         return "proven best of all combinations"
     if search.gap is None or search.bound is None:
         return "the best that was found" + ("" if search.proven else "; nothing is proven")

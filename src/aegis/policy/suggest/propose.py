@@ -26,7 +26,7 @@ from aegis.policy.suggest.yaml_text import render, show
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_proposing
-from aegis.words import percent
+from aegis.words import joined, percent
 
 K = 5
 SUPPRESSION = 0.02
@@ -351,21 +351,21 @@ def _with_questions(
     few, rows = identifying
     sampled = "" if rows == source.rows else f" of a sample of {rows:,}"
     share = f"{percent(100 * few.unique_rows / rows, 0)} of the rows{sampled}"
-    *names, last = (show(name) for name in few.columns)
-    together = f"{', '.join(names)} and {last}" if names else last
-    verb = "singles out" if len(few.columns) == 1 else "single out"
+    together = joined(map(show, few.columns))
+    verb, them = ("singles out", "it") if len(few.columns) == 1 else ("single out", "them")
     changed = dict(profiles)
     for name in few.columns:
         others = ", ".join(show(other) for other in few.columns if other != name)
         beside = f"with {others} it" if others else "it"
         changed[name] = replace(
             profiles[name],
-            question=f"could somebody know this? The rule does not cover it; {beside} singles out {share}",
+            question="could somebody know this? The rule does not cover it; without any "
+            f"quasi-identifier, {beside} singles out {share}",
             alternative=propose_masks(profiles[name].facts, Role.QUASI_IDENTIFIER).masks,
         )
     return changed, (
-        f"{together} {verb} {share}, and the rule does not cover {'it' if not names else 'them'}: could "
-        "somebody know this of a person? Then uncomment the role quasi-identifier and its masks"
+        f"{together} {verb} {share} even without the quasi-identifiers, and the rule does not cover {them}: "
+        "could somebody know this of a person? Then uncomment the role quasi-identifier and its masks"
     )
 
 

@@ -19,7 +19,7 @@ from aegis.study import SEARCH_SECONDS
 from aegis.words import amount
 
 if TYPE_CHECKING:
-    from aegis.policy import Configuration, Policy
+    from aegis.policy import Policy
     from aegis.progress import Progress
     from aegis.safe.protect import ProtectedAdvice, ProtectedRanked, ProtectedSummary
 
@@ -108,7 +108,8 @@ def _ranked(
         )
     return rank_protected(
         summary,
-        _listed(asked.configurations, policy, options["--generate"]),
+        asked.configurations,
+        policy=policy,
         generate_count=options["--generate"],
         seed=options["--seed"],
         progress=progress,
@@ -129,15 +130,6 @@ def _suggest(shell: Output, policy_file: Path, made: Path) -> None:
             unused(made.with_name("masked.parquet")),
         )
     )
-
-
-def _listed(
-    listed: Mapping[str, Configuration] | None, policy: Policy, generate: int | None
-) -> Mapping[str, Configuration] | None:
-    """Return the configurations to rank: as for a table, the policy's own where none are given."""
-    if listed is None and generate is None and policy.configurations:
-        return policy.configurations
-    return listed
 
 
 def _without(summary: ProtectedSummary, leave_out: Sequence[str]) -> ProtectedSummary:
@@ -217,7 +209,7 @@ def _print(shell: Output, advice: ProtectedAdvice, top: int | None) -> None:
                 ),
             )
         )
-    shell.warn(advice.warnings)
+    shell.caution(advice.warnings)
 
 
 _ESTIMATORS = {

@@ -12,7 +12,7 @@ import numpy as np
 
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
-from aegis.policy import Configuration
+from aegis.policy import Configuration, Policy
 from aegis.progress import SILENT, Progress, Step
 from aegis.safe.protect.advice import ProtectedAdvice, ProtectedRanked
 from aegis.safe.protect.bounded import TablesSearch
@@ -39,6 +39,7 @@ def rank_protected(
     summary: ProtectedSummary,
     configurations: Mapping[str, Configuration] | Iterable[Configuration] | None = None,
     *,
+    policy: Policy | None = None,
     generate_count: int | None = None,
     seed: int = 0,
     progress: Progress = SILENT,
@@ -50,7 +51,10 @@ def rank_protected(
     summary
         What `aegis.safe.protect.protect` or `load_protected` returned.
     configurations
-        What to rank; by default those that verdicts were stated on, else random ones.
+        What to rank; by default those of the policy, else those that verdicts were stated on, else
+        random ones.
+    policy
+        Its `configurations` are ranked where no others are asked for.
     generate_count
         Rank so many random combinations instead.
     seed
@@ -62,6 +66,8 @@ def rank_protected(
         Both or none can be ranked, or a configuration names a mask that is no candidate.
     """
     began = time.perf_counter()
+    if policy is not None and configurations is None and generate_count is None:
+        configurations = policy.configurations or None
     named = _choices(summary, configurations, generate_count, seed)
     with progress.step("Scoring configurations", len(named)) as step:
         scorer = ProtectedScorer(summary)

@@ -89,7 +89,9 @@ def view_of(
     advice = (
         search(known, top=10, time_limit=SECONDS)
         if searched
-        else rank_protected(known, generate_count=_DRAWN)
+        else rank_protected(
+            known, policy=policy, generate_count=None if policy.configurations else _DRAWN
+        )
     )
     best = advice.best
     preview: tuple[tuple[str, str, str], ...] = ()

@@ -1,0 +1,130 @@
+"""What a reader compares on the way from `init` to a release: one figure, one name, the warnings in time."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import plain
+
+from aegis.cli.main import run
+
+FEW = 4
+"""Rows of one class that have all the same value of the sensitive column."""
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of 402 rows with a column that is the label in disguise, and its policy."""
+    folder = tmp_path_factory.mktemp("walk")
+    random = np.random.default_rng(3)
+    age = [*random.integers(20, 60, 398), *[70] * FEW]
+    paid = [*random.integers(0, 2, 398), *[1] * FEW]
+    rows = [
+        {
+            "age": int(a),
+            "health": "poor" if a == 70 else random.choice(["good", "poor", "fair"]),
+            "weeks": int(random.integers(40, 52) if p else random.integers(1, 20)),
+            "paid": "yes" if p else "no",
+            "wins": int(random.integers(0, 30)),
+            "losses": int(random.integers(0, 30)),
+            "score": "NA" if random.random() < 0.1 else str(random.integers(1, 300)),
+        }
+        for a, p in zip(age, paid, strict=True)
+    ]
+    with (folder / "table.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    policy = {
+        "version": 1,
+        "label": "paid",
+        "privacy": {"k": 3, "suppression": 0.02},
+        "attributes": {
+            "age": {
+                "role": "quasi-identifier",
+                "masks": [{"bucketize": {"width": 10}}, {"bucketize": {"width": 20}}, "suppress"],
+            },
+            "health": {"role": "sensitive"},
+            "weeks": {"role": "feature"},
+        },
+    }
+    (folder / "policy.yaml").write_text(json.dumps(policy))
+    return folder
+
+
+@pytest.fixture
+def said(walk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Run a command in the folder of the table; return what it printed, and what on standard error."""
+    monkeypatch.chdir(walk)
+
+    def start(*words: str) -> tuple[str, str]:
+        assert run(words) == 0
+        out, err = capsys.readouterr()
+        return out, err
+
+    return start
+
+
+def test_warnings_stand_with_the_result_before_the_next_step(said) -> None:
+    words = ("advise", "table.csv", "-p", "policy.yaml", "-o", "best.yaml", "--force")
+    out, err = said(*words)
+    warned, then = out.index("Before you rely on this"), out.index("Next: ")
+    leak = "the column weeks alone explains"
+    assert warned < out.index(leak) < then
+    assert leak not in err
+    assert "Before you rely" not in said(*words, "--quiet")[0]
+    assert leak in said(*words, "--format", "csv")[1]
+
+
+def test_values_that_a_class_gives_away_are_said_everywhere(said, walk: Path) -> None:
+    told = f"single value of health ({FEW} rows)"
+    assert told in plain(
+        said("advise", "table.csv", "-p", "policy.yaml", "-o", "best.yaml", "--force")[0]
+    )
+    applied = ("-o", "masked.csv", "--certificate", "certificate.json", "--force")
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", *applied)
+    out, _ = said(*words)
+    assert told in plain(out)
+    assert out.index("single value of health") < out.index("Next: ")
+    said("report", "certificate.json", "-o", "release.html", "--force")
+    assert told in plain((walk / "release.html").read_text())
+
+
+def test_one_figure_of_utility_in_apply_and_on_the_page_of_its_certificate(said, walk) -> None:
+    said("advise", "table.csv", "-p", "policy.yaml", "-o", "best.yaml", "--force")
+    applied = ("-o", "masked.csv", "--certificate", "certificate.json", "--force")
+    out, _ = said("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", *applied)
+    stated = re.search(r"utility kept +([0-9.]+ %) \((.*)\)", out)
+    assert stated is not None
+    said("report", "certificate.json", "-o", "release.html", "--force")
+    page = (walk / "release.html").read_text().replace("\u00a0", " ")
+    assert f'<dd class="value">{stated[1]}</dd><dd class="note">{stated[2]}</dd>' in page
+
+
+def test_init_names_what_it_read_as_null_and_singles_out_without_the_quasi_identifiers(said):
+    _, err = said("init", "table.csv", "--label", "paid", "-o", "proposed.yaml", "--force")
+    assert "table.csv is read with 'NA' as null." in err
+    assert "of the rows even without the quasi-identifiers" in plain(err)
+
+
+def test_a_higher_score_below_the_first_is_explained_where_it_is_seen(said, walk: Path) -> None:
+    policy = json.loads((walk / "policy.yaml").read_text())
+    masks = {"role": "quasi-identifier", "masks": ["identity", "suppress"]}
+    attributes = policy["attributes"] | {"wins": masks, "losses": masks}
+    tied = policy | {"attributes": attributes, "privacy": {"k": 1}}
+    (walk / "tied.yaml").write_text(json.dumps(tied))
+    out, _ = said("advise", "table.csv", "-p", "tied.yaml")
+    rows = [line.split() for line in out.splitlines() if re.match(r" *[0-9]+ +best-[0-9]", line)]
+    scores = [float(row[2]) for row in rows]
+    assert max(scores) > scores[0]
+    highest = rows[scores.index(max(scores))]
+    assert highest[3] != "~"
+    assert rows[0][3] == "~"
+    assert "Others score higher, by so little that it counts as equal" in plain(out)
+    assert "proven best" not in out
+    assert "~: not significantly different from the highest score" in plain(out)
