@@ -303,7 +303,7 @@ def test_a_front_over_l_needs_diversity(summary: Summary) -> None:
 )
 def test_binding(summary: Summary, objective: str, rule: dict[str, Any]) -> None:
     policy = policy_of(rule)
-    advice = search(summary, policy, objective=objective, top=1)
+    advice = search(summary, policy, objective=objective, top=1, explain_best=True)
     sign = 1 if objective == "adjusted-pillai" else -1
     plan = PrivacyPlan(summary, policy.privacy)
     masks = advice.best.configuration.masks

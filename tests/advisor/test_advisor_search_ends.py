@@ -14,11 +14,13 @@ from search_support import expected, fresh, prepared, rule_of, rules, shared
 
 from aegis import search
 from aegis import search as search_function
-from aegis.advisor import PrivacyPlan
+from aegis.advisor import PrivacyPlan, Scorer
+from aegis.advisor.scoring import Choice
 from aegis.advisor.search.branch import BranchAndBound, gap
 from aegis.advisor.search.problem import Box
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.interrupts import check, watching
+from aegis.measures import Measure
 from aegis.summary import summarize
 
 
@@ -90,7 +92,8 @@ def test_advice_after_an_interrupt_is_the_best_so_far(monkeypatch: pytest.Monkey
         raise KeyboardInterrupt
 
     monkeypatch.setattr(BranchAndBound, "_loop", interrupted)
-    advice = search(summary, policy_of({"k": 3}), measure="adjusted-pillai")
+    asked = policy_of({"k": 3})
+    advice = search(summary, asked, measure="adjusted-pillai", explain_best=True)
     assert advice.best is not None
     assert not advice.optimal
     assert advice.binding is None
@@ -233,7 +236,7 @@ def test_single_candidates() -> None:
             ("pay", "feature"),
         )
     }
-    advice = search(table, policy_of({"k": 3}, attributes=only))
+    advice = search(table, policy_of({"k": 3}, attributes=only), explain_best=True)
     assert advice.search.combinations == 1
     assert advice.optimal
     assert advice.best.masks == {
@@ -320,3 +323,28 @@ def test_more_rows_in_a_class_than_rows() -> None:
 def test_bad_input(options: dict[str, Any], message: str) -> None:
     with pytest.raises(PolicyError, match=message):
         search_function(prepared("plain")[1], policy_of({"k": 2}), **options)
+
+
+def test_a_search_works_out_what_binds_and_what_masks_cost_where_it_is_asked_to(
+    monkeypatch,
+) -> None:
+    table, _ = prepared("plain")
+    scored: list[str] = []
+
+    def counted(self: Scorer, choice: Choice, measure: Measure) -> float:
+        scored.append(measure.name)
+        return value(self, choice, measure)
+
+    value = Scorer.value
+    monkeypatch.setattr(Scorer, "value", counted)
+    quick = search(table, policy_of({"k": 3}), objective="loss", top=2)
+    # The unmasked table, and each of two configurations, compared with it.
+    assert len(scored) <= 5
+    assert (quick.binding, quick.expected, dict(quick.lost_alone)) == (None, None, {})
+    assert quick.best.utility is None
+    asked = search(table, policy_of({"k": 3}), objective="loss", top=2, explain_best=True)
+    assert asked.best.configuration.masks == quick.best.configuration.masks
+    assert asked.binding.relaxations
+    assert asked.lost_alone
+    assert asked.best.utility is not None
+    assert search(table, policy_of({"k": 3}), top=2).best.utility is not None

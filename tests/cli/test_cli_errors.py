@@ -443,7 +443,7 @@ def test_a_label_with_one_class_is_noted(shell, folder, label):
     result = shell("apply", *words, "--certificate", "c.json")
     assert result.code == 0, result.err
     assert json.loads((folder / "c.json").read_text())["utility"] is None
-    assert "Note: the label income shows fewer than two classes" in plain(result.err)
+    assert "- the label income shows fewer than two classes" in plain(result.out)
     (folder / "m.csv").unlink()
     (folder / "c.json").unlink()
     usual = shell("apply", "table.csv", *words[1:], "--certificate", "c.json")

@@ -159,8 +159,8 @@ def test_written_files_are_named_on_the_error_stream_beside_json(shell):
 
 def test_warnings_are_said(shell):
     result = shell("advise", "table.csv", "-p", "policy.yaml")
-    assert "2 columns are not in the policy" in plain(result.err)
-    assert "price, extra" in plain(result.err)
+    assert "2 columns are not in the policy" in plain(result.out)
+    assert "price, extra" in plain(result.out)
 
 
 def test_nothing_is_cut_in_a_pipe(shell, folder):

@@ -119,7 +119,7 @@ def test_a_release_that_shows_nothing(shell, folder):
     words = ("advise", "table.csv", "-p", "large.yaml", "--search")
     page = shell(*words, "--report", "r.html")
     assert page.code == 0
-    assert "Note: the recommended best-1 suppresses every attribute that is scored" in page.err
+    assert "- the recommended best-1 suppresses every attribute that is scored" in page.out
     assert any(
         "suppresses every" in w for w in json.loads(shell(*words, "-f", "json").out)["warnings"]
     )
@@ -325,12 +325,12 @@ def test_one_thing_is_spoken_of_as_one(shell, folder):
     small.write_text(text.replace("attributes:", "attributes:\n  price: {role: feature}"))
     page = shell("advise", "table.csv", "-p", "small.yaml", "--configurations", "best.yaml")
     assert page.code == 0
-    assert "1 column is not in the policy, so neither scored nor released: extra" in plain(page.err)
+    assert "1 column is not in the policy, so neither scored nor released: extra" in plain(page.out)
     assert "1 of 16 combinations of masks; 1 meets the rule" in plain(page.out)
     lines = folder.joinpath("table.csv").read_text().splitlines(keepends=True)
     folder.joinpath("unlabelled.csv").write_text("".join([*lines, "p,20,f,01200,flu,,10,1\n"]))
     page = shell("advise", "unlabelled.csv", "-p", "policy.yaml", "--configurations", "best.yaml")
-    assert "1 row without a label counts for privacy" in plain(page.err)
+    assert "1 row without a label counts for privacy" in plain(page.out)
 
 
 def test_several_criteria_that_fail_fit_into_eighty_columns(shell, folder, monkeypatch):

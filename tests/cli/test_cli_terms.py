@@ -42,7 +42,7 @@ def test_a_configuration_from_a_summary_is_bound_to_its_rule(shell, weak):
     assert "was chosen from was made under the rule" in refused.err
     meant = shell(*words, "-p", "weak.yaml", "--force", "--rule-override")
     assert meant.code == 0
-    assert "the owner's rule was overridden" in meant.err
+    assert "the owner's rule was overridden" in meant.out
     assert json.loads(weak.joinpath("c.json").read_text())["rule_override"]["weaker"] is True
     assert shell("report", "c.json", "-o", "c.html").code == 0
     assert "rule was overridden" in weak.joinpath("c.html").read_text()

@@ -46,7 +46,7 @@ def test_the_recommendation_states_what_was_chosen_and_why() -> None:
     ]
     by_area = context(advice([ranked("c7")], measure="held-out-auc"))
     figures = {one["label"]: one["value"] for one in by_area["key_figures"]}
-    assert figures["Expected AUC"] == f"{ranked('c7').score:.3f}"
+    assert figures["Expected AUC"] == f"{ranked('c7').score:.2f}"  # as its standard error allows
 
 
 def test_without_an_admissible_one_the_closest_is_named_and_what_would_admit_it() -> None:

@@ -15,7 +15,7 @@ from aegis.advisor.generate import combinations, generate
 from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import Prefer, preferred_first
-from aegis.advisor.rank import against, rank_choice
+from aegis.advisor.rank import lost_alone, rank_choice
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import expected_auc
 from aegis.advisor.scoring import Choice, Scorer
@@ -120,7 +120,8 @@ def rank_configurations(
         Advice(
             measure=chosen.name,
             ranking=tuple(ranking),
-            **against(scorer, chosen, ranking),
+            unmasked=scorer.value(scorer.unmasked, chosen),
+            lost_alone=lost_alone(scorer, chosen, ranking),
             expected=expected_auc(scorer, chosen, ranking),
             optimal=estimate is None
             and ranking[0].admissible

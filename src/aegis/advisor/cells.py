@@ -91,7 +91,6 @@ def _finer(
         measure=advice.measure,
         top=1,
         time_limit=SECONDS,
-        explain_best=False,
         prefer="score",
         progress=progress,
     )

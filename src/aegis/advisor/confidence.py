@@ -193,7 +193,9 @@ def with_confidence(
         return list(ranking)
     known = marked(ranking, values, shrink_of(scorer.summary, measure))
     return [
-        r if r.stderr is None else replace(r, stderr=sampling_error(scorer, measure, r.score, r.stderr))
+        r
+        if r.stderr is None
+        else replace(r, stderr=sampling_error(scorer, measure, r.score, r.stderr))
         for r in known
     ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.ranked import Ranked
@@ -43,17 +42,12 @@ def rank_choice(
     )
 
 
-def against(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, Any]:
-    """Return what advice holds the best configuration against, as fields of `Advice`."""
+def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, float]:
+    """Return what each mask of the best configuration costs alone; empty without such a best one."""
     best = next(
         (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
     )
-    return {
-        "unmasked": scorer.value(scorer.unmasked, measure),
-        "lost_alone": {}
-        if best is None
-        else scorer.lost_alone(scorer.choose(best.configuration), measure),
-    }
+    return {} if best is None else scorer.lost_alone(scorer.choose(best.configuration), measure)
 
 
 def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:

@@ -277,6 +277,7 @@ def command(
                 front=front,
                 methods=names,
                 prefer=prefer or "least-masking",
+                explain_best=True,
             )
         else:
             advice = study.rank(

@@ -158,7 +158,10 @@ def command(
             rule_override=rule_override,
         )
         advice = study.advise(
-            listed, generate_count=generate, measure=asked_measure(measure, merit, models)
+            listed,
+            generate_count=generate,
+            measure=asked_measure(measure, merit, models),
+            explain_best=True,
         )
         shown = advice if evaluate is None else trained(study, advice, names)
         study.report(shown, output, values=not no_values, force=force)

@@ -111,7 +111,11 @@ def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
                 "The certificate states a utility that cannot be read.",
                 hint="Give what `aegis apply --certificate` wrote.",
             ) from error
-    return {"label": "Utility kept", "value": value if share is None else percent(share), "note": note}
+    return {
+        "label": "Utility kept",
+        "value": value if share is None else percent(share),
+        "note": note,
+    }
 
 
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:

@@ -388,6 +388,7 @@ class Bench:
                     policy,
                     top=_LISTED,
                     time_limit=seconds,
+                    explain_best=True,
                     progress=watch,
                     prepared=known.prepared if shares and not plan.by_population else None,
                 )

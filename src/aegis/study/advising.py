@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from aegis.advisor import Advice, PrivacyPlan, rank_configurations
 from aegis.errors import DataError
+from aegis.measures import MEASURES
 from aegis.policy import Configuration, Policy
 from aegis.sources import Source
 from aegis.study.answers import Configurations, check_estimate, check_methods, complete_advice
@@ -65,6 +66,7 @@ class Advising:
         top: int = 10,
         time_limit: float | None = SEARCH_SECONDS,
         methods: Sequence[str | Recipe] | None = None,
+        explain_best: bool = False,
     ) -> Advice:
         """Return the best release and its runners-up: a search, unless configurations are named.
 
@@ -72,7 +74,7 @@ class Advising:
         ----------
         configurations, generate_count, measure, methods
             As in `rank`. Configurations that the policy lists are ranked without being given.
-        top, time_limit
+        top, time_limit, explain_best
             As in `search`; a search that is stopped says how far from the best it may be.
 
         Examples
@@ -87,7 +89,13 @@ class Advising:
             return self.rank(
                 configurations, generate_count=generate_count, measure=measure, methods=methods
             )
-        return self.search(measure=measure, top=top, time_limit=time_limit, methods=methods)
+        return self.search(
+            measure=measure,
+            top=top,
+            time_limit=time_limit,
+            methods=methods,
+            explain_best=explain_best,
+        )
 
     def costs(self, measure: str | None = None) -> tuple[MaskCost, ...]:
         """Return what each candidate mask costs by itself, every other attribute unmasked.
@@ -187,7 +195,7 @@ class Advising:
         time_limit: float | None = None,
         front: FrontRange | str | None = None,
         methods: Sequence[str | Recipe] | None = None,
-        explain_best: bool = True,
+        explain_best: bool = False,
         prefer: str = "least-masking",
     ) -> Advice:
         """Return the best of all combinations of candidate masks, proven where the measure has a bound.
@@ -209,8 +217,9 @@ class Advising:
         methods
             Record-level methods whose releases are ranked beside, as in `rank`.
         explain_best
-            Whether to find out what keeps the best from being finer, and what models are expected
-            to reach with it.
+            Whether to work out what `aegis advise` also shows of the best: what keeps it from being
+            finer (`binding`), what each of its masks costs alone (`lost_alone`), what models are expected to
+            reach with it (`expected`), and under an information loss its utility on the released rows.
         prefer
             Which comes first of configurations that score about the same, within 0.002 of the
             highest AUC: `least-masking`, `most-private`, or `score`, the highest score.
@@ -249,7 +258,9 @@ class Advising:
             prefer=prefer,
             progress=self._subject.progress,
         )
-        return complete_advice(self._subject, advice, methods, self.seed)
+        by_loss = objective is not None and objective not in MEASURES
+        measured = explain_best or measure is not None or not by_loss
+        return complete_advice(self._subject, advice, methods, self.seed, measured=measured)
 
     def front(
         self,
@@ -284,7 +295,6 @@ class Advising:
             time_limit=time_limit,
             front=span,
             methods=(),
-            explain_best=False,
         )
         if advice.front is None:
             raise DataError("The search was stopped before it came to the front.")

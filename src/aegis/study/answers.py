@@ -45,9 +45,17 @@ def check_estimate(estimate: str | None, methods: Iterable[str | Recipe] | None)
 
 
 def complete_advice(
-    subject: Subject, advice: Advice, methods: Sequence[str | Recipe] | None, seed: int
+    subject: Subject,
+    advice: Advice,
+    methods: Sequence[str | Recipe] | None,
+    seed: int,
+    *,
+    measured: bool = True,
 ) -> Advice:
-    """Return the advice with record-level releases and with its figures of privacy."""
+    """Return the advice with record-level releases and with its figures of privacy.
+
+    Where its utility is to be measured, that is on the rows that its best release keeps.
+    """
     policy, summary = subject.policy, subject.summary
     if methods or (methods is None and policy.anonymizers):
         from aegis.advisor.methods import with_methods
@@ -61,7 +69,8 @@ def complete_advice(
             seed=seed,
             progress=subject.progress,
         )
-    advice = _with_utility(subject, advice)
+    if measured:
+        advice = _with_utility(subject, advice)
     advice = with_uncovered(advice, summary, policy, subject.source, subject.plan, subject.known)
     if subject.source is None:
         advice = with_owner_rule(advice, summary, subject.overridden)

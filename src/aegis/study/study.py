@@ -190,7 +190,7 @@ class Study(Advising):
         True
         """
         check_report(path, force=force)
-        reported = self.advise() if advice is None else advice
+        reported = self.advise(explain_best=True) if advice is None else advice
         return draw_report(self._subject, reported, path, title=title, values=values)
 
     def apply(

@@ -258,7 +258,9 @@ def test_ranking_marks_ties_and_states_errors(protected):
 def test_a_ranking_takes_the_configurations_of_a_policy(protected, policy):
     drawn = [r.configuration for r in rank_protected(protected, generate_count=3, seed=3).ranking]
     own = replace(policy, configurations={c.name: c for c in drawn})
-    assert {r.name for r in rank_protected(protected, policy=own).ranking} == {c.name for c in drawn}
+    assert {r.name for r in rank_protected(protected, policy=own).ranking} == {
+        c.name for c in drawn
+    }
     assert len(rank_protected(protected, policy=own, generate_count=5).ranking) == 5
     assert len(rank_protected(protected, drawn[:2], policy=own).ranking) == 2
 

@@ -15,7 +15,7 @@ from aegis.advisor.generate import combinations
 from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import Prefer
-from aegis.advisor.rank import against
+from aegis.advisor.rank import lost_alone
 from aegis.advisor.released import expected_auc
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.clock import Clock
@@ -47,7 +47,7 @@ def search_combinations(
     top: int = 5,
     time_limit: float | None = None,
     front: FrontRange | str | None = None,
-    explain_best: bool = True,
+    explain_best: bool = False,
     prefer: str = Prefer.LEAST_MASKING,
     progress: Progress = SILENT,
     prepared: Prepared | None = None,
@@ -80,7 +80,8 @@ def search_combinations(
     front
         Trace the Pareto front over a parameter of the rule, such as "k=2..50".
     explain_best
-        Whether to find out what binds the best configuration, and what models are expected to reach.
+        Whether to find out what binds the best configuration, what each of its masks costs alone, and
+        what models are expected to reach.
     prefer
         Which comes first of configurations that score about the same (`tie_margin`): `least-masking`,
         `most-private`, or `score`. Only where the objective is the measure.
@@ -130,7 +131,7 @@ def search_combinations(
     advice = Advice(
         measure=shown.name,
         ranking=tuple(ranking),
-        **against(searcher.scorer, shown, ranking),
+        unmasked=unmasked,
         optimal=figures.optimal,
         combinations=combinations(summary),
         summary=summary.to_dict(),
@@ -146,7 +147,8 @@ def search_combinations(
     if explain_best and outcome.best and not outcome.interrupted:
         expected = expected_auc(searcher.scorer, shown, ranking)
         binding = explain(searcher, outcome, highest[0], clock)
-        advice = replace(advice, binding=binding, expected=expected)
+        alone = lost_alone(searcher.scorer, shown, ranking)
+        advice = replace(advice, binding=binding, expected=expected, lost_alone=alone)
     if span is not None:
         known = [box for _, box in highest]
         bound = outcome.bound if figures.exact else math.inf
