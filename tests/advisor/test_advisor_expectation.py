@@ -66,7 +66,7 @@ def same_figure(one: UtilityFigure, other: UtilityFigure) -> bool:
 def test_one_figure_in_advice_front_and_certificate(classes, searched, measure, tmp_path):
     study = Study(table(classes=classes), policy(privacy={"k": 8, "suppression": 0.2}))
     advice = (
-        study.search(top=3, measure=measure, front="k=8,50")
+        study.search(top=3, measure=measure, front="k=8,50", explain_best=True)
         if searched
         else study.rank(generate_count=8, measure=measure)
     )

@@ -13,7 +13,7 @@ from aegis.advisor.search import Searcher
 from aegis.advisor.search import searcher as module
 from aegis.errors import PolicyError
 from aegis.measures import get
-from aegis.measures.merits import area_error
+from aegis.measures.merits import _together, area_error
 from aegis.policy import load_policy
 from aegis.progress import SILENT
 from aegis.study import Study
@@ -227,3 +227,33 @@ def test_a_number_with_many_values_is_refused_as_a_label_of_merits(merit: str) -
     with pytest.raises(PolicyError, match=r"150 classes.*at most 100"):
         study.rank(generate_count=2, measure=f"held-out-{merit}")
     assert study.rank(generate_count=2).expectation is None  # the default gives way
+
+
+def test_several_classes_are_told_apart_as_often_as_in_drawn_rows_whatever_rounding_does() -> None:
+    random = np.random.default_rng(4)
+    share = np.array([0.5, 0.3, 0.2])
+    mean = np.array([[1.0, -0.3, -0.2], [-0.4, 0.9, -0.1], [-0.3, -0.2, 1.1]])
+    # Alike in each direction, so that rounding alone decides which axes they are turned to.
+    spread = np.array([np.eye(3) * own for own in (1.0, 1.4, 0.7)])
+    accuracy, loss = _together(share, mean, spread)
+    for _ in range(5):
+        noise = random.normal(0, 1e-14, spread.shape)
+        again = _together(share, mean, spread * (1 + noise) + 1e-15 * (noise + noise.swapaxes(1, 2)))
+        assert again == pytest.approx((accuracy, loss), abs=1e-9)
+    within = np.linalg.inv(np.einsum("c,ctu->tu", share, spread))
+    right = logs = 0.0
+    for own, (part, middle, own_spread) in enumerate(zip(share, mean, spread, strict=True)):
+        drawn = random.multivariate_normal(middle, own_spread, 200_000)
+        away = drawn[:, None] - mean
+        odds = np.log(share) - 0.5 * np.einsum("nct,tu,ncu->nc", away, within, away)
+        right += part * float((odds.argmax(axis=1) == own).mean())
+        logs += part * float((np.logaddexp.reduce(odds, axis=1) - odds[:, own]).mean())
+    assert accuracy == pytest.approx(right, abs=0.005)
+    assert loss == pytest.approx(logs, abs=0.02)
+
+
+def test_a_class_is_not_right_twice_where_two_say_the_same() -> None:
+    share = np.array([0.4, 0.3, 0.3])
+    mean = np.array([[2.0, -2.0], [-2.0, 2.0], [-2.0, 2.0]])
+    accuracy, _ = _together(share, mean, np.array([np.eye(2)] * 3))
+    assert accuracy == pytest.approx(0.4 + 0.3, abs=0.01)

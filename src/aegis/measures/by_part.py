@@ -14,6 +14,9 @@ from aegis.errors import InternalError
 
 Floats = npt.NDArray[np.float64]
 
+_ROUNDING = 1e-13
+"""Part of two means up to which their difference is rounding."""
+
 
 class ClassCounts:
     """Co-occurrence of levels by part of the rows, of which few classes are in memory at a time.
@@ -252,9 +255,14 @@ class OtherParts:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return the means of level indicators of the rest and of the class, shape (K, T, 2, d)."""
+        """Return the means of level indicators of the rest and of the class, shape (K, T, 2, d).
+
+        They are equal where they differ by rounding, as those of noise that hides the class.
+        """
         by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
         means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)
+        rest, own = means[:, :, 0], means[:, :, 1]
+        own[...] = np.where(np.abs(own - rest) <= _ROUNDING * (own + rest), rest, own)
         return means
 
     def ridges(self, part: int, target: int, penalties: Sequence[float]) -> list[float]:

@@ -266,14 +266,18 @@ def _together(share: Floats, mean: Floats, spread: Floats) -> tuple[float, float
     values, axes = np.linalg.eigh(within)
     whitened = axes / np.sqrt(np.maximum(values, 1e-10 * size))  # (T, T)
     roots, own = np.linalg.eigh(spread)
-    factor = own * np.sqrt(np.maximum(roots, 0.0))[:, None, :]  # (C, T, T)
+    # The symmetric root, which does not depend on signs of eigenvectors that rounding decides.
+    factor = (own * np.sqrt(np.maximum(roots, 0.0))[:, None, :]) @ own.swapaxes(1, 2)  # (C, T, T)
     points = _normal_points(mean.shape[1])
-    seen = (centred[:, None] + points @ factor.swapaxes(1, 2)) @ whitened  # (C, S, T)
+    seen = (centred[:, None] + points @ factor) @ whitened  # (C, S, T)
     places = centred @ whitened
     known = np.log(np.maximum(share, _ZERO))
     odds = seen @ places.T - 0.5 * (places**2).sum(axis=1) + known
     top = odds.max(axis=2, keepdims=True)
     own_odds = odds[np.arange(len(share)), :, np.arange(len(share))]
-    right = (own_odds >= top[..., 0]).mean(axis=1)
+    likeliest = odds >= top - _ROUNDING * np.maximum(np.abs(top), 1.0)
+    right = (likeliest[np.arange(len(share)), :, np.arange(len(share))] / likeliest.sum(axis=2)).mean(
+        axis=1
+    )
     logs = top[..., 0] + np.log(np.exp(odds - top).sum(axis=2)) - own_odds
     return float(share @ right), float(share @ logs.mean(axis=1))
