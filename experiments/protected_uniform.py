@@ -19,7 +19,7 @@ import numpy as np
 from aegis.advisor import Scorer
 from aegis.measures import DEFAULT_MEASURE, get
 from aegis.policy import Configuration
-from aegis.protect import ProtectedScorer
+from aegis.safe.protect import ProtectedScorer
 from aegis.summary import Summary
 from common import write_csv
 from protected_summaries import EPSILONS, HELD_OUT, SETS, compared, prepared, protected_by

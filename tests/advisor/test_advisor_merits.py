@@ -238,7 +238,9 @@ def test_several_classes_are_told_apart_as_often_as_in_drawn_rows_whatever_round
     accuracy, loss = _together(share, mean, spread)
     for _ in range(5):
         noise = random.normal(0, 1e-14, spread.shape)
-        again = _together(share, mean, spread * (1 + noise) + 1e-15 * (noise + noise.swapaxes(1, 2)))
+        again = _together(
+            share, mean, spread * (1 + noise) + 1e-15 * (noise + noise.swapaxes(1, 2))
+        )
         assert again == pytest.approx((accuracy, loss), abs=1e-9)
     within = np.linalg.inv(np.einsum("c,ctu->tu", share, spread))
     right = logs = 0.0

@@ -276,8 +276,8 @@ def _together(share: Floats, mean: Floats, spread: Floats) -> tuple[float, float
     top = odds.max(axis=2, keepdims=True)
     own_odds = odds[np.arange(len(share)), :, np.arange(len(share))]
     likeliest = odds >= top - _ROUNDING * np.maximum(np.abs(top), 1.0)
-    right = (likeliest[np.arange(len(share)), :, np.arange(len(share))] / likeliest.sum(axis=2)).mean(
-        axis=1
-    )
+    right = (
+        likeliest[np.arange(len(share)), :, np.arange(len(share))] / likeliest.sum(axis=2)
+    ).mean(axis=1)
     logs = top[..., 0] + np.log(np.exp(odds - top).sum(axis=2)) - own_odds
     return float(share @ right), float(share @ logs.mean(axis=1))
