@@ -31,7 +31,7 @@ def demo_report() -> str:
     study = aegis.Study(
         str(ROOT / "data" / "adult.parquet"), str(ROOT / "examples" / "adult" / "policy.yaml")
     )
-    return study.report(study.advise())
+    return study.report()
 
 
 def figures(page: str) -> str:
