@@ -75,12 +75,12 @@ class Output:
         if not self.tabular:
             self.warn(warnings)
             return
-        from aegis.cli.tables import heading
+        from rich.text import Text
 
         said = _logged(warnings)
         if said and not self.quiet:
             notes = [labelled("- ", clean(text), style="yellow") for text in said]
-            self.show(heading("Before you rely on this"), *notes)
+            self.show(Text("\nBefore you rely on this", style="bold"), *notes)
 
     def json(self, data: object) -> None:
         """Print one JSON document."""
