@@ -114,3 +114,7 @@ def _listed(name: str) -> str:
 
 class RenamedWarning(FutureWarning):
     """A former name was used, which is accepted for one release."""
+
+
+class PackageWarning(UserWarning):
+    """A package adds what cannot be used; all else works."""

@@ -9,7 +9,7 @@ from importlib import metadata
 from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any, Generic, Protocol, TypeVar
 
-from aegis.errors import InternalError, PolicyError, RenamedWarning
+from aegis.errors import InternalError, PackageWarning, PolicyError, RenamedWarning
 
 
 class Named(Protocol):
@@ -45,7 +45,8 @@ class Registry(Generic[T]):
     A third-party package adds entries through the entry-point group `aegis.<kind>s`: each entry
     point names an object of the registry's type, or a callable without arguments that returns
     one. They are loaded when a name is first not found, or when the registry is listed, so that
-    starting Aegis costs no scan of installed packages.
+    starting Aegis costs no scan of installed packages. What a package adds and cannot be used is left
+    out, with a `PackageWarning` that names the package; to ask for it by name is an error.
     """
 
     def __init__(self, kind: str) -> None:
@@ -54,6 +55,7 @@ class Registry(Generic[T]):
         self._former: dict[str, str] = {}
         self._families: dict[str, Callable[[str], T]] = {}
         self._derived: dict[str, T] = {}
+        self._broken: dict[str, PolicyError] = {}
         self._scanned = False
 
     def register(self, entry: T) -> T:
@@ -105,10 +107,9 @@ class Registry(Generic[T]):
             name = new
         if name not in self._entries:
             self._scan()
-        try:
+        if name in self._entries:
             return self._entries[name]
-        except KeyError:
-            raise PolicyError.unknown(self.kind, name, self._entries) from None
+        raise self._broken.get(name) or PolicyError.unknown(self.kind, name, self._entries)
 
     def names(self) -> tuple[str, ...]:
         """Return all registered names, in the order of registration."""
@@ -135,12 +136,16 @@ class Registry(Generic[T]):
     def _scan(self) -> None:
         if self._scanned:
             return
-        for point in entry_points(group=f"aegis.{self.kind.replace(' ', '_')}s"):
-            entry = _made(self.kind, point)
-            if entry.name in self._entries:
-                raise _taken(self.kind, entry.name, point)
-            self.register(entry)
         self._scanned = True
+        for point in entry_points(group=f"aegis.{self.kind.replace(' ', '_')}s"):
+            try:
+                entry = _made(self.kind, point)
+                if entry.name in self._entries:
+                    raise _taken(self.kind, entry.name, point)
+                self.register(entry)
+            except PolicyError as error:
+                self._broken[point.name] = error
+                warnings.warn(str(error), PackageWarning, stacklevel=2)
 
 
 class Extensions:

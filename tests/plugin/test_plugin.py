@@ -54,6 +54,9 @@ COMMANDS = {
     ),
     "apply": ("apply", "t.csv", "-p", "p.yaml", "-c", "b.yaml", "-o", "m.csv", "-f", "json"),
     "audit": ("audit", "m.csv", "-p", "p.yaml", "-f", "json"),
+    "towns": ("count-towns", "t.csv"),
+    "tally": ("advise", "t.tally", "-p", "p.yaml", "--top", "3"),
+    "joint": ("reconstruct", "t.tally", "-a", "town"),
     "records": ("anonymize", "t.csv", "-p", "p.yaml", "-m", "blocks", "-o", "a.csv", "-f", "json"),
 }
 SCRIPT = """
@@ -132,3 +135,45 @@ def test_the_anonymiser_groups_records(told: dict[str, Any]) -> None:
 def test_the_report_names_the_measure_and_the_model(told: dict[str, Any]) -> None:
     assert "Goodman and Kruskal" in told["report"]
     assert "crowd" in told["report"]
+
+
+def test_commands_and_formats_of_the_package_are_run(told: dict[str, Any]) -> None:
+    assert told["towns"] == dict.fromkeys(["Ash", "Alm", "Bor", "Bex"], 40)
+    assert told["tally"] == {"path": "t.tally", "search": True, "top": 3}
+    assert told["joint"]["attribute"] == "town"
+
+
+def test_the_report_has_the_section_of_the_package(told: dict[str, Any]) -> None:
+    assert '<section id="towns">160 rows &amp; ' in told["report"]
+    assert '<a href="#towns">Towns</a>' in told["report"]
+    assert 'id="leak"' in told["report"]
+
+
+def aegis(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line where the package is installed."""
+    path = os.pathsep.join([str(PACKAGE), str(Path(__file__).parents[2] / "src")])
+    return subprocess.run(
+        [sys.executable, "-m", "aegis", *words],
+        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_command_that_cannot_be_loaded_is_named_and_the_rest_is_listed() -> None:
+    listed = aegis("--help")
+    assert listed.returncode == 0
+    assert "count-towns" in listed.stdout
+    assert "count-rivers" not in listed.stdout
+    assert listed.stderr.count("'aegis-example' adds a command") == 1
+    refused = aegis("count-rivers")
+    assert refused.returncode == 2
+    assert "'aegis-example' adds a command (aegis_lacks_this)" in " ".join(refused.stderr.split())
+
+
+def test_a_file_of_the_package_is_no_table() -> None:
+    refused = aegis("audit", "t.tally")
+    assert refused.returncode == 2
+    assert "is a tally" in refused.stderr
+    assert "aegis advise takes a tally" in " ".join(refused.stderr.split())

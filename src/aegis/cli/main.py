@@ -23,7 +23,7 @@ from aegis.cli.defaults import has_defaults, read_defaults
 from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
 from aegis.cli.numbers import with_numbers_checked
 from aegis.cli.output import Output
-from aegis.errors import PolicyError, RenamedWarning
+from aegis.errors import PackageWarning, PolicyError, RenamedWarning
 from aegis.files import recording
 from aegis.interrupts import is_interrupt, watching
 from aegis.limits import addresses_limited
@@ -113,7 +113,7 @@ def all_commands() -> Mapping[str, Command]:
         try:
             commands |= _commands(verb)
         except PolicyError as error:
-            Output().warn([str(error)])
+            warnings.warn(str(error), PackageWarning, stacklevel=2)
     return commands
 
 
@@ -201,6 +201,10 @@ def _add(app: typer.Typer, verb: str, given: Command) -> None:
     app.command(verb, help=shown)(with_numbers_checked(command))
 
 
+_TOLD = (RenamedWarning, PackageWarning)
+"""Warnings of Python that users of the command line see."""
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return the exit code; every failure becomes one clear block.
 
@@ -210,7 +214,7 @@ def run(arguments: Sequence[str]) -> int:
         What follows `aegis` on the command line.
     """
     streams.start()
-    with logs.until_the_end(), watching(), _renamed_told(), recording() as made:
+    with logs.until_the_end(), watching(), _warnings_told(), recording() as made:
         code = _run(arguments, made)
         logs.LOG.info("exit code %d", code)
         streams.flush()
@@ -222,15 +226,16 @@ def run(arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def _renamed_told() -> Iterator[None]:
-    """Say once of each former name that is used what it is called now."""
+def _warnings_told() -> Iterator[None]:
+    """Say once of each former name what it is called now, and of each package what cannot be used."""
     told: set[str] = set()
     with warnings.catch_warnings():
-        warnings.simplefilter("always", RenamedWarning)
+        for category in _TOLD:
+            warnings.simplefilter("always", category)
         before = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
-            if not issubclass(category, RenamedWarning):
+            if not issubclass(category, _TOLD):
                 before(message, category, *where)
             elif str(message) not in told:
                 told.add(str(message))
