@@ -12,7 +12,7 @@ comma := ,
 # Engines whose tests run here; Spark is a large download and of no use without Java.
 ENGINES := postgres,polars$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 
-.PHONY: help venv extras demo demo-service test lint format types imports check docs pictures bench fuzz mutants clean
+.PHONY: help venv extras demo demo-service test core lint format types imports check docs pictures bench fuzz mutants clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -51,6 +51,9 @@ demo-service: $(SERVICE) ## Walk a request through catalog, agent and worker; re
 test: extras ## Run the tests.
 	$(BIN)/python -m pytest -n auto
 
+core: extras ## Run the core's own tests in a copy without the wings.
+	$(BIN)/python -m tests.core_copy
+
 lint: extras ## Check format and lint.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -70,6 +73,7 @@ check: lint types imports test ## Everything that CI checks.
 docs: extras ## Make the generated parts of the reference anew.
 	$(BIN)/python -m aegis.cli.reference docs/reference/cli.md
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/way.py
 
 pictures: extras ## Take the README's picture of the report again (Chromium must be installed).
 	$(BIN)/python docs/pictures.py

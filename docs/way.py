@@ -1,0 +1,125 @@
+"""Trace one `aegis advise` and write docs/architecture.md: the rooms in the order that a table passes.
+
+`python docs/way.py` writes it; a test fails when the rooms or their order have changed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = Path(__file__).with_name("architecture.md")
+TRACE = """
+import json, sys, threading
+PREFIX = {prefix!r}
+files, functions, rooms, moves, last, loading = set(), set(), [], 0, None, 0
+def note(frame, event, _):
+    # Loading a module registers names, and is no step.
+    global moves, last, loading
+    name = frame.f_code.co_filename
+    if event not in ("call", "return") or not name.startswith(PREFIX):
+        return
+    if frame.f_code.co_name == "<module>":
+        loading += 1 if event == "call" else -1
+        return
+    if loading or event == "return":
+        return
+    room = name[len(PREFIX) + 1:].split("/")[0].removesuffix(".py")
+    files.add(name)
+    functions.add((name, frame.f_code.co_qualname))
+    if room not in rooms:
+        rooms.append(room)
+    if room != last:
+        moves, last = moves + 1, room
+sys.setprofile(note)
+threading.setprofile(note)
+from aegis.cli.main import run
+code = run({words!r})
+sys.setprofile(None)
+print("TRACE" + json.dumps(dict(code=code, files=len(files), functions=len(functions), rooms=rooms, moves=moves)))
+"""
+ROLES = {
+    "cli": "reads the words of the command line, calls one method of a study, prints",
+    "study": "holds the table and the policy, and answers every question to them",
+    "policy": "reads roles, candidate masks and the privacy rule",
+    "sources": "opens the table, wherever it lies, as one relation",
+    "masks": "turn a column into what is shown of it",
+    "summary": "counts the table once: values, pairs, classes of the quasi-identifiers",
+    "masking": "fits masks that learn from the table",
+    "privacy": "holds classes against the rule: one model a criterion",
+    "measures": "score counts: how much of the label is still predicted",
+    "advisor": "generates or searches configurations, scores them, holds the rule against each",
+    "reconstruction": "turns the counts of noisy masks into expected counts",
+    "report": "renders an advice or a release as one page",
+    "release": "masks the table, leaves out what fails, verifies, certifies",
+}
+"""What each room does, for readers; a room without a line here is a helper of all of them."""
+
+
+def trace() -> dict[str, object]:
+    """Run one `aegis advise` of Adult with the policy of the examples, and return what it entered."""
+    import json
+
+    words = ["advise", "data/adult.parquet", "-p", "examples/adult/policy.yaml", "--generate", "50"]
+    with tempfile.TemporaryDirectory() as folder:
+        words += ["-o", str(Path(folder, "best.yaml"))]
+        code = TRACE.format(prefix=str(ROOT / "src" / "aegis"), words=words)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    line = next(line for line in done.stdout.splitlines() if line.startswith("TRACE"))
+    entered: dict[str, object] = json.loads(line.removeprefix("TRACE"))
+    return entered
+
+
+def passed(entered: dict[str, object]) -> list[str]:
+    """Return the rooms that do a step, in the order in which the table passes them."""
+    rooms = entered["rooms"]
+    assert isinstance(rooms, list)
+    return [room for room in rooms if room in ROLES]
+
+
+def page(entered: dict[str, object]) -> str:
+    """Return the page."""
+    rooms = passed(entered)
+    arrows = "\n".join(f"    {a} --> {b}" for a, b in zip(rooms, rooms[1:], strict=False))
+    lines = "\n".join(
+        f"| {i} | [`{room}`](../src/aegis/{room}) | {ROLES[room]} |"
+        for i, room in enumerate(rooms, 1)
+    )
+    return f"""# The way of a table
+
+Written by `python docs/way.py` from a trace of one command: do not edit. The command is
+
+```sh
+aegis advise data/adult.parquet -p examples/adult/policy.yaml --generate 50 -o best.yaml
+```
+
+It enters {entered["files"]} files and {entered["functions"]} functions of the package. The table passes these rooms of `src/aegis` in this order:
+
+```mermaid
+flowchart TD
+{arrows}
+```
+
+| step | room | what it does |
+|---|---|---|
+{lines}
+
+A room imports only what stands below it: `.importlinter` holds the order, and `make imports` checks it. Beside the rooms stand the wings
+`safe` and `service`, which add their commands, formats and sections by entry points
+([why](decisions/0074-wings-add-themselves.md)).
+"""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(trace()), encoding="utf-8")
