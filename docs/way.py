@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def passed(entered: dict[str, object]) -> list[str]:
 def page(entered: dict[str, object]) -> str:
     """Return the page."""
     rooms = passed(entered)
-    arrows = "\n".join(f"    {a} --> {b}" for a, b in zip(rooms, rooms[1:], strict=False))
+    arrows = "\n".join(f"    {a} --> {b}" for a, b in itertools.pairwise(rooms))
     lines = "\n".join(
         f"| {i} | [`{room}`](../src/aegis/{room}) | {ROLES[room]} |"
         for i, room in enumerate(rooms, 1)
