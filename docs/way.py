@@ -118,7 +118,7 @@ flowchart TD
 
 A room imports only what stands below it: `.importlinter` holds the order, and `make imports` checks it. Beside the rooms stand the wings
 `safe` and `service`, which add their commands, formats and sections by entry points
-([why](decisions/0074-wings-add-themselves.md)).
+([why](decisions/0073-wings-add-themselves.md)).
 """
 
 

@@ -31,7 +31,9 @@ UNRUN = {"serve", "agent", "worker", *(name for name in COMMANDS if name.startsw
 RUN_EXAMPLES = [
     one for name, module in COMMANDS.items() if name not in UNRUN for one in module.EXAMPLES
 ]
-UNRUN_EXAMPLES = [(name, one) for name in sorted(UNRUN) for one in COMMANDS[name].EXAMPLES]
+UNRUN_EXAMPLES = [
+    (name, one) for name in sorted(UNRUN & set(COMMANDS)) for one in COMMANDS[name].EXAMPLES
+]
 
 
 def words_of(example: str) -> list[str]:

@@ -33,7 +33,7 @@ EXAMPLES = (
     "aegis audit table.csv -p policy.yaml --format json",
     "aegis audit table.csv --quasi-identifiers age,sex --population people.csv",
     "aegis audit masked.parquet --certificate certificate.json",
-    "aegis audit masked.parquet --certificate certificate.json --original table.parquet",
+    "aegis audit masked.parquet --certificate certificate.json --original table.csv",
     "aegis audit masked.parquet --certificate certificate.json --verify-key hospital.pub",
 )
 
