@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import signal
+import time
 from typing import Any
 
 import pytest
 from advisor_support import RULES, all_choices, policy_of
 from search_support import expected, fresh, prepared, rule_of, rules, shared
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from aegis import search
 from aegis import search as search_function
@@ -348,3 +351,49 @@ def test_a_search_works_out_what_binds_and_what_masks_cost_where_it_is_asked_to(
     assert asked.lost_alone
     assert asked.best.utility is not None
     assert search(table, policy_of({"k": 3}), top=2).best.utility is not None
+
+
+def test_a_time_limit_is_not_overshot_by_a_bound_that_takes_longer_than_is_left(
+    monkeypatch,
+) -> None:
+    rule = rule_of({"k": 3}, 0.1)
+    searcher = fresh("plain", "held-out-auc", rule)
+    monkeypatch.setattr("aegis.advisor.search.searcher.ENUMERATED", 0)
+    monkeypatch.setattr("aegis.advisor.search.searcher.LISTED", 2)
+    value, bounded = Scorer.value, []
+
+    def slowly(self: Scorer, choice: Choice, measure: Measure) -> float:
+        time.sleep(0.2)
+        return value(self, choice, measure)
+
+    monkeypatch.setattr(Scorer, "value", slowly)
+    reach = "aegis.advisor.search.shortlist.within_reach"
+    monkeypatch.setattr(reach, lambda *_: bounded.append(time.perf_counter()) or 1.0)
+    began = time.perf_counter()
+    found, figures = searcher.run(rule, top=2, time_limit=0.6)
+    assert found.best
+    assert not found.complete
+    assert not bounded
+    assert figures.bound is None or math.isinf(figures.bound)
+    assert time.perf_counter() - began < 0.6 + 0.2
+    searcher.run(rule, top=2, time_limit=60)
+    assert len(bounded) == 1
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="BLAS has one thread anyway")
+def test_a_search_of_the_searcher_holds_blas_to_one_thread(monkeypatch) -> None:
+    rule = rule_of({"k": 3}, 0.1)
+    searcher = fresh("plain", "held-out-auc", rule)
+    seen: set[int] = set()
+    value = Scorer.value
+
+    def watched(self: Scorer, choice: Choice, measure: Measure) -> float:
+        seen.update(of["num_threads"] for of in threadpool_info() if of["user_api"] == "blas")
+        return value(self, choice, measure)
+
+    monkeypatch.setattr(Scorer, "value", watched)
+    with threadpool_limits(limits=2, user_api="blas"):
+        searcher.run(rule, top=1, time_limit=None)
+        free = {of["num_threads"] for of in threadpool_info() if of["user_api"] == "blas"}
+    assert seen == {1}
+    assert free == {2}

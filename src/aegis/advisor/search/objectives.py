@@ -8,6 +8,7 @@ when lower are negated here and turned back in the result.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -96,16 +97,20 @@ class Unbounded(OfMeasure):
 
     bounded = False
     divides = False
+    _longest = 0.0
 
     def bound(self, box: Box) -> float:
         """Return the value of a single configuration, and infinity for any larger box."""
         if not is_leaf(box):
             return math.inf
-        return self.sign * self._scorer.value(self._problem.choice(box), self._measure)
+        began = time.perf_counter()
+        value = self.sign * self._scorer.value(self._problem.choice(box), self._measure)
+        self._longest = max(self._longest, time.perf_counter() - began)
+        return value
 
     def effort(self, box: Box) -> float:
-        """Return the time for what the measures of a whole configuration factorise."""
-        return seconds_of(self._problem, box)
+        """Return what the longest score has taken, or else what the measures of a box factorise."""
+        return max(self._longest, seconds_of(self._problem, box))
 
 
 class BelowTrace(OfMeasure):

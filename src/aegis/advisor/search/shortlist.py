@@ -28,6 +28,8 @@ _CLIMBED, _STEPS = 3, 30
 """Configurations from which is climbed, and the steps of each climb, at most."""
 _NEAR = 8
 """Masks of an attribute that are tried in a step, at most: so many of more groups, and of fewer."""
+_REACHING = 3
+"""How many times as long as a score the bound of all configurations takes, at most."""
 _TOLERANCE = 1e-12
 
 
@@ -136,8 +138,9 @@ class Shortlist:
         ).run(start)
 
     def _bound(self) -> float:
-        """Return what no admissible configuration exceeds."""
-        if not self._reach:
+        """Return what no admissible configuration exceeds; infinity without time to find that out."""
+        took = self._objective.effort(self._problem.root)
+        if not self._reach or not self._clock.allows(_REACHING * took):
             return math.inf
         whole = self._feasibility.narrow(self._problem.root) or self._problem.root
         return within_reach(self._problem, whole)
