@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 from pathlib import Path
@@ -47,3 +48,25 @@ def test_defaults_are_written_as_a_policy_or_a_command_writes_them() -> None:
             ):
                 wrong.append((page.name, cells))
     assert wrong == []
+
+
+NAMED = re.compile(r"`(aegis(?:\.\w+)+)\b(?!\.toml)")
+PAGES_WITH_NAMES = sorted(
+    [DOCS.parent / "README.md", *(p for p in DOCS.rglob("*.md") if p.parent.name != "decisions")]
+)
+"""Decisions are dated: they name what there was."""
+
+
+def resolved(name: str) -> object:
+    """Return the module, or what a module holds, of a dotted name."""
+    module, _, own = name.rpartition(".")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        return getattr(resolved(module), own)
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_NAMES, ids=lambda p: str(p.relative_to(DOCS.parent)))
+def test_what_a_page_names_can_be_imported(page: Path) -> None:
+    for name in set(NAMED.findall(page.read_text(encoding="utf-8"))) - {"aegis.toml"}:
+        resolved(name)
