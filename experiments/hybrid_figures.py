@@ -27,10 +27,10 @@ import numpy as np
 import pyarrow as pa
 
 from aegis.anonymizers import ANONYMIZERS, build_release, encode
-from aegis.anonymizers.forest import Forest
-from aegis.anonymizers.hybrid import HybridOptions, patterns
-from aegis.anonymizers.hybrid_cells import ReleasedCells
-from aegis.anonymizers.members import k_member
+from aegis.records.forest import Forest
+from aegis.records.hybrid import HybridOptions, patterns
+from aegis.records.hybrid_cells import ReleasedCells
+from aegis.records.members import k_member
 from common import RESULTS, write_json
 from hybrid import QUASI, SENSITIVE, hierarchies, table
 from hybrid_metrics import disclosure_risk, forest_accuracy, originality

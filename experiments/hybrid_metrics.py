@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from aegis.anonymizers.forest import Forest
 from aegis.anonymizers.records import Codes, Integers, distinct_rows
 from aegis.errors import DataError, InternalError
+from aegis.records.forest import Forest
 
 
 @dataclass(frozen=True)

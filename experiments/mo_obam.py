@@ -20,10 +20,11 @@ import pyarrow as pa
 from scipy import stats
 
 from aegis import evaluate
-from aegis.anonymizers import ANONYMIZERS, Recipe, encode_for, front, information_loss
+from aegis.anonymizers import ANONYMIZERS, Recipe, encode_for, information_loss
 from aegis.evaluation import MODELS, Evaluation, Model
 from aegis.masks import Identity
 from aegis.policy import Configuration, Policy
+from aegis.records.obam.method import front
 from common import save_chart, write_csv, write_json
 from records import ROLES, adult, german, policy_of, released_classes, risks
 

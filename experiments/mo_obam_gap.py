@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from aegis.anonymizers import ANONYMIZERS, Records, encode
-from aegis.anonymizers.obam.state import Instance, entropy
+from aegis.records.obam.state import Instance, entropy
 from common import write_json
 
 SIZES = ((12, 3, 3), (14, 4, 3), (16, 5, 3), (18, 5, 3), (20, 6, 3))

@@ -137,7 +137,8 @@ class Registry(Generic[T]):
         if self._scanned:
             return
         self._scanned = True
-        for point in entry_points(group=f"aegis.{self.kind.replace(' ', '_')}s"):
+        points = entry_points(group=f"aegis.{self.kind.replace(' ', '_')}s")
+        for point in sorted(points, key=lambda point: point.name):
             try:
                 entry = _made(self.kind, point)
                 if entry.name in self._entries:

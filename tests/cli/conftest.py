@@ -108,6 +108,16 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         save_bundle(replace(summary, seed=number), folder / f"{name}.aegis")
     for name in ("march", "sample", "staff"):
         pyarrow.parquet.write_table(pa.Table.from_pylist(table), folder / f"{name}.parquet")
+    (folder / "first.json").write_text(
+        json.dumps(
+            {
+                "configuration": {
+                    "name": "b",
+                    "masks": yaml.safe_load(BEST)["configurations"]["best"],
+                }
+            }
+        )
+    )
     if find_spec("aegis.safe") is not None:
         _protect(folder, summary)
     for name, key in zip(("hospital.key", "hospital.pub"), make_keys(), strict=True):
@@ -134,16 +144,6 @@ def _protect(folder: Path, summary: Summary) -> None:
     from aegis.safe.protect import protect, save_protected
 
     policy = load_policy(folder / "policy.yaml")
-    (folder / "first.json").write_text(
-        json.dumps(
-            {
-                "configuration": {
-                    "name": "b",
-                    "masks": yaml.safe_load(BEST)["configurations"]["best"],
-                }
-            }
-        )
-    )
     (folder / "secret.key").write_bytes(b"not so secret, but long enough")
     Ledger(folder / "house.ledger", create=True).open_population(
         "patients", ceiling=0.2, delta=1e-6

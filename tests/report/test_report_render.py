@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_factory import BINDING, FRONT, GOLD, advice, many, privacy, ranked
 
-import aegis
 from aegis.advisor import PrivacyChange
 from aegis.errors import InternalError
 from aegis.report import render, render_report
@@ -263,7 +262,6 @@ def test_importing_the_report_imports_no_drawing_library() -> None:
 
 
 def test_adult_reads_as_one_report(shared_data: Path) -> None:
-    import pyarrow as pa
     import pyarrow.csv as csv
 
     from aegis import Study
@@ -303,16 +301,3 @@ def test_adult_reads_as_one_report(shared_data: Path) -> None:
     assert f"Release {found.require_best().name}: it keeps" in text
     assert "Proven best of all 6 combinations" in text
     assert f"{before.uniques} before masking" in text
-
-
-def test_a_study_reports_what_its_summary_gives_away():
-    table = pa.table({"age": [1, 2, 3, 4] * 9, "label": ["a", "b"] * 18})
-    policy = {
-        "version": 1,
-        "label": "label",
-        "privacy": {"k": 2},
-        "attributes": {"age": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
-    }
-    page = aegis.Study(table, aegis.load_policy(policy)).report()
-    assert "What its summary gives away" in page
-    assert '<th scope="row">frequency table</th>' in page

@@ -1,15 +1,9 @@
-"""Record-level methods: microaggregation, clustering, Mondrian, MO-OBAM, sampling, the hybrid scheme."""
+"""What every record-level method goes through: records in, groups out, a release of them, its losses."""
 
-from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Grouped, Options, Style
+from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Grouped, Options, Style, TradeOff
 from aegis.anonymizers.encode import encode, encode_for
 from aegis.anonymizers.groups import RecordGroups
-from aegis.anonymizers.hybrid import HybridOptions
-from aegis.anonymizers.local_suppression import SuppressionOptions
 from aegis.anonymizers.losses import InformationLoss, information_loss
-from aegis.anonymizers.members import DiverseOptions
-from aegis.anonymizers.microaggregation import VariableOptions
-from aegis.anonymizers.mondrian import MondrianOptions
-from aegis.anonymizers.obam.method import ObamOptions, ObamPoint, front, grid_of_clusters
 from aegis.anonymizers.options import OptionEntry, listed_options
 from aegis.anonymizers.recipe import Recipe, dump_recipe, load_recipe, options_dict, recipe_of
 from aegis.anonymizers.records import (
@@ -26,8 +20,6 @@ from aegis.anonymizers.run import (
     check_release,
     read_records,
 )
-from aegis.anonymizers.safe_pub import SampledOptions
-from aegis.anonymizers.swapping import RankSwapOptions, RecordSwapOptions
 from aegis.policy import AttributeKind
 
 __all__ = [
@@ -35,36 +27,25 @@ __all__ = [
     "Anonymized",
     "Anonymizer",
     "AttributeKind",
-    "DiverseOptions",
     "Grouped",
-    "HybridOptions",
     "InformationLoss",
-    "MondrianOptions",
-    "ObamOptions",
-    "ObamPoint",
     "OptionEntry",
     "Options",
-    "RankSwapOptions",
     "Recipe",
     "RecordAttribute",
     "RecordGroups",
-    "RecordSwapOptions",
     "RecordTable",
     "Records",
-    "SampledOptions",
     "SensitiveAttribute",
     "Style",
-    "SuppressionOptions",
+    "TradeOff",
     "ValueTree",
-    "VariableOptions",
     "anonymize_records",
     "build_release",
     "check_release",
     "dump_recipe",
     "encode",
     "encode_for",
-    "front",
-    "grid_of_clusters",
     "information_loss",
     "listed_options",
     "load_recipe",

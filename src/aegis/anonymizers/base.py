@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -27,6 +27,11 @@ from aegis.anonymizers.records import Records
 from aegis.errors import InternalError, PolicyError
 from aegis.progress import SILENT, Progress
 from aegis.registry import Registry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from aegis.policy import Policy
 
 
 class Style(StrEnum):
@@ -103,6 +108,67 @@ class Grouped:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """One setting of a method that weighs loss against diversity, over n_C and lambda.
+
+    Attributes
+    ----------
+    clusters, weight
+        The setting.
+    information_loss
+        IL in the scale that was minimised.
+    entropies
+        Least entropy over clusters of each sensitive attribute, bits.
+    efficient
+        Whether no other point has as little loss and as much entropy, one of them strictly.
+    grouped
+        The groups themselves.
+    """
+
+    clusters: int
+    weight: float
+    information_loss: float
+    entropies: tuple[float, ...]
+    efficient: bool
+    grouped: Grouped
+
+    @property
+    def entropy(self) -> float:
+        """Sum of the least entropies."""
+        return float(sum(self.entropies))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, without the groups."""
+        return {
+            "clusters": self.clusters,
+            "weight": self.weight,
+            "information_loss": self.information_loss,
+            "entropies": list(self.entropies),
+            "entropy": self.entropy,
+            "smallest": self.grouped.smallest,
+            "efficient": self.efficient,
+        }
+
+
+class Front(Protocol):
+    """Searches the settings around one, for a method that weighs two aims."""
+
+    def __call__(
+        self, records: Records, options: Options, seed: int, progress: Progress
+    ) -> tuple[TradeOff, ...]:
+        """Return the points, the efficient ones marked."""
+
+
+class DrawnMasks(Protocol):
+    """Draws the masks under which a method shows values, with differential privacy."""
+
+    def __call__(
+        self, table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
+    ) -> Mapping[str, Any] | None:
+        """Return masks as a policy writes them; None where the options name them."""
+
+
 @dataclass(frozen=True)
 class Anonymizer:
     """One record-level method.
@@ -135,6 +201,10 @@ class Anonymizer:
         Whether it moves values between rows, and so cannot count persons.
     quadratic
         Whether tables above `Options.partition_above` are cut into Mondrian cells first.
+    front
+        Searches the settings around a release; None where the method weighs no two aims.
+    masks
+        Draws masks of the quasi-identifiers before records are read; None where it draws none.
     """
 
     name: str
@@ -149,6 +219,8 @@ class Anonymizer:
     by_cell: bool = False
     sampled: bool = False
     by_row: bool = False
+    front: Front | None = None
+    masks: DrawnMasks | None = None
 
     def configure(self, **given: Any) -> Options:
         """Return the method's options.
@@ -246,6 +318,7 @@ __all__ = [
     "Options",
     "Outcome",
     "Style",
+    "TradeOff",
     "at_least",
     "within",
 ]

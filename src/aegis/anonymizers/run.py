@@ -16,8 +16,6 @@ from aegis.anonymizers.persons import middle_of_each, rows_of_persons
 from aegis.anonymizers.recipe import Recipe, options_dict
 from aegis.anonymizers.records import Integers, Records
 from aegis.anonymizers.release import build_release
-from aegis.anonymizers.safe_pub import SampledOptions
-from aegis.anonymizers.scheme import drawn_masks
 from aegis.anonymizers.shown import least_mask, shown_by_masks
 from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError
@@ -247,13 +245,13 @@ def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
 
 def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progress) -> Any:
     """Return the masks that a recipe names for quasi-identifiers, or draws with differential privacy."""
-    if not recipe.anonymizer.sampled:
+    draw = recipe.anonymizer.masks
+    if draw is None:
         return recipe.options.get("masks")
     options = recipe.resolve(read.policy, read.records)
-    if not isinstance(options, SampledOptions) or not options.search:
-        return recipe.options.get("masks")
     options.check(read.records)
-    return drawn_masks(read.table, read.policy, options, seed, progress)
+    drawn = draw(read.table, read.policy, options, seed, progress)
+    return recipe.options.get("masks") if drawn is None else drawn
 
 
 def _without_null_types(table: pa.Table) -> pa.Table:

@@ -90,7 +90,12 @@ class _Absent(MetaPathFinder):
 
 
 def _added_to() -> bool:
-    return any(entry_points(group=f"aegis.{group}") for group in _GROUPS)
+    """Whether packages of others add to Aegis; its own wings need no more than it does."""
+    return any(
+        not point.value.startswith("aegis.")
+        for group in _GROUPS
+        for point in entry_points(group=f"aegis.{group}")
+    )
 
 
 def _load_when_used(name: str) -> None:

@@ -39,7 +39,6 @@ EXAMPLES = (
     "aegis reconstruct table.aegis --attribute age",
     "aegis reconstruct table.csv -p policy.yaml --attribute age --method smooth --know nothing",
     "aegis reconstruct table.aegis --attribute age --method closed-form --mask quantiles",
-    "aegis reconstruct told.protected --attribute age",
 )
 SHOWN = 24
 """Values of the table for people; the heat map shows all of them."""

@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from aegis.anonymizers import (
+    ANONYMIZERS,
     Anonymized,
     Grouped,
-    ObamOptions,
-    ObamPoint,
     Recipe,
     RecordTable,
+    TradeOff,
     anonymize_records,
     check_release,
-    grid_of_clusters,
     read_records,
 )
-from aegis.anonymizers import front as search_front
 from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
 from aegis.masking import ORDERED_ROWS
 from aegis.policy import Policy, as_policy
@@ -61,7 +59,7 @@ class AnonymizedRelease(Released):
     recipe: Recipe
     grouped: Grouped
     notes: tuple[str, ...] = ()
-    front: tuple[ObamPoint, ...] = ()
+    front: tuple[TradeOff, ...] = ()
 
     @property
     def claims(self) -> dict[str, int] | None:
@@ -204,9 +202,11 @@ def anonymize(
     """
     policy = as_policy(policy)
     recipe = _recipe(method, options, style, seed)
-    if front and not issubclass(recipe.anonymizer.options, ObamOptions):
+    if front and recipe.anonymizer.front is None:
+        weighing = [a.name for a in ANONYMIZERS if a.front is not None]
         raise PolicyError(
-            f"Method {recipe.method!r} has no front.", hint="Only mo-obam weighs two aims."
+            f"Method {recipe.method!r} has no front.",
+            hint=f"Only {', '.join(weighing)} weighs two aims.",
         )
     source = open_table(table, reading=policy.reading)
     destination = Destination.checked(
@@ -270,20 +270,23 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
             "check": time.perf_counter() - grouped,
         }
 
-    def front(self) -> tuple[ObamPoint, ...]:
-        """Return the settings of MO-OBAM around the one that was released."""
+    def front(self) -> tuple[TradeOff, ...]:
+        """Return the settings of the method around the one that was released."""
         if self.policy.person is not None:
             raise PolicyError(
                 f"A front is of rows, and the policy counts persons ({self.policy.person}).",
                 hint="Leave the front out.",
             )
         started = time.perf_counter()
-        options = self.made.grouped.options
-        if not isinstance(options, ObamOptions):
-            raise InternalError("A front was asked of another method than MO-OBAM.")
-        grid = grid_of_clusters(options, len(self.read.records))
-        seed = self.made.recipe.seed or 0
-        points = search_front(self.read.records, options, grid, seed=seed, progress=self.progress)
+        search = self.made.recipe.anonymizer.front
+        if search is None:
+            raise InternalError("A front was asked of a method that has none.")
+        points = search(
+            self.read.records,
+            self.made.grouped.options,
+            self.made.recipe.seed or 0,
+            self.progress,
+        )
         self.timings["front"] = time.perf_counter() - started
         return points
 

@@ -10,7 +10,7 @@ from aegis.report.words import clean, count, figure, measured, percent, plural
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
     from aegis.advisor.ranked import Ranked
-    from aegis.anonymizers import InformationLoss, ObamPoint, Recipe
+    from aegis.anonymizers import InformationLoss, Recipe, TradeOff
 
 LOSSES: tuple[tuple[str, str], ...] = (
     ("IL, scaled", "information loss of the centroids on z-scores, 0 to 1"),
@@ -73,7 +73,7 @@ def method_yaml(subject: Ranked) -> dict[str, Any] | None:
     return None if subject.method is None else subject.method.recipe.to_dict()
 
 
-def tradeoff_section(points: Sequence[ObamPoint]) -> dict[str, Any] | None:
+def tradeoff_section(points: Sequence[TradeOff]) -> dict[str, Any] | None:
     """Return settings of MO-OBAM as a table and as points; None without any."""
     if not points:
         return None

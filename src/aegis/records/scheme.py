@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.anonymizers.safe_pub import SampledOptions
+from aegis.anonymizers.base import Anonymizer, Options, Style
 from aegis.anonymizers.shown import given_mask
 from aegis.errors import PolicyError
 from aegis.masks import Identity, Level, Mask, Suppress, evaluate
@@ -27,6 +27,7 @@ from aegis.privacy.scheme_search import (
     draw_scheme,
 )
 from aegis.progress import Progress
+from aegis.records.safe_pub import SampledOptions, sample_records
 from aegis.summary.codes import encode
 from aegis.summary.frequency import combine
 
@@ -190,3 +191,26 @@ def _shares(
     sizes = np.array([len(leaves.get(name, (None,))) for name in names], dtype=np.float64)
     share: npt.NDArray[np.float64] = sizes[codes] / len(hierarchy.rows)
     return share
+
+
+def _searched(
+    table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
+) -> dict[str, Any] | None:
+    """Return the masks that are drawn where the options ask for a search."""
+    if not isinstance(options, SampledOptions) or not options.search:
+        return None
+    return drawn_masks(table, policy, options, seed, progress)
+
+
+SAFE_PUB = Anonymizer(
+    "safe-pub",
+    "A random sample under fixed or drawn masks, without small classes: differential privacy.",
+    "Li, Qardaji and Su 2012; Bild, Kuhn and Prasser 2018",
+    SampledOptions,
+    Style.GENERALISED,
+    "N log N",
+    False,
+    sample_records,
+    sampled=True,
+    masks=_searched,
+)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Options, Outcome, Style
+from aegis.anonymizers.base import Options, Outcome
 from aegis.anonymizers.method import at_least, within
 from aegis.anonymizers.records import Records, distinct_rows
 from aegis.errors import PolicyError
@@ -99,12 +99,13 @@ class SampledOptions(Options):
             )
 
 
-def _run(
+def sample_records(
     records: Records,
     options: SampledOptions,
     random: np.random.Generator,
     progress: Progress,
 ) -> Outcome:
+    """Draw the sample, and leave out the classes that are too small."""
     privacy = options.privacy
     with progress.step("Drawing records", len(records)):
         drawn = random.random(len(records)) < privacy.rate
@@ -150,18 +151,3 @@ def _notes(
         f"and {small:,} of them are left out in classes below {k:,}",
         "the guarantee does not cover other columns, nor choices made by looking at the table",
     )
-
-
-SAFE_PUB = ANONYMIZERS.register(
-    Anonymizer(
-        "safe-pub",
-        "A random sample under fixed or drawn masks, without small classes: differential privacy.",
-        "Li, Qardaji and Su 2012; Bild, Kuhn and Prasser 2018",
-        SampledOptions,
-        Style.GENERALISED,
-        "N log N",
-        False,
-        _run,
-        sampled=True,
-    )
-)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Options, Outcome, Style
+from aegis.anonymizers.base import Anonymizer, Options, Outcome, Style
 from aegis.anonymizers.records import Floats, Integers, RecordAttribute, Records
 from aegis.policy import AttributeKind
 from aegis.progress import Progress, Step
@@ -281,29 +281,25 @@ def _run(
     return Outcome(labels)
 
 
-K_MEMBER = ANONYMIZERS.register(
-    Anonymizer(
-        "k-member",
-        "Greedy clusters of k by least increase of information loss.",
-        "Byun, Kamra, Bertino and Li 2007",
-        Options,
-        Style.GENERALISED,
-        "N D, D distinct combinations",
-        False,
-        _run,
-        quadratic=True,
-    )
+K_MEMBER = Anonymizer(
+    "k-member",
+    "Greedy clusters of k by least increase of information loss.",
+    "Byun, Kamra, Bertino and Li 2007",
+    Options,
+    Style.GENERALISED,
+    "N D, D distinct combinations",
+    False,
+    _run,
+    quadratic=True,
 )
-KL_MEMBER = ANONYMIZERS.register(
-    Anonymizer(
-        "kl-member",
-        "k-member whose clusters grow until they hold l distinct sensitive values.",
-        "Zheng et al. 2019",
-        DiverseOptions,
-        Style.GENERALISED,
-        "N D, D distinct combinations",
-        True,
-        _run,
-        quadratic=True,
-    )
+KL_MEMBER = Anonymizer(
+    "kl-member",
+    "k-member whose clusters grow until they hold l distinct sensitive values.",
+    "Zheng et al. 2019",
+    DiverseOptions,
+    Style.GENERALISED,
+    "N D, D distinct combinations",
+    True,
+    _run,
+    quadratic=True,
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Options, Outcome, Style, within
+from aegis.anonymizers.base import Anonymizer, Method, Options, Outcome, Style, within
 from aegis.anonymizers.groups import RecordGroups, centroid, squared_distances, total_groups
 from aegis.anonymizers.losses import InformationLoss
 from aegis.anonymizers.records import (
@@ -309,32 +309,25 @@ def _moved(records: Records, released: Mapping[str, Codes], *, scaled: bool) -> 
     return moved / total if total > 0 else 0.0
 
 
-for _name, _summary, _reference, _options, _method in (
-    (
-        "rank-swap",
-        "Ordered values are swapped with values of a close rank.",
-        "Moore 1996",
-        RankSwapOptions,
-        _rank_swap,
-    ),
-    (
-        "record-swap",
-        "Records at risk change places with records that are alike elsewhere.",
-        "Targeted record swapping, as for the census round of 2021; sdcMicro",
-        RecordSwapOptions,
-        _record_swap,
-    ),
-):
-    ANONYMIZERS.register(
-        Anonymizer(
-            _name,
-            _summary,
-            _reference,
-            _options,
-            Style.GENERALISED,
-            "N log N",
-            False,
-            _method,
-            by_row=True,
-        )
+def _swap(
+    name: str, summary: str, reference: str, options: type[Options], method: Method
+) -> Anonymizer:
+    return Anonymizer(
+        name, summary, reference, options, Style.GENERALISED, "N log N", False, method, by_row=True
     )
+
+
+RANK_SWAP = _swap(
+    "rank-swap",
+    "Ordered values are swapped with values of a close rank.",
+    "Moore 1996",
+    RankSwapOptions,
+    _rank_swap,
+)
+RECORD_SWAP = _swap(
+    "record-swap",
+    "Records at risk change places with records that are alike elsewhere.",
+    "Targeted record swapping, as for the census round of 2021; sdcMicro",
+    RecordSwapOptions,
+    _record_swap,
+)

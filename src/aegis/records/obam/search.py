@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aegis.anonymizers.obam.state import BLOCK, Instance, State, entropy
 from aegis.anonymizers.records import Floats, Integers
 from aegis.progress import Step
+from aegis.records.obam.state import BLOCK, Instance, State, entropy
 
 LLOYD_ROUNDS = 25
 SWEEPS = 60

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from aegis.anonymizers import ANONYMIZERS, HybridOptions, Records, build_release, encode
-from aegis.anonymizers.hybrid import band, patterns
+from aegis.anonymizers import ANONYMIZERS, Records, build_release, encode
 from aegis.errors import DataError, PolicyError
+from aegis.records.hybrid import HybridOptions, band, patterns
 from experiment_modules import experiment
 
 METRICS = experiment("hybrid_metrics")

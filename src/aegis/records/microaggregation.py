@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from aegis.anonymizers.base import (
-    ANONYMIZERS,
     Anonymizer,
     Options,
     Outcome,
@@ -15,8 +14,8 @@ from aegis.anonymizers.base import (
     at_least,
 )
 from aegis.anonymizers.records import Codes, Floats, Integers, Records
-from aegis.anonymizers.space import Space
 from aegis.progress import Progress, Step
+from aegis.records.space import Space
 
 COMPACT_AT = 8
 """Assigned records are dropped from the arrays once they are more than one in so many."""
@@ -241,29 +240,25 @@ def _run_v_mdav(
         return Outcome(v_mdav(Space.of(records), options.k, options.gamma, step))
 
 
-MDAV = ANONYMIZERS.register(
-    Anonymizer(
-        "mdav",
-        "Fixed-size microaggregation around the records farthest from the average.",
-        "Domingo-Ferrer and Torra 2005, MDAV-generic",
-        Options,
-        Style.CENTROID,
-        "N^2 / k",
-        False,
-        _run_mdav,
-        quadratic=True,
-    )
+MDAV = Anonymizer(
+    "mdav",
+    "Fixed-size microaggregation around the records farthest from the average.",
+    "Domingo-Ferrer and Torra 2005, MDAV-generic",
+    Options,
+    Style.CENTROID,
+    "N^2 / k",
+    False,
+    _run_mdav,
+    quadratic=True,
 )
-V_MDAV = ANONYMIZERS.register(
-    Anonymizer(
-        "v-mdav",
-        "Variable-size microaggregation: clusters grow where a neighbour is close.",
-        "Solanas and Martinez-Balleste 2006",
-        VariableOptions,
-        Style.CENTROID,
-        "N^2",
-        False,
-        _run_v_mdav,
-        quadratic=True,
-    )
+V_MDAV = Anonymizer(
+    "v-mdav",
+    "Variable-size microaggregation: clusters grow where a neighbour is close.",
+    "Solanas and Martinez-Balleste 2006",
+    VariableOptions,
+    Style.CENTROID,
+    "N^2",
+    False,
+    _run_v_mdav,
+    quadratic=True,
 )

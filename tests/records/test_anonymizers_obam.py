@@ -10,10 +10,11 @@ from anonymizers_support import class_counts, encoded, exact_partition, possible
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.anonymizers import ANONYMIZERS, ObamOptions, Records, encode, front
-from aegis.anonymizers.obam.search import Exchange, ObamObjective, descend, start
-from aegis.anonymizers.obam.state import Instance, State, entropy
+from aegis.anonymizers import ANONYMIZERS, Records, encode
 from aegis.errors import PolicyError
+from aegis.records.obam.method import ObamOptions, front
+from aegis.records.obam.search import Exchange, ObamObjective, descend, start
+from aegis.records.obam.state import Instance, State, entropy
 
 
 def test_entropies_of_table_ii():

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.anonymizers import ANONYMIZERS, Records, encode
-from aegis.anonymizers.microaggregation import mdav, smallest, v_mdav
-from aegis.anonymizers.space import Space
+from aegis.records.microaggregation import mdav, smallest, v_mdav
+from aegis.records.space import Space
 
 MDAV_ORACLES = {
     "Tarragona": (16.9326, 19.5460, 22.4619, 33.1929),

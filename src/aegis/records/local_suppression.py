@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Options, Outcome, Style
-from aegis.anonymizers.cell_search import CellSearch, Flags
+from aegis.anonymizers.base import Anonymizer, Options, Outcome, Style
 from aegis.anonymizers.groups import RecordGroups, centroid, squared_distances, total_groups
 from aegis.anonymizers.losses import InformationLoss
 from aegis.anonymizers.method import fitting_groups
@@ -30,6 +29,7 @@ from aegis.anonymizers.records import (
 from aegis.anonymizers.release import SUPPRESSED_VALUE
 from aegis.policy import AttributeKind
 from aegis.progress import Progress
+from aegis.records.cell_search import CellSearch, Flags
 
 
 @dataclass(frozen=True)
@@ -195,16 +195,14 @@ def _deviation(records: Records, starred: Flags, *, scaled: bool) -> float:
     return lost / total if total > 0 else 0.0
 
 
-LOCAL_SUPPRESSION = ANONYMIZERS.register(
-    Anonymizer(
-        "local-suppression",
-        "Values stay, but for the cells that keep a record out of a class.",
-        "Cell suppression of Sweeney 2002 and Meyerson and Williams 2004; greedy by patterns",
-        SuppressionOptions,
-        Style.GENERALISED,
-        "N log N per pattern of suppressed attributes",
-        True,
-        _run,
-        by_cell=True,
-    )
+LOCAL_SUPPRESSION = Anonymizer(
+    "local-suppression",
+    "Values stay, but for the cells that keep a record out of a class.",
+    "Cell suppression of Sweeney 2002 and Meyerson and Williams 2004; greedy by patterns",
+    SuppressionOptions,
+    Style.GENERALISED,
+    "N log N per pattern of suppressed attributes",
+    True,
+    _run,
+    by_cell=True,
 )

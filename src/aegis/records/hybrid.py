@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.anonymizers.base import (
-    ANONYMIZERS,
     Anonymizer,
     Options,
     Outcome,
@@ -25,10 +24,6 @@ from aegis.anonymizers.base import (
     at_least,
     within,
 )
-from aegis.anonymizers.forest import Forest
-from aegis.anonymizers.hybrid_cells import ReleasedCells
-from aegis.anonymizers.members import k_member
-from aegis.anonymizers.mondrian import mondrian
 from aegis.anonymizers.records import (
     Integers,
     RecordAttribute,
@@ -39,6 +34,10 @@ from aegis.anonymizers.records import (
 from aegis.errors import PolicyError
 from aegis.policy import AttributeKind
 from aegis.progress import Progress
+from aegis.records.forest import Forest
+from aegis.records.hybrid_cells import ReleasedCells
+from aegis.records.members import k_member
+from aegis.records.mondrian import mondrian
 
 Flags = npt.NDArray[np.bool_]
 BANDS = ("super-major", "major", "minor", "super-minor")
@@ -430,15 +429,13 @@ def _outcome(
     return Outcome(everyone, columns=columns, loss=loss)
 
 
-HYBRID = ANONYMIZERS.register(
-    Anonymizer(
-        "hybrid",
-        "Noise on numbers, minimal generalisation of categories where privacy is at stake.",
-        "Majeed and Hwang 2023",
-        HybridOptions,
-        Style.GENERALISED,
-        "N D of the violating part",
-        True,
-        _run,
-    )
+HYBRID = Anonymizer(
+    "hybrid",
+    "Noise on numbers, minimal generalisation of categories where privacy is at stake.",
+    "Majeed and Hwang 2023",
+    HybridOptions,
+    Style.GENERALISED,
+    "N D of the violating part",
+    True,
+    _run,
 )

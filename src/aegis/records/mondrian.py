@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Options, Outcome, Style
+from aegis.anonymizers.base import Anonymizer, Options, Outcome, Style
 from aegis.anonymizers.mondrian_cuts import mondrian
 from aegis.anonymizers.records import Records
 from aegis.progress import Progress
@@ -40,17 +40,15 @@ def _run(
     return Outcome(labels)
 
 
-MONDRIAN = ANONYMIZERS.register(
-    Anonymizer(
-        "mondrian",
-        "Recursive cuts at the median of the widest attribute, strict or relaxed.",
-        "LeFevre, DeWitt and Ramakrishnan 2006",
-        MondrianOptions,
-        Style.GENERALISED,
-        "N log N",
-        True,
-        _run,
-    )
+MONDRIAN = Anonymizer(
+    "mondrian",
+    "Recursive cuts at the median of the widest attribute, strict or relaxed.",
+    "LeFevre, DeWitt and Ramakrishnan 2006",
+    MondrianOptions,
+    Style.GENERALISED,
+    "N log N",
+    True,
+    _run,
 )
 
 __all__ = ["MONDRIAN", "MondrianOptions", "mondrian"]

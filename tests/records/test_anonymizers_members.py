@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.anonymizers import AttributeKind, RecordAttribute, Records
-from aegis.anonymizers.members import k_member
+from aegis.records.members import k_member
 
 
 def cost(attribute: RecordAttribute, codes: list[int]) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.anonymizers.records import Floats, Integers, Records
-from aegis.anonymizers.space import Space
+from aegis.records.space import Space
 
 Flags = npt.NDArray[np.bool_]
 BLOCK = 2**21

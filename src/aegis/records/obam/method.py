@@ -5,26 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from aegis.anonymizers.base import (
-    ANONYMIZERS,
     Anonymizer,
     Grouped,
     Options,
     Outcome,
     Style,
+    TradeOff,
     at_least,
 )
 from aegis.anonymizers.groups import RecordGroups
 from aegis.anonymizers.losses import information_loss
-from aegis.anonymizers.obam.search import BALANCED_UP_TO, Solution, optimise
-from aegis.anonymizers.obam.state import Instance
 from aegis.anonymizers.records import Records
-from aegis.errors import PolicyError
+from aegis.errors import InternalError, PolicyError
 from aegis.progress import SILENT, Progress
+from aegis.records.obam.search import BALANCED_UP_TO, Solution, optimise
+from aegis.records.obam.state import Instance
 
 WEIGHTS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """The weights (lambda) of the paper's grid."""
@@ -140,49 +139,6 @@ def _details(records: Records, solution: Solution) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class ObamPoint:
-    """One setting of the grid over n_C and lambda.
-
-    Attributes
-    ----------
-    clusters, weight
-        The setting.
-    information_loss
-        IL in the scale that was minimised.
-    entropies
-        Least entropy over clusters of each sensitive attribute, bits.
-    efficient
-        Whether no other point has as little loss and as much entropy, one of them strictly.
-    grouped
-        The groups themselves.
-    """
-
-    clusters: int
-    weight: float
-    information_loss: float
-    entropies: tuple[float, ...]
-    efficient: bool
-    grouped: Grouped
-
-    @property
-    def entropy(self) -> float:
-        """Sum of the least entropies."""
-        return float(sum(self.entropies))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures as plain values, without the groups."""
-        return {
-            "clusters": self.clusters,
-            "weight": self.weight,
-            "information_loss": self.information_loss,
-            "entropies": list(self.entropies),
-            "entropy": self.entropy,
-            "smallest": self.grouped.smallest,
-            "efficient": self.efficient,
-        }
-
-
 def grid_of_clusters(options: ObamOptions, size: int) -> tuple[int, ...]:
     """Return a quarter, half and all of the number of clusters that `options` give for `size`."""
     most = options.number_of_clusters(size)
@@ -197,7 +153,7 @@ def front(
     *,
     seed: int = 0,
     progress: Progress = SILENT,
-) -> tuple[ObamPoint, ...]:
+) -> tuple[TradeOff, ...]:
     """Search every n_C with every lambda and mark the Pareto front of IL against entropy.
 
     Starts are shared by the weights of one n_C. The seconds of a point are an equal share of the
@@ -208,7 +164,7 @@ def front(
     PolicyError, DataError
         A setting that the records do not allow.
     """
-    points: list[ObamPoint] = []
+    points: list[TradeOff] = []
     settings = [replace(options, clusters=count) for count in clusters]
     for chosen in settings:
         chosen.check(records)
@@ -223,7 +179,7 @@ def front(
     return tuple(replace(point, efficient=_efficient(point, points)) for point in points)
 
 
-def _point(records: Records, options: ObamOptions, solution: Solution, seconds: float) -> ObamPoint:
+def _point(records: Records, options: ObamOptions, solution: Solution, seconds: float) -> TradeOff:
     groups = RecordGroups.number(solution.of)
     grouped = Grouped(
         "mo-obam",
@@ -235,7 +191,7 @@ def _point(records: Records, options: ObamOptions, solution: Solution, seconds: 
         _notes(records, options, solution),
         _details(records, solution),
     )
-    return ObamPoint(
+    return TradeOff(
         len(groups),
         options.weight,
         solution.information_loss,
@@ -245,7 +201,7 @@ def _point(records: Records, options: ObamOptions, solution: Solution, seconds: 
     )
 
 
-def _efficient(point: ObamPoint, points: Sequence[ObamPoint]) -> bool:
+def _efficient(point: TradeOff, points: Sequence[TradeOff]) -> bool:
     return not any(
         other.information_loss <= point.information_loss
         and other.entropy >= point.entropy
@@ -254,15 +210,24 @@ def _efficient(point: ObamPoint, points: Sequence[ObamPoint]) -> bool:
     )
 
 
-OBAM = ANONYMIZERS.register(
-    Anonymizer(
-        "mo-obam",
-        "Clusters by local search on information loss and diversity of sensitive attributes.",
-        "Wei et al., Multi-objective optimization-based anonymization",
-        ObamOptions,
-        Style.CENTROID,
-        "D n_C per sweep, D distinct combinations",
-        False,
-        _run,
-    )
+def _front(
+    records: Records, options: Options, seed: int, progress: Progress
+) -> tuple[TradeOff, ...]:
+    """Return the settings around the one that was released."""
+    if not isinstance(options, ObamOptions):
+        raise InternalError("A front was asked with options of another method than MO-OBAM.")
+    grid = grid_of_clusters(options, len(records))
+    return front(records, options, grid, seed=seed, progress=progress)
+
+
+OBAM = Anonymizer(
+    "mo-obam",
+    "Clusters by local search on information loss and diversity of sensitive attributes.",
+    "Wei et al., Multi-objective optimization-based anonymization",
+    ObamOptions,
+    Style.CENTROID,
+    "D n_C per sweep, D distinct combinations",
+    False,
+    _run,
+    front=_front,
 )

@@ -12,15 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import aegis
-from aegis.anonymizers import (
-    ANONYMIZERS,
-    Recipe,
-    SampledOptions,
-    anonymize_records,
-    read_records,
-)
+from aegis.anonymizers import ANONYMIZERS, Recipe, anonymize_records, read_records
 from aegis.errors import PolicyError
 from aegis.policy import Policy, load_policy
+from aegis.records.safe_pub import SampledOptions
 from aegis.sources import open_table
 
 ROWS = 6000

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import aegis
 from aegis.anonymizers import ANONYMIZERS, Recipe, encode
-from aegis.anonymizers.swapping import swapped_places, swapped_ranks
 from aegis.errors import AegisError, DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.policy import load_policy
+from aegis.records.swapping import swapped_places, swapped_ranks
 
 QUASI = "quasi-identifier"
 

@@ -1,0 +1,1 @@
+"""Record-level methods: microaggregation, clustering, Mondrian, MO-OBAM, sampling, the hybrid scheme."""
