@@ -151,7 +151,7 @@ class TradeOff:
         }
 
 
-class Front(Protocol):
+class FrontSearch(Protocol):
     """Searches the settings around one, for a method that weighs two aims."""
 
     def __call__(
@@ -219,7 +219,7 @@ class Anonymizer:
     by_cell: bool = False
     sampled: bool = False
     by_row: bool = False
-    front: Front | None = None
+    front: FrontSearch | None = None
     masks: DrawnMasks | None = None
 
     def configure(self, **given: Any) -> Options:
