@@ -22,6 +22,8 @@ settings.register_profile(
 )
 settings.load_profile("aegis")
 
+os.environ.pop("COLUMNS", None)  # a test that asks for a width sets it
+
 DATA = Path(os.environ.get("AEGIS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 

@@ -99,7 +99,7 @@ def test_one_figure_of_utility_in_apply_and_on_the_page_of_its_certificate(said,
     said("advise", "table.csv", "-p", "policy.yaml", "-o", "best.yaml", "--force")
     applied = ("-o", "masked.csv", "--certificate", "certificate.json", "--force")
     out, _ = said("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", *applied)
-    stated = re.search(r"utility kept +([0-9.]+ %) \((.*)\)", out)
+    stated = re.search(r"utility kept +([0-9.]+ %) \((.*?)\)", plain(out))
     assert stated is not None
     said("report", "certificate.json", "-o", "release.html", "--force")
     page = (walk / "release.html").read_text().replace("\u00a0", " ")

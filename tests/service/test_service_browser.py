@@ -34,8 +34,10 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-STARTS = 60.0
-"""Seconds in which a browser must be ready; else it is killed and started once more."""
+STARTS = 30.0
+"""Seconds in which a browser must be ready; else it is killed and another is started."""
+TRIES = 4
+"""Browsers that are started for one test, until one is ready."""
 ACTS = 60.0
 """Seconds that one action on a page may take."""
 LIVES = 240.0
@@ -96,25 +98,35 @@ def started(folder: str) -> Iterator[tuple[subprocess.Popen[bytes], str | None]]
         process.wait()
 
 
+def connect(player, address: str | None):
+    """The browser at an address, None where there is none or where it does not answer in time."""
+    from playwright.sync_api import Error
+
+    try:
+        return address and player.chromium.connect_over_cdp(address, timeout=1000 * STARTS)
+    except Error:
+        return None
+
+
 @contextmanager
-def connected(player, again: bool = True):
+def connected(player):
     """A browser that ends after `LIVES`, and the test that waits for it with a word on the cause."""
-    folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-    with folder as place, started(place) as (process, address):
-        if address is not None:
+    for _ in range(TRIES):
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        with folder as place, started(place) as (process, address):
+            browser = connect(player, address)
+            if browser is None:
+                continue
             watch = threading.Timer(LIVES, process.kill)
             watch.start()
             try:
-                yield player.chromium.connect_over_cdp(address, timeout=1000 * STARTS)
+                yield browser
             finally:
                 watch.cancel()
             if process.poll() is not None:
                 pytest.fail(f"Chromium ended, or hung and was killed after {LIVES:.0f} s")
             return
-    if not again:
-        pytest.fail(f"Chromium was not ready within {STARTS:.0f} s, twice")
-    with connected(player, again=False) as browser:
-        yield browser
+    pytest.fail(f"Chromium was not ready within {STARTS:.0f} s, {TRIES} times")
 
 
 @pytest.fixture
