@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli import completion
-from aegis.cli.advice import print_advice
+from aegis.cli.advice import print_advice, print_short
 from aegis.cli.files import (
     REPORT,
     YAML,
@@ -55,8 +55,11 @@ if TYPE_CHECKING:
 
     from aegis.advisor import Advice, Ranked
 
+TOP = 10
+"""How many are listed unless somebody says so."""
 EXAMPLES = (
     "aegis advise table.csv -p policy.yaml -o best.yaml --report report.html",
+    "aegis advise table.csv -p policy.yaml --explain",
     "aegis advise table.csv -p policy.yaml --time-limit 300 --top 5",
     "aegis advise table.aegis -p policy.yaml --measure cmim --format json",
     "aegis advise table.csv -p policy.yaml --merit accuracy --models lr,gbdt",
@@ -147,11 +150,23 @@ def command(
     population: Population = None,
     no_values: NoValues = False,
     top: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--top", min=0, metavar="N", help="How many to show; 0 shows all that were ranked."
+            "--top",
+            min=0,
+            metavar="N",
+            help="How many to list, 10 unless you say so; 0 lists all that were ranked. A search lists "
+            "them only with this option or --explain.",
         ),
-    ] = 10,
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Print the whole page of a search: the ranking, what each mask costs, what is proven, why "
+            "no mask is finer, what a weaker rule would gain, every caution in full.",
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -190,6 +205,7 @@ def command(
     file or --generate names are ranked instead. With record-level methods, their
     releases are ranked among them, by the same measure and rule.
 
+    A search prints the best on one screen; --explain prints all that was found.
     Exit code 1 when none meets the privacy rule; the one that comes closest is named.
     """
     from aegis import Study
@@ -237,7 +253,7 @@ def command(
                     "--leave-out": dropped,
                     "--verify-key": verify_key,
                     "--rule-override": rule_override or None,
-                    "--top": top,
+                    "--top": TOP if top is None else top,
                     "--seed": seed,
                     "--output": output,
                     "--report": report,
@@ -246,6 +262,9 @@ def command(
             )
         )
         return
+    shell = Output(format, quiet)
+    listing = explain or top is not None or front is not None or bool(methods)
+    short = searches and shell.format is Format.TABLE and not listing
     subject = opening.subject(table, policy, quiet=quiet, verify_key=verify_key)
     table = shown(table)
     with reporting(quiet=quiet) as progress:
@@ -272,12 +291,12 @@ def command(
             advice = study.search(
                 objective=objective,
                 measure=measure,
-                top=top or 10,
+                top=top or TOP,
                 time_limit=SEARCH_SECONDS if time_limit is None else time_limit,
                 front=front,
                 methods=names,
                 prefer=prefer or "least-masking",
-                explain_best=True,
+                explain_best=not short or report is not None,
             )
         else:
             advice = study.rank(
@@ -296,8 +315,10 @@ def command(
     best = advice.best
     if output is not None and best is not None:
         write_text(output, _written(best, advice))
-    shell = Output(format, quiet)
-    print_advice(shell, advice, table, policy, top or None)
+    if short and best is not None:
+        print_short(shell, advice, best, table, policy)
+    else:
+        print_advice(shell, advice, table, policy, TOP if top is None else top or None)
     made = output if best is not None else None
     shell.say(*written([made, report]))
     if best is None:

@@ -226,8 +226,8 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
     why
         What the command does, as a sentence without its full stop.
     words
-        What follows `aegis` on its line, of which None is left out; each option starts a new line
-        where the command is long.
+        What follows `aegis` on its line, of which None is left out; where the command is long, it goes
+        on in a new line before an option.
     """
     from aegis.cli.tables import heading, line
 
@@ -237,7 +237,13 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
         parts = [quoted[:3]]
         for word in quoted[3:]:
             parts.append([word]) if word.startswith("-") else parts[-1].append(word)
-        command = "  " + " \\\n    ".join(map(" ".join, parts))
+        lines = [" ".join(parts[0])]
+        for part in map(" ".join, parts[1:]):
+            if len(lines[-1]) + len(part) < 72:
+                lines[-1] += f" {part}"
+            else:
+                lines.append(part)
+        command = "  " + " \\\n    ".join(lines)
     return [heading(f"Next: {why}"), line(command)]
 
 

@@ -66,8 +66,10 @@ class Output:
         if not self.quiet:
             print_note(*said)
 
-    def caution(self, warnings: Iterable[str]) -> None:
+    def caution(self, warnings: Iterable[str], *, shown: Iterable[str] | None = None) -> None:
         """Print below a result what to know before relying on it, and log it.
+
+        The log has every warning in full, also where shorter ones are `shown`.
 
         It is printed with the result, so that nobody reads the next step first. Where a program reads
         the result, it goes to standard error.
@@ -79,8 +81,12 @@ class Output:
 
         said = _logged(warnings)
         if said and not self.quiet:
-            notes = [labelled("- ", clean(text), style="yellow") for text in said]
-            self.show(Text("\nBefore you rely on this", style="bold"), *notes)
+            notes = [
+                labelled("- ", clean(text), style="yellow")
+                for text in (said if shown is None else shown)
+            ]
+            whole = "" if shown is None else " (--explain says more)"
+            self.show(Text(f"\nBefore you rely on this{whole}", style="bold"), *notes)
 
     def json(self, data: object) -> None:
         """Print one JSON document."""
