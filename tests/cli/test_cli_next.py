@@ -174,7 +174,10 @@ def test_without_a_label_the_page_says_what_is_kept(shell, folder):
         "  sex: {role: quasi-identifier}\n  age: {role: quasi-identifier, masks: [suppress]}\n"
     )
     page = " ".join(shell("advise", "table.csv", "-p", "free.yaml").out.split())
-    assert "Label none: what is kept is association among all columns" in page
+    assert "no label" in page
+    assert "of the association among the columns" in page
+    whole = " ".join(shell("advise", "table.csv", "-p", "free.yaml", "--explain").out.split())
+    assert "Label none: what is kept is association among all columns" in whole
 
 
 def test_a_summary_of_persons_suggests_the_table_that_advice_needs(shell, folder):
@@ -222,3 +225,16 @@ def test_a_policy_with_configurations_says_which_there_are(words, shell, folder)
     without = shell(*words, "-p", "policy.yaml", "--force" if words is not SQL else "--quiet")
     assert without.code == 2
     assert "policy.yaml is a policy without configurations" in plain(without.err)
+
+
+def test_the_advice_of_a_search_fits_on_one_screen(shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ("advise", "table.csv", "-p", "policy.yaml", "-o", "b.yaml", "--force")
+    lines = shell(*words).out.splitlines()
+    whole = shell(*words, "--explain").out.splitlines()
+    assert len(lines) <= 25 < len(whole)
+    said = " ".join(lines)
+    for part in ("Rule: ", "keeps ", "rows are released", "unchanged", "Before you rely", "Next: "):
+        assert part in said
+    assert lines[-4:] == whole[-4:]
+    assert len(shell(*words, "--top", "3").out.splitlines()) > 25

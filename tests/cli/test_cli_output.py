@@ -57,7 +57,7 @@ def test_output_fits_80_columns(words, shell, monkeypatch):
 
 
 def test_a_terminal_has_colour_unless_told_otherwise(terminal, monkeypatch):
-    words = ("advise", "table.csv", "-p", "policy.yaml")
+    words = ("advise", "table.csv", "-p", "policy.yaml", "--explain")
     assert ESCAPE in terminal(*words)[1]
     monkeypatch.setenv("NO_COLOR", "1")
     code, out, _ = terminal(*words)

@@ -131,7 +131,8 @@ def test_values_learnt_from_the_data_are_named_wherever_epsilon_is(shell, folder
     advised = shell("advise", "table.csv", "-p", "learnt.yaml", "-o", "learnt-best.yaml")
     assert advised.code == 0, advised.err
     assert note in plain(advised.out)
-    assert "values: [...]}}" in plain(advised.out)
+    explained = shell("advise", "table.csv", "-p", "learnt.yaml", "--explain")
+    assert "values: [...]}}" in plain(explained.out)
     release = ("-p", "learnt.yaml", "-c", "learnt-best.yaml")
     applied = shell("apply", "table.csv", *release, "-o", "l.csv", "--certificate", "l.json")
     assert applied.code == 0, applied.err
@@ -146,7 +147,7 @@ def test_values_learnt_from_the_data_are_named_wherever_epsilon_is(shell, folder
 
 
 def test_ranking_marks_ties(shell):
-    result = shell("advise", "table.csv", "-p", "policy.yaml")
+    result = shell("advise", "table.csv", "-p", "policy.yaml", "--explain")
     assert "standard error of the first score" in result.out
     told = shell("advise", "table.csv", "-p", "policy.yaml", "-f", "csv", "-q").out
     rows = list(csv.DictReader(io.StringIO(told)))

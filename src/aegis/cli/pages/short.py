@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 UNCHANGED, DROPPED = "identity", "suppress"
 MOST_MASKS = 12
 """Masks that the page lists; --explain lists all."""
+LONGEST = 110
+"""Characters up to which a caution is printed whole."""
 SHORTEST = 25
 """Characters from which a clause says something by itself."""
 
@@ -29,7 +31,7 @@ def short_page(
     summary, figure = advice.summary, advice.stated_utility(best)
     label = summary["label"]
     yield line(
-        f"{origin}: {counted(summary['rows'], 'row')}" + (f"; label {label}" if label else "")
+        f"{origin}: {counted(summary['rows'], 'row')}; {f'label {label}' if label else 'no label'}"
     )
     yield line(f"Rule: {policy.privacy}")
     kept_share = figure.utility_kept
@@ -51,7 +53,7 @@ def _searched(advice: Advice) -> str:
     search = advice.search
     among = counted(advice.combinations, "combination")
     if search is not None and search.preferred:
-        return f"It masks least of {among} within 0.002 of the highest score."
+        return f"Of {among} of masks, some score higher, by so little that it counts as equal."
     if advice.optimal:
         return f"None of the {among} of masks does better: proven."
     return f"It is the best that was found among {among} of masks; better ones may exist."
@@ -80,11 +82,13 @@ def _alone(lost: float | None) -> str:
 
 
 def short_cautions(warnings: Sequence[str]) -> list[str]:
-    """Return what to beware of, each as its first clause."""
+    """Return what to beware of: a long caution as its first clause."""
     return [_first_clause(text) for text in warnings]
 
 
 def _first_clause(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
     clause, colon, _ = text.partition(": ")
     if colon and len(clause) >= SHORTEST:
         return clause
