@@ -36,6 +36,7 @@ def killed(path: Path, number: signal.Signals) -> None:
         process.wait()
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("name", ["out.csv", "a\\b\n\t.csv.gz"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_leave_nothing(tmp_path: Path, name: str, number: signal.Signals) -> None:

@@ -20,8 +20,8 @@ from coverage import CoverageData
 from .mutations import Mutation, draw, mutations
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("protect", "privacy", "release", "catalog", "advisor/search", "sources", "ledger")
-TESTS = ("protect", "privacy", "release", "catalog", "advisor", "sources", "ledger", "service")
+ROOMS = ("safe", "privacy", "release", "service/catalog", "advisor/search", "sources")
+TESTS = ("safe", "privacy", "release", "advisor", "sources", "service")
 LIMIT = 1200.0
 """Seconds of one mutant: many times the tests that it runs, also on a busy machine. One that is not
 done then is killed."""
