@@ -129,6 +129,7 @@ def _judge(drawn: list[Mutation], executed: Executed, folder: Path) -> list[Verd
         copy = folder / f"source{number}"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        _require_imported(copy)
         copies.put(copy)
 
     def judge(mutation: Mutation) -> Verdict:
@@ -144,16 +145,33 @@ def _judge(drawn: list[Mutation], executed: Executed, folder: Path) -> list[Verd
         return list(pool.map(judge, drawn))
 
 
+def _require_imported(copy: Path) -> None:
+    """End the program where Python would import another Aegis, so that every mutant would survive."""
+    asked = [sys.executable, "-c", "import aegis; print(aegis.__file__)"]
+    shown = subprocess.run(
+        asked, env=_environment(copy), capture_output=True, text=True, check=True
+    )
+    if not Path(shown.stdout.strip()).is_relative_to(copy):
+        sys.exit(
+            f"Python imports {shown.stdout.strip()}, not the changed source in {copy}: every mutant would "
+            "survive. Use an environment in which PYTHONPATH comes first."
+        )
+
+
+def _environment(copy: Path) -> dict[str, str]:
+    """Return the environment in which a copy of the source is imported."""
+    return os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 def _run(mutation: Mutation, tests: list[str], copy: Path) -> Verdict:
     """Return whether one of the tests fails on the changed source."""
     module = copy / Path(mutation.path).relative_to("src")
     before = module.read_bytes()
     module.write_bytes(mutation.apply(before))
     run = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
-            run, cwd=ROOT, env=environment, capture_output=True, timeout=LIMIT, check=False
+            run, cwd=ROOT, env=_environment(copy), capture_output=True, timeout=LIMIT, check=False
         )
         killed = done.returncode != 0
     except subprocess.TimeoutExpired:
