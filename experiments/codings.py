@@ -39,7 +39,7 @@ from aegis.measures import (
     held_out_traces,
     thresholds,
 )
-from aegis.measures.held_out import mean_reached
+from aegis.measures.held_out import mean_reached, value_traces
 from aegis.summary import AttributeSummary, Candidate, summarize
 from aegis.summary.levels import neighbours, pool
 from common import result, write_csv
@@ -67,7 +67,7 @@ class Scores:
         """Return the score of a configuration under every variant."""
         counts = self.scorer.cooccurrence(choice, [Need.PAIRS])
         charged, uncharged = (
-            mean_reached(counts.traces + lost) for lost in (counts.losses, 0 * counts.losses)
+            mean_reached(value_traces(counts) + lost) for lost in (counts.losses, 0 * counts.losses)
         )
         ordered = self._stepped(counts.in_order, counts)
 

@@ -23,7 +23,7 @@ from aegis.advisor import Scorer
 from aegis.advisor.rank import as_it_is
 from aegis.anonymizers import anonymize_records, read_records
 from aegis.masking import fit_masks, masked_table
-from aegis.measures import MEASURES
+from aegis.measures import MEASURES, fit_pillai
 from aegis.policy import Policy
 from aegis.sources import open_table
 from aegis.summary import summarize
@@ -55,14 +55,17 @@ def scores(policy: Policy, table: pa.Table) -> dict[str, float]:
         summary = summarize(source, as_it_is(policy), seed=1, max_levels=levels)
         scorer = Scorer(summary)
         counts = scorer.cooccurrence(scorer.unmasked)
-        found[f"pillai, {levels} levels"] = counts.fit.adjusted
+        found[f"pillai, {levels} levels"] = fit_pillai(counts).adjusted
         held_out = MEASURES.get("held-out-pillai-values")
         found[f"held out, {levels} levels"] = scorer.value(scorer.unmasked, held_out)
         if levels == LEVELS[0]:
             sizes = [len(one.values) for one in summary.attributes.values()]
             pooled = sum(max(0, size - levels) for size in sizes)
             found["pillai, all levels charged"] = charged(
-                counts.fit.trace, counts.fit.rank + pooled, counts.joint.shape[1], counts.n
+                fit_pillai(counts).trace,
+                fit_pillai(counts).rank + pooled,
+                counts.joint.shape[1],
+                counts.n,
             )
     return found
 

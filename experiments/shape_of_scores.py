@@ -20,6 +20,7 @@ import numpy.typing as npt
 from aegis.advisor import Choice, Scorer
 from aegis.advisor.confidence import standard_errors
 from aegis.measures import MEASURES, Expected, Learner, Merit
+from aegis.measures.expected_merit import held_out
 from common import write_csv
 from public_sets import CONFIRMATION, FURTHER
 from selection_public import UNMASKED, judged, metrics_of, prepared, trained
@@ -31,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 def normal(scorer: Scorer, choice: Choice, what: Expected) -> float:
     """Return the expected AUC of normal scores."""
     counts = scorer.cooccurrence(choice, MEASURES.get(what.name).needs)
-    areas = (w * counts.held_out(c, what.merit).figures[0].mean() for c, w in what.weights.items())
+    areas = (w * held_out(counts, c, what.merit).figures[0].mean() for c, w in what.weights.items())
     return max(float(sum(areas)), 0.5)
 
 

@@ -15,6 +15,7 @@ from aegis import Study, search
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.figures import FrontPoint
 from aegis.advisor.preference import hidden_share
+from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.search import FrontRange, Searcher
 from aegis.advisor.search.binding import relaxations
 from aegis.advisor.search.climb import NEXT
@@ -23,7 +24,6 @@ from aegis.advisor.search.front import (
     _knee,
     _mark_dominated,
     check_span,
-    rule_at,
     trace_front,
 )
 from aegis.advisor.search.problem import make_problem

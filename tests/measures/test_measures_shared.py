@@ -16,7 +16,9 @@ from aegis.advisor import Scorer, shared
 from aegis.advisor.costs import mask_costs
 from aegis.measures import UNPOOLED, OrderedCounts, get
 from aegis.measures import shared as shared_levels
-from aegis.measures.shared import SharedLevels, Sharing
+from aegis.measures.held_out import value_traces
+from aegis.measures.ordered import levels_in_common
+from aegis.measures.shared import Sharing
 from aegis.policy import load_policy
 from aegis.summary import summarize
 
@@ -55,8 +57,8 @@ def test_what_is_shared_changes_no_figure(rows, drawn):
     ordered = drawn.draw(st.lists(st.booleans(), min_size=size, max_size=size))
     whole = in_order(cooccurrence(codes, label), ordered)
     part = in_order(cooccurrence(codes[:, which], label), [ordered[i] for i in which])
-    solved = replace(whole, sharing=Sharing(SharedLevels(lambda: part), which))
-    assert solved.traces == pytest.approx(whole.traces, abs=1e-9)
+    solved = replace(whole, sharing=Sharing(levels_in_common(lambda: part), which))
+    assert value_traces(solved) == pytest.approx(value_traces(whole), abs=1e-9)
     assert measure(solved) == pytest.approx(measure(whole), abs=1e-9)
 
 
@@ -65,20 +67,22 @@ def test_it_is_solved_from_what_is_shared():
     codes, label = rng.integers(0, 9, (200, 3)), rng.integers(0, 3, 200)
     codes[:, 1] //= 3
     whole, part = cooccurrence(codes, label), cooccurrence(codes[:, [2, 0]], label)
-    sharing = Sharing(SharedLevels(lambda: part), [2, 0])
+    sharing = Sharing(levels_in_common(lambda: part), [2, 0])
     given_whole = shared_levels.Centred.of(whole.total, whole.joint, whole.class_totals, whole.n)
     moments = sharing.values(whole.offsets).moments(given_whole, UNPOOLED)
     assert moments is not None
     assert [len(own) for own in moments] == [len(UNPOOLED)] * 2
-    assert replace(whole, sharing=sharing).traces == pytest.approx(whole.traces, abs=1e-12)
+    assert value_traces(replace(whole, sharing=sharing)) == pytest.approx(
+        value_traces(whole), abs=1e-12
+    )
 
 
 def test_levels_that_are_not_the_same_are_not_shared():
     rng = np.random.default_rng(5)
     codes, label = rng.integers(0, 9, (200, 2)), rng.integers(0, 2, 200)
     whole, other = cooccurrence(codes, label), cooccurrence(codes[:, :1] // 2, label)
-    sharing = Sharing(SharedLevels(lambda: other), [0])
-    assert replace(whole, sharing=sharing).traces.tolist() == whole.traces.tolist()
+    sharing = Sharing(levels_in_common(lambda: other), [0])
+    assert value_traces(replace(whole, sharing=sharing)).tolist() == value_traces(whole).tolist()
 
 
 MASKS = ["identity", {"bucketize": {"width": 4}}, {"randomised_response": {"keep": 0.5}}]

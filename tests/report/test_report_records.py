@@ -9,7 +9,7 @@ import pytest
 from report_factory import advice, privacy, ranked
 
 import aegis
-from aegis.advisor.methods import RecordLevel
+from aegis.advisor.record_level import RecordLevel
 from aegis.anonymizers import InformationLoss, Recipe
 from aegis.policy import Configuration, load_policy
 from aegis.report import render, render_anonymized

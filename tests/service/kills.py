@@ -39,7 +39,8 @@ from sqlalchemy import select
 
 from aegis.errors import AegisError, EngineError
 from aegis.service import agent as agents
-from aegis.service.agent import Agent, AgentSettings
+from aegis.service.agent import Agent
+from aegis.service.agent_settings import AgentSettings
 from aegis.service.app import create_app
 from aegis.service.catalog import Catalog, UploadLimits, accounts, deliveries, jobs, log
 from aegis.service.catalog.access import scopes_of

@@ -15,7 +15,8 @@ from pathlib import Path
 import uvicorn
 
 from aegis.policy import Policy
-from aegis.service.agent import Agent, AgentSettings
+from aegis.service.agent import Agent
+from aegis.service.agent_settings import AgentSettings
 from aegis.service.app import create_app
 from aegis.service.catalog import Catalog, RequestState, UploadLimits, accounts, data_sets
 from aegis.service.catalog.access import scopes_of

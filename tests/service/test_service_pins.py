@@ -18,7 +18,8 @@ from service_support import CANARY, POLICY, new_key, write_table
 from aegis.errors import AegisError, EngineError, PolicyError
 from aegis.policy import policy_digest
 from aegis.safe.ledger import Ledger
-from aegis.service.agent import Agent, AgentSettings
+from aegis.service.agent import Agent
+from aegis.service.agent_settings import AgentSettings
 from aegis.service.catalog.flow import policy_of
 from aegis.service.catalog.statements import digest, sign_statement, statement_of
 from aegis.signing import PrivateKey

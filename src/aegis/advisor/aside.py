@@ -2,57 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aegis.measures import Measure, Scope
-from aegis.summary import AttributeSummary, Candidate, PairCounts, Summary
-from aegis.summary.aside import in_full, told_alone
+from aegis.summary import AttributeSummary, PairCounts, Summary
+from aegis.summary.aside import told_alone
 from aegis.summary.cooccurrence import FoldCounts
-
-if TYPE_CHECKING:
-    from aegis.advisor.scoring import Scorer
 
 _FOLDS = 10
 
 
-class AsideScorers:
-    """Scores attributes that were set aside, each as if it were the only one.
-
-    Parameters
-    ----------
-    summary
-        The summary that has set them aside.
-    scorer
-        Makes a scorer of the summary of one attribute.
-    """
-
-    def __init__(self, summary: Summary, scorer: Callable[[Summary], Scorer]) -> None:
-        self._summary = summary
-        self._scorer = scorer
-        self._known: dict[str, tuple[Scorer, AttributeSummary]] = {}
-
-    def value(
-        self,
-        attribute: AttributeSummary,
-        candidate: Candidate,
-        label: Candidate | None,
-        measure: Measure,
-    ) -> float:
-        """Return the measure of one attribute under one of its candidates."""
-        if attribute.name not in self._known:
-            full = in_full(attribute, self._summary.max_levels)
-            self._known[attribute.name] = self._scorer(_alone(self._summary, full)), full
-        scorer, full = self._known[attribute.name]
-        ways = (*attribute.candidates, attribute.unmasked)
-        place = next(i for i, way in enumerate(ways) if way is candidate)
-        return scorer.attribute(full, (*full.candidates, full.unmasked)[place], measure, label)
-
-
-def _alone(summary: Summary, attribute: AttributeSummary) -> Summary:
+def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
     """Return the summary of one attribute, from its values by class.
 
     Which part of the rows each row is in is drawn: rows of one value and one class are alike.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.measures import UNPOOLED, pooled_losses
-from aegis.measures.held_out import Counted, Together
+from aegis.measures.counted import Counted, Together
 from aegis.remembered import RememberedArrays
 from aegis.summary import AttributeSummary, Candidate, Matrix, pooled_groups
 from aegis.summary.cooccurrence import is_sparse

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,11 +13,11 @@ from aegis.advisor.cells import beside_rows
 from aegis.advisor.doubts import doubts_of, with_doubts
 from aegis.advisor.rank import as_it_is
 from aegis.advisor.ranked import Ranked
+from aegis.advisor.record_level import RecordLevel
 from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, utility_kept
 from aegis.advisor.utility import UtilityFigure
 from aegis.anonymizers import (
     Anonymized,
-    InformationLoss,
     Recipe,
     RecordTable,
     anonymize_records,
@@ -29,71 +28,11 @@ from aegis.anonymizers import (
 from aegis.errors import DataError, PolicyError
 from aegis.measures import MEASURES, Measure
 from aegis.policy import Configuration, Policy
-from aegis.privacy import PrivacyReport, Verdict
+from aegis.privacy import Verdict
 from aegis.privacy import report as privacy_report
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
 from aegis.summary import PERSON, Summary, count_classes, summarize
-
-
-@dataclass(frozen=True, eq=False)
-class RecordLevel:
-    """How a record-level release came about and what it cost.
-
-    Attributes
-    ----------
-    recipe
-        Method, options and seed, all filled in: the same table gives the same release again.
-    groups
-        Groups of records.
-    left_out
-        Rows that the method itself left out.
-    claims_k
-        Whether the method promises that every released class has k rows.
-    loss
-        Information loss; it does not rank.
-    seconds
-        Time of the method alone.
-    notes
-        What a reader should know.
-    report
-        Privacy of the released rows; None where nothing is released.
-    carried
-        Mask of each column that is no quasi-identifier, as text.
-    before
-        Mask of each quasi-identifier that a mask shows before the method works on it, as text.
-    held_out
-        `held-out-pillai-values` of the release, where it was ranked by `adjusted-pillai`; else None.
-    """
-
-    recipe: Recipe
-    groups: int
-    left_out: int
-    claims_k: bool
-    loss: InformationLoss
-    seconds: float
-    notes: tuple[str, ...] = ()
-    report: PrivacyReport | None = None
-    carried: Mapping[str, str] = field(default_factory=dict)
-    before: Mapping[str, str] = field(default_factory=dict)
-    held_out: float | None = None
-
-    @property
-    def shown(self) -> str:
-        """What stands where a mask would: the method with its k."""
-        return f"{self.recipe.method}(k={self.recipe.options['k']})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all but the privacy report, as JSON values."""
-        return {
-            **self.recipe.to_dict(),
-            "groups": self.groups,
-            "left_out_rows": self.left_out,
-            "claims_k": self.claims_k,
-            "information_loss": asdict(self.loss),
-            "seconds": self.seconds,
-            "notes": list(self.notes),
-        }
 
 
 def choose_recipes(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from aegis.advisor.coded import CodedAttribute, CodedMasks, indicators
 from aegis.advisor.grouping import Levels, drawn_chance
-from aegis.advisor.interactions import Interactions
 from aegis.errors import PolicyError
 from aegis.measures.by_part import ClassCounts, OtherParts, PartCounts, later
 from aegis.measures.discriminant import PENALTIES
@@ -212,11 +211,6 @@ class PartBlocks:
         """Return the rows of each atom of an attribute."""
         rows: Floats = self._pairs.joints[index].sum(axis=1).astype(np.float64)
         return rows
-
-    @cached_property
-    def interactions(self) -> Interactions:
-        """What pairs of attributes add."""
-        return Interactions(self)
 
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherParts]:
         """Return the rows by part and class, shape (K, C), and what is outside of each part."""

@@ -13,7 +13,7 @@ from aegis.privacy import PrivacyAccount, PrivacyReport
 
 if TYPE_CHECKING:
     from aegis.advisor.estimate import Estimate
-    from aegis.advisor.methods import RecordLevel
+    from aegis.advisor.record_level import RecordLevel
 
 
 @dataclass(frozen=True)

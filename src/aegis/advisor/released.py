@@ -27,6 +27,7 @@ from aegis.advisor.figures import Front
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.advisor.ranked import Ranked
+from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure
 from aegis.masking import masked_population, masked_table, suppress
@@ -254,8 +255,6 @@ def _measured(
 
 def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer) -> Front:
     """Return the front with the utility of the rows that each of its points keeps."""
-    from aegis.advisor.search.front import rule_at
-
     measure, rule = MEASURES.get(advice.measure), released.plan.rule
     points = []
     for point in front.points:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import expected
-from aegis.advisor.aside import AsideScorers
+from aegis.advisor.aside import summary_of_one
 from aegis.advisor.coded import CodedMasks, codings
 from aegis.advisor.grouping import (
     GroupedCounts,
@@ -27,6 +27,7 @@ from aegis.advisor.grouping import (
     masked_classes,
     shared_losses,
 )
+from aegis.advisor.interactions import Interactions
 from aegis.advisor.pairs import PairValues
 from aegis.advisor.parts import PARTS, PartBlocks
 from aegis.advisor.scores import AttributeScore, ConfigurationScore, utility_kept
@@ -50,6 +51,7 @@ from aegis.summary import (
     expected_reports,
     level_channel,
 )
+from aegis.summary.aside import in_full
 
 _REMEMBERED = 64
 """Configurations whose second-order counts are kept, for measures that share them."""
@@ -358,7 +360,7 @@ class Scorer:
         """Return what counts levels, levels in order and pairs by part of the rows."""
         values, in_order = self._codings(which, candidates)
         common = self.common.places(candidates) if which is self._counted else ()
-        count, pairs = self._part_blocks.counts, self._part_blocks.interactions.gains
+        count, pairs = self._part_blocks.counts, self._interactions.gains
         return {
             "parts": lambda: count(which, values, label, common),
             "parts_in_order": lambda: count(which, in_order, label, common),
@@ -379,6 +381,10 @@ class Scorer:
             return 0
         part = np.arange(folds.size) % min(PARTS, folds.size)
         return int(np.count_nonzero(np.bincount(part, weights=folds.rows)))
+
+    @cached_property
+    def _interactions(self) -> Interactions:
+        return Interactions(self._part_blocks)
 
     @cached_property
     def _part_blocks(self) -> PartBlocks:
@@ -465,3 +471,36 @@ class Scorer:
 
 
 __all__ = ["AttributeScore", "Choice", "ConfigurationScore", "Scorer", "utility_kept"]
+
+
+class AsideScorers:
+    """Scores attributes that were set aside, each as if it were the only one.
+
+    Parameters
+    ----------
+    summary
+        The summary that has set them aside.
+    scorer
+        Makes a scorer of the summary of one attribute.
+    """
+
+    def __init__(self, summary: Summary, scorer: Callable[[Summary], Scorer]) -> None:
+        self._summary = summary
+        self._scorer = scorer
+        self._known: dict[str, tuple[Scorer, AttributeSummary]] = {}
+
+    def value(
+        self,
+        attribute: AttributeSummary,
+        candidate: Candidate,
+        label: Candidate | None,
+        measure: Measure,
+    ) -> float:
+        """Return the measure of one attribute under one of its candidates."""
+        if attribute.name not in self._known:
+            full = in_full(attribute, self._summary.max_levels)
+            self._known[attribute.name] = self._scorer(summary_of_one(self._summary, full)), full
+        scorer, full = self._known[attribute.name]
+        ways = (*attribute.candidates, attribute.unmasked)
+        place = next(i for i, way in enumerate(ways) if way is candidate)
+        return scorer.attribute(full, (*full.candidates, full.unmasked)[place], measure, label)

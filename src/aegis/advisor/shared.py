@@ -12,6 +12,7 @@ import numpy as np
 
 from aegis.advisor.grouping import Levels, RowGroups
 from aegis.measures import Cooccurrence
+from aegis.measures.ordered import levels_in_common
 from aegis.measures.shared import FEWEST_LEVELS, SharedLevels, Sharing
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class CommonParts:
             return None
         which, masks = tuple(part.masked), tuple(part.masked.values())
         if label not in part.levels:
-            part.levels[label] = SharedLevels(lambda: self._count(which, masks, label))
+            part.levels[label] = levels_in_common(lambda: self._count(which, masks, label))
         own = [self._coded(place, candidate)[0][0] for place, candidate in enumerate(candidates)]
         together = self._groups.together(*zip(*own, strict=True))
         return Sharing(part.levels[label], which, together)

@@ -7,8 +7,7 @@ score look better than any model will be where that column is not known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from typing import Any
 
 import ibis
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from aegis.advisor.advice import Advice
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Choice, Scorer
+from aegis.advisor.uncovered_figures import MissingLeak, Uncovered
 from aegis.masking import masked_population, masked_table, suppress
 from aegis.masking.originals import WithOriginals
 from aegis.masks import Kind
@@ -33,7 +33,6 @@ from aegis.summary.outside import (
     outside_of,
     outside_of_codes,
 )
-from aegis.words import percent
 
 Codes = npt.NDArray[np.integer[Any]]
 
@@ -41,79 +40,6 @@ LEAK = 0.8
 """Share of the label that makes a single column look like the label in other words."""
 MISSING_LEAK = 0.9
 """Difference of the shares of nulls between one class and the others: an AUC of 0.95 by it alone."""
-
-
-@dataclass(frozen=True)
-class MissingLeak:
-    """A column that is null where the label is one class, or where it is any other.
-
-    Attributes
-    ----------
-    label_class
-        The class.
-    within, besides
-        Share of the rows that are null, of the class and of all others.
-    """
-
-    label_class: str
-    within: float
-    besides: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {"class": self.label_class, "within": self.within, "besides": self.besides}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Uncovered(Outside):
-    """What the rule does not cover in the best release, and columns that hold the label in disguise.
-
-    Attributes
-    ----------
-    leaks
-        Columns that alone explain most of the label: the share of guesses from their values that are
-        right, beyond those of the most frequent class, of all that could be (held out).
-    missing_leaks
-        Columns whose nulls do.
-    """
-
-    leaks: Mapping[str, float] = field(default_factory=dict)
-    missing_leaks: Mapping[str, MissingLeak] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls, outside: Outside, leaks: Mapping[str, float], missing: Mapping[str, MissingLeak]
-    ) -> Uncovered:
-        """Return the record of a release with the columns that hold the label in disguise."""
-        own = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
-        return cls(**own, leaks=leaks, missing_leaks=missing)
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What a privacy officer should know, in words."""
-        said = list(super().sentences)
-        for name, share in self.leaks.items():
-            said.append(
-                f"the column {name} alone explains {percent(100 * share, 0)} of {self.label}: it may hold the label in "
-                "other words, and not be known where a model is used. Then leave it out (--leave-out)"
-            )
-        for name, leak in self.missing_leaks.items():
-            said.append(
-                f"the column {name} is empty in {percent(100 * leak.within, 0)} of the rows with {self.label} = "
-                f"{leak.label_class} and in {percent(100 * leak.besides, 0)} of the others: it may be filled in "
-                f"only once {self.label} is known. Then leave it out (--leave-out)"
-            )
-        return tuple(said)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        figures = super().to_dict()
-        return {
-            "released_rows": figures.pop("rows"),
-            **figures,
-            "leaks": dict(self.leaks),
-            "missing_leaks": {n: leak.to_dict() for n, leak in self.missing_leaks.items()},
-        }
 
 
 def with_uncovered(

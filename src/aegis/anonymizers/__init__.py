@@ -6,6 +6,7 @@ from aegis.anonymizers.groups import RecordGroups
 from aegis.anonymizers.losses import InformationLoss, information_loss
 from aegis.anonymizers.options import OptionEntry, listed_options
 from aegis.anonymizers.recipe import Recipe, dump_recipe, load_recipe, options_dict, recipe_of
+from aegis.anonymizers.record_table import RecordTable
 from aegis.anonymizers.records import (
     RecordAttribute,
     Records,
@@ -15,7 +16,6 @@ from aegis.anonymizers.records import (
 from aegis.anonymizers.release import build_release
 from aegis.anonymizers.run import (
     Anonymized,
-    RecordTable,
     anonymize_records,
     check_release,
     read_records,

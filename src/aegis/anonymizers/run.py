@@ -14,7 +14,8 @@ from aegis.anonymizers.base import Grouped, Style
 from aegis.anonymizers.encode import encode_declared
 from aegis.anonymizers.persons import middle_of_each, rows_of_persons
 from aegis.anonymizers.recipe import Recipe, options_dict
-from aegis.anonymizers.records import Integers, Records
+from aegis.anonymizers.record_table import RecordTable
+from aegis.anonymizers.records import Integers
 from aegis.anonymizers.release import build_release
 from aegis.anonymizers.shown import least_mask, shown_by_masks
 from aegis.blas import one_blas_thread
@@ -27,45 +28,6 @@ from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary import PERSON
 from aegis.summary.codes import encode
-
-
-@dataclass(frozen=True, eq=False)
-class RecordTable:
-    """A table in memory, encoded for the record-level methods.
-
-    Attributes
-    ----------
-    policy
-        Roles, hierarchies and the rule.
-    table
-        The columns of a release: quasi-identifiers as they are, all others as they are released.
-    records
-        The same rows, encoded.
-    unseen
-        Per masked column the rows whose value its mask did not know, shown as `*`.
-    notes
-        What was done to columns that are no quasi-identifier.
-    carried
-        Mask of each such column, as text; `identity` where it stays as it is.
-    persons
-        Whose row each one is, shape (N,), numbered from 0, where the policy counts persons; else None.
-    shown
-        Mask of each quasi-identifier that is not shown as it is, as text.
-    """
-
-    policy: Policy
-    table: pa.Table
-    records: Records
-    unseen: Mapping[str, int]
-    notes: tuple[str, ...] = ()
-    carried: Mapping[str, str] = field(default_factory=dict)
-    persons: Integers | None = None
-    shown: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def quasi(self) -> tuple[str, ...]:
-        """Names of the quasi-identifiers."""
-        return tuple(a.name for a in self.records.attributes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from aegis.anonymizers.encode import encode
+from aegis.anonymizers.record_table import RecordTable
 from aegis.errors import PolicyError
 from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen
 from aegis.masks import Identity, Mask, parse_mask
 from aegis.policy import Attribute, Policy, Role, Unseen
 from aegis.sources import open_table
-
-if TYPE_CHECKING:
-    from aegis.anonymizers.run import RecordTable
 
 ROW = "__aegis_row__"
 """Column that brings masked rows back into their order."""

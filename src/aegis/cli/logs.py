@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import aegis
+from aegis._version import __version__
 from aegis.progress import Progress, Step
 
 LOG = logging.getLogger("aegis.run")
@@ -45,7 +45,7 @@ def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> Non
         _attach(logging.StreamHandler(sys.stderr), form)
     if listening():
         LOG.setLevel(logging.INFO)
-        LOG.info("aegis %s: %s", aegis.__version__, shlex.join(map(_shown, arguments)))
+        LOG.info("aegis %s: %s", __version__, shlex.join(map(_shown, arguments)))
 
 
 def _shown(word: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-import aegis
+from aegis._version import __version__
 from aegis.blas import guard_loading
 from aegis.cli import lean, logs, streams
 from aegis.cli.defaults import has_defaults, read_defaults
@@ -165,7 +165,7 @@ def __getattr__(name: str) -> Any:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"aegis {aegis.__version__}")
+        typer.echo(f"aegis {__version__}")
         raise typer.Exit
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from aegis.measures.by_part import PartCounts
 from aegis.measures.catalog import FALLBACK_MEASURE
 from aegis.measures.chance import expected_mutual_information
-from aegis.measures.cmim import attribute_information, cmim_path, pair_information
+from aegis.measures.cmim import attribute_information, cmim_path
 from aegis.measures.contingency import Contingency
 from aegis.measures.cooccurrence import Cooccurrence, Need, OrderedCounts
+from aegis.measures.counted import PENALTIES, UNPOOLED
 from aegis.measures.discriminant import naive_bayes, out_of_fold
 from aegis.measures.expected_merit import Expected, Learner, Merit, merit_name
-from aegis.measures.held_out import PENALTIES, UNPOOLED, held_out_traces
+from aegis.measures.held_out import held_out_traces
 from aegis.measures.information import (
     label_entropy,
     mutual_information,
+    pair_information,
 )
 from aegis.measures.mutual import mean_contingency, pair_contingency
 from aegis.measures.ordered import ordered_traces, thresholds

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
-from aegis.measures.information import first_order_bias, n_log_n
+from aegis.measures.information import corrected_information, n_log_n
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
@@ -45,25 +45,6 @@ class CmimPath:
         return math.fsum(self.gains)
 
 
-def pair_information(block: npt.NDArray[Any]) -> float:
-    """Return the corrected I(A, B; Y) of two attributes together, in bits.
-
-    As `corrected_mutual_information`, with the pairs of values that occur as the rows: K_x is
-    their number. 0 where only one pair or one class occurs.
-
-    Parameters
-    ----------
-    block
-        Counts by class, shape (C, d_a, d_b). It counts its own N, so it may come from a sample.
-    """
-    columns = block.reshape(len(block), -1)
-    totals = columns.sum(axis=0)
-    totals = totals[totals > 0]
-    classes = columns.sum(axis=1)
-    inside = n_log_n(columns[columns > 0]).sum() - n_log_n(totals).sum()
-    return _corrected(float(inside), len(totals), classes)
-
-
 def attribute_information(counts: Cooccurrence) -> Floats:
     """Return the corrected I(A_i; Y) of each attribute, shape (m,), in bits."""
     joint, starts = counts.joint, counts.offsets[:-1]
@@ -73,17 +54,9 @@ def attribute_information(counts: Cooccurrence) -> Floats:
     inside = np.add.reduceat(n_log_n(joint).sum(axis=1) - n_log_n(levels), starts)
     rows = np.add.reduceat((levels > 0).astype(np.int64), starts)
     classes = np.add.reduceat(joint, starts, axis=0)
-    return np.array([_corrected(*parts) for parts in zip(inside, rows, classes, strict=True)])
-
-
-def _corrected(inside: float, rows: int, classes: npt.NDArray[Any]) -> float:
-    """Return corrected MI in bits from sum n_xy ln n_xy - sum n_x ln n_x, K_x and the n_y."""
-    columns = int(np.count_nonzero(classes))
-    if rows < 2 or columns < 2:
-        return 0.0
-    n = float(classes.sum())
-    nats = (inside - float(n_log_n(classes).sum())) / n + math.log(n)
-    return max(0.0, nats / math.log(2) - first_order_bias(rows, columns, n))
+    return np.array(
+        [corrected_information(*parts) for parts in zip(inside, rows, classes, strict=True)]
+    )
 
 
 def cmim_path(counts: Cooccurrence) -> CmimPath:

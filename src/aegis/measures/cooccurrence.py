@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
 from aegis.measures.by_part import PartCounts
-from aegis.measures.cmim import pair_information
-from aegis.measures.held_out import UNPOOLED, Counted, held_out_traces, total_of
-from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
+from aegis.measures.counted import UNPOOLED, Counted, Numbers, total_of
+from aegis.measures.information import pair_information
+from aegis.measures.shared import Sharing
 from aegis.measures.split import SplitCounts
-
-if TYPE_CHECKING:
-    from aegis.measures.expected_merit import Coding, HeldOut, Merit
-    from aegis.measures.shared import Sharing
 
 Divided = PartCounts | SplitCounts | Callable[[], PartCounts | SplitCounts]
 """Counts by part, or what counts them."""
@@ -168,36 +164,14 @@ class Cooccurrence:
         return total_of(self.counted)
 
     @cached_property
-    def fit(self) -> PillaiFit:
-        """Pillai's trace, its adjusted form and the rank, from one factorisation."""
-        return pillai_trace(self.total, self.joint, self.n, self.offsets, self.chance)
-
-    @cached_property
-    def traces(self) -> npt.NDArray[np.float64]:
-        """Held-out traces of the values at each penalty of `UNPOOLED`, for all that use them."""
-        shared = None if self.sharing is None else self.sharing.values(self.offsets)
-        return held_out_traces(
-            self.counted,
-            self.joint,
-            self.class_totals,
-            self.n,
-            UNPOOLED,
-            chance=self.chance,
-            shared=shared,
-        )
-
-    @cached_property
-    def _held_out(self) -> dict[tuple[Coding, Merit], HeldOut]:
+    def _remembered(self) -> dict[Hashable, Any]:
         return {}
 
-    def held_out(self, coding: Coding, merit: Merit) -> HeldOut:
-        """Return a figure of merit of out-of-fold scores, for all measures that read it."""
-        from aegis.measures.expected_merit import held_out
-
-        key = coding, merit
-        if key not in self._held_out:
-            self._held_out[key] = held_out(self, *key)
-        return self._held_out[key]
+    def remember(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """Return what was computed from these counts under a key; compute it the first time."""
+        if key not in self._remembered:
+            self._remembered[key] = compute()
+        return self._remembered[key]
 
     def by_part(self, *, in_order: bool = False) -> PartCounts | SplitCounts:
         """Return the counts by part of the rows, of the levels or of those in order.
@@ -241,8 +215,10 @@ class Cooccurrence:
     def extended(self, **more: Any) -> Cooccurrence:
         """Return the same counts with more filled in; what was computed from them stays."""
         other = replace(self, **more)
-        names = ("total", "fit", "traces", "class_totals")
+        names = ("total", "class_totals")
         other.__dict__.update({n: self.__dict__[n] for n in names if n in self.__dict__})
+        known = self._remembered
+        other._remembered.update({k: known[k] for k in ("fit", "traces") if k in known})
         return other
 
     def lacks(self, needs: Collection[Need]) -> list[Need]:

@@ -105,7 +105,12 @@ class HeldOut(NamedTuple):
 
 
 def held_out(counts: Cooccurrence, coding: Coding, merit: Merit) -> HeldOut:
-    """Return a figure of merit of the out-of-fold scores under a coding."""
+    """Return a figure of merit of out-of-fold scores, for all measures that read it."""
+    made: HeldOut = counts.remember((coding, merit), lambda: _held_out(counts, coding, merit))
+    return made
+
+
+def _held_out(counts: Cooccurrence, coding: Coding, merit: Merit) -> HeldOut:
     jointly = merit is not Merit.AUC
     if coding is Coding.VALUES:
         scores = out_of_fold(counts.by_part(), jointly=jointly)
@@ -170,7 +175,7 @@ class Expected:
     def values(self, counts: Cooccurrence) -> Floats:
         """Return the figure of all parts and without each one, shape (1 + K,)."""
         alone = {
-            c: self._shaped(counts, c, counts.held_out(c, self.merit).figures.mean(axis=1))
+            c: self._shaped(counts, c, held_out(counts, c, self.merit).figures.mean(axis=1))
             for c in self.weights
         }
         total: Floats = np.sum([w * alone[c] for c, w in self.weights.items()], axis=0)
@@ -190,7 +195,7 @@ class Expected:
         own = Coding.VALUES if coding is Coding.THRESHOLDS else coding
         if self.merit is not Merit.AUC:
             return figures
-        shape = counts.held_out(own, self.merit).shape
+        shape = held_out(counts, own, self.merit).shape
         if shape is None:
             return figures
         shaped: Floats = cumulative(shape * quantile(np.clip(figures, FLOOR, 1 - 1e-16)))

@@ -3,132 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.errors import InternalError
 from aegis.measures.banded import FROM, Banded
+from aegis.measures.cooccurrence import Cooccurrence
+from aegis.measures.counted import PENALTIES, UNPOOLED, Centred, Counted, Floats, Numbers
+from aegis.measures.shared import Shared
 from aegis.measures.tridiagonal import Tridiagonal
-
-if TYPE_CHECKING:
-    from aegis.measures.cooccurrence import Cooccurrence
-    from aegis.measures.shared import Shared
-
-Numbers = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-
-PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0)
-"""Rows that a masked value needs before half of what they say of it is believed."""
-UNPOOLED = (1.0, *PENALTIES)
-"""And one for a learner that believes a value after one row."""
-
-
-class Together(NamedTuple):
-    """The levels of all configurations that are expected, counted at once.
-
-    Attributes
-    ----------
-    total
-        Their co-occurrence, shape (U, U); of no meaning between two maskings of one attribute.
-    at
-        Where the levels of one configuration stand among them, shape (d,).
-    configurations
-        How many configurations are expected.
-    """
-
-    total: Floats
-    at: npt.NDArray[np.intp]
-    configurations: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """That of the co-occurrence of the levels of the configuration."""
-        return len(self.at), len(self.at)
-
-    def diagonal(self) -> Floats:
-        """Return the counts of the levels of the configuration, shape (d,)."""
-        return self.total.diagonal()[self.at]
-
-
-Counted = Numbers | Together
-"""Co-occurrence of the levels of one configuration, by itself or among those of others."""
-
-
-def block_of(
-    counted: Counted, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]
-) -> Numbers:
-    """Return the co-occurrence of some levels of a configuration with others, as a copy."""
-    if isinstance(counted, Together):
-        rows, columns, counted = counted.at[rows], counted.at[columns], counted.total
-    block: Numbers = counted.take(rows, 0).take(columns, 1)
-    return block
-
-
-def total_of(counted: Counted) -> Numbers:
-    """Return the co-occurrence of all levels of a configuration."""
-    if isinstance(counted, Together):
-        every = np.arange(len(counted.at))
-        return block_of(counted, every, every)
-    return counted
-
-
-@dataclass(frozen=True, eq=False)
-class Centred:
-    """Second-order counts of the levels that some rows show and others do not, less their means.
-
-    Attributes
-    ----------
-    counted
-        Co-occurrence of all levels, shape (D, D).
-    varying
-        Places of the levels that vary, shape (d,).
-    count
-        Rows of each of these, shape (d,).
-    rows
-        Rows of each class that occurs, shape (C,).
-    label
-        Covariance of varying levels and classes, times n, shape (d, C).
-    n
-        Rows behind the counts.
-    """
-
-    counted: Counted
-    varying: npt.NDArray[np.intp]
-    count: Floats
-    rows: Floats
-    label: Floats
-    n: float
-
-    @classmethod
-    def of(
-        cls, counted: Counted, joint: Numbers, class_counts: Numbers, n: float
-    ) -> Centred | None:
-        """Return the centred counts; None where no level varies, or no class."""
-        count = counted.diagonal().astype(np.float64)
-        varying = np.flatnonzero((count > 0) & (count < n))
-        seen = np.flatnonzero(class_counts)
-        if not varying.size or seen.size < 2:
-            return None
-        count, rows = count[varying], class_counts[seen].astype(np.float64)
-        label: Floats = joint[np.ix_(varying, seen)] - np.outer(count, rows / n)
-        return cls(counted, varying, count, rows, label, n)
-
-    def covariance(
-        self,
-        rows: npt.NDArray[np.intp] | None = None,
-        columns: npt.NDArray[np.intp] | None = None,
-    ) -> Floats:
-        """Return the covariance of varying levels, times n: of all, or between some and others."""
-        above, beside = (
-            np.arange(len(self.varying)) if which is None else which for which in (rows, columns)
-        )
-        block = block_of(self.counted, self.varying[above], self.varying[beside])
-        both: Floats = block.astype(np.float64, copy=False)
-        both -= np.outer(self.count[above] / self.n, self.count[beside])
-        return both
 
 
 def held_out_traces(
@@ -221,6 +104,25 @@ def _moments(
     return effective, explained
 
 
+def value_traces(counts: Cooccurrence) -> Floats:
+    """Return held-out traces of the values at each penalty of `UNPOOLED`, for all that use them."""
+
+    def traces() -> Floats:
+        shared = None if counts.sharing is None else counts.sharing.values(counts.offsets)
+        return held_out_traces(
+            counts.counted,
+            counts.joint,
+            counts.class_totals,
+            counts.n,
+            UNPOOLED,
+            chance=counts.chance,
+            shared=shared,
+        )
+
+    known: Floats = counts.remember("traces", traces)
+    return known
+
+
 def held_out(counts: Cooccurrence) -> float:
     """Return Pillai's trace on rows held out, the mean over learners of different strength.
 
@@ -230,7 +132,7 @@ def held_out(counts: Cooccurrence) -> float:
     penalty is worth less than one that serves all. From 0 to C - 1, never above the plug-in
     trace; 0 for one class, for constant attributes and without rows.
     """
-    return mean_reached(counts.traces[1:])
+    return mean_reached(value_traces(counts)[1:])
 
 
 def mean_reached(traces: Floats) -> float:

@@ -98,3 +98,32 @@ def reliable_information(table: Contingency) -> float:
         return 0.0
     excess = mutual_information(table) - expected_mutual_information(table)
     return excess / label_entropy(table)
+
+
+def pair_information(block: npt.NDArray[Any]) -> float:
+    """Return the corrected I(A, B; Y) of two attributes together, in bits.
+
+    As `corrected_mutual_information`, with the pairs of values that occur as the rows: K_x is
+    their number. 0 where only one pair or one class occurs.
+
+    Parameters
+    ----------
+    block
+        Counts by class, shape (C, d_a, d_b). It counts its own N, so it may come from a sample.
+    """
+    columns = block.reshape(len(block), -1)
+    totals = columns.sum(axis=0)
+    totals = totals[totals > 0]
+    classes = columns.sum(axis=1)
+    inside = n_log_n(columns[columns > 0]).sum() - n_log_n(totals).sum()
+    return corrected_information(float(inside), len(totals), classes)
+
+
+def corrected_information(inside: float, rows: int, classes: npt.NDArray[Any]) -> float:
+    """Return corrected MI in bits from sum n_xy ln n_xy - sum n_x ln n_x, K_x and the n_y."""
+    columns = int(np.count_nonzero(classes))
+    if rows < 2 or columns < 2:
+        return 0.0
+    n = float(classes.sum())
+    nats = (inside - float(n_log_n(classes).sum())) / n + math.log(n)
+    return max(0.0, nats / math.log(2) - first_order_bias(rows, columns, n))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.held_out import PENALTIES, block_of, held_out_traces, mean_reached
+from aegis.measures.counted import PENALTIES, Centred, block_of
+from aegis.measures.held_out import held_out_traces, mean_reached, value_traces
+from aegis.measures.shared import FEWEST_LEVELS, SharedBlock, SharedLevels
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
@@ -46,6 +50,28 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
             if chance is not None:
                 chance[own] = chance[own][::-1].cumsum(axis=0)[::-1]
     return replace(counts, counted=total, joint=joint, offsets=offsets, chance=chance)
+
+
+def levels_in_common(count: Callable[[], Cooccurrence]) -> SharedLevels:
+    """Return attributes under masks that many configurations have in common.
+
+    Parameters
+    ----------
+    count
+        Returns their second-order counts alone, of the same rows; called once, where they are used.
+    """
+    counts = cache(count)
+
+    def block(coded: Cooccurrence | OrderedCounts) -> SharedBlock | None:
+        if coded.chance is not None:
+            return None  # expected counts are no covariance, whose eigenvalues are all at least 0
+        totals, n = counts().class_totals, counts().n
+        centred = Centred.of(coded.counted, coded.joint, totals, n)
+        if centred is None or len(centred.varying) < FEWEST_LEVELS:
+            return None
+        return SharedBlock.of(centred, coded.offsets)
+
+    return SharedLevels(lambda: block(counts()), lambda: block(thresholds(counts().in_order)))
 
 
 def ordered_traces(
@@ -89,4 +115,6 @@ def held_out_codings(counts: Cooccurrence) -> float:
     `ordered_traces`. From 0 to C - 1; 0 for one class, for constant attributes and without rows.
     """
     ordered = ordered_traces(counts.in_order, counts.class_totals, counts.n, counts.sharing)
-    return VALUES * mean_reached(counts.traces + counts.losses) + THRESHOLDS * mean_reached(ordered)
+    return VALUES * mean_reached(value_traces(counts) + counts.losses) + THRESHOLDS * mean_reached(
+        ordered
+    )

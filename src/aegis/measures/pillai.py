@@ -171,7 +171,11 @@ def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
 
 def fit_pillai(counts: Cooccurrence) -> PillaiFit:
     """Return `pillai_trace` of the counts of a configuration, computed once for both forms."""
-    return counts.fit
+    made: PillaiFit = counts.remember(
+        "fit",
+        lambda: pillai_trace(counts.total, counts.joint, counts.n, counts.offsets, counts.chance),
+    )
+    return made
 
 
 def pillai(counts: Cooccurrence) -> float:

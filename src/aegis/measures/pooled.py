@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.held_out import UNPOOLED
+from aegis.measures.counted import UNPOOLED
 
 Numbers = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
-from aegis.measures.held_out import Centred, Together
-
-if TYPE_CHECKING:
-    from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
+from aegis.measures.counted import Centred, Together
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -227,37 +224,28 @@ class SharedLevels:
 
     Parameters
     ----------
-    count
-        Returns their second-order counts alone, of the same rows.
+    values, thresholds
+        Return the block of their levels one by one, and as thresholds where they have an order; None
+        where few vary, or noise is among them.
     """
 
-    def __init__(self, count: Callable[[], Cooccurrence]) -> None:
-        self._count = count
-
-    @cached_property
-    def _counts(self) -> Cooccurrence:
-        return self._count()
+    def __init__(
+        self,
+        values: Callable[[], SharedBlock | None],
+        thresholds: Callable[[], SharedBlock | None],
+    ) -> None:
+        self._values = values
+        self._thresholds = thresholds
 
     @cached_property
     def values(self) -> SharedBlock | None:
         """Their levels one by one; None where few vary, or noise is among them."""
-        return self._block(self._counts)
+        return self._values()
 
     @cached_property
     def thresholds(self) -> SharedBlock | None:
         """Their levels as thresholds, where they have an order."""
-        from aegis.measures.ordered import thresholds
-
-        return self._block(thresholds(self._counts.in_order))
-
-    def _block(self, coded: Cooccurrence | OrderedCounts) -> SharedBlock | None:
-        counts = self._counts
-        if coded.chance is not None:
-            return None  # expected counts are no covariance, whose eigenvalues are all at least 0
-        given = Centred.of(coded.counted, coded.joint, counts.class_totals, counts.n)
-        if given is None or len(given.varying) < FEWEST_LEVELS:
-            return None
-        return SharedBlock.of(given, coded.offsets)
+        return self._thresholds()
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.held_out import UNPOOLED
+from aegis.measures.counted import UNPOOLED
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence

@@ -14,7 +14,7 @@ import ibis
 import numpy as np
 import pyarrow as pa
 
-import aegis
+from aegis._version import __version__
 from aegis.advisor import Scorer, as_it_is, measure_for, tells_classes_apart
 from aegis.advisor.released import KeptRows, lost_classes
 from aegis.advisor.utility import UtilityFigure
@@ -241,7 +241,7 @@ def certify(
     """
     return {
         "certificate": CERTIFICATE_VERSION,
-        "aegis": aegis.__version__,
+        "aegis": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "input": {
             "origin": source.origin,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-import aegis
+from aegis._version import __version__
 from aegis.report import charts
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import draw_twice, environment, histogram_drawing
@@ -89,6 +89,6 @@ def _context(
         "privacy": privacy_section(before, audit.report, admissible=True),
         "tradeoff": tradeoff_section(release.front),
         "recipe": {"text": lines(recipe), "cut": False, "characters": count(len(recipe))},
-        "version": aegis.__version__,
+        "version": __version__,
         "seconds": f"{grouped.seconds:.2f}",
     }

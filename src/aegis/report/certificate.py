@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import aegis
+from aegis._version import __version__
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError
 from aegis.policy import rule_of
@@ -58,7 +58,7 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
         "privacy": list(_privacy(audit)),
         "notes": [clean(note, limit=600) for note in _notes(certificate)],
         "digests": list(_digests(certificate)),
-        "version": clean(certificate.get("aegis", aegis.__version__), limit=40),
+        "version": clean(certificate.get("aegis", __version__), limit=40),
         "style": {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS},
     }
     context["style"]["correlations"] = ()

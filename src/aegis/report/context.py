@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-import aegis
+from aegis._version import __version__
 from aegis.advisor.scoring import utility_kept
 from aegis.measures import MEASURES, Measure
 from aegis.privacy import PrivacyReport, PrivacyRule
@@ -470,7 +470,7 @@ def _provenance(advice: Advice) -> list[dict[str, Any]]:
     joint = summary["cooccurrence_rows"]
     how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
     facts = [
-        ("Aegis", aegis.__version__, False),
+        ("Aegis", __version__, False),
         ("Rows summarised", count(summary["rows"]), False),
         ("Rows without a label", count(summary["unlabelled_rows"]), False),
         ("Joint counts of attributes from", how, False),

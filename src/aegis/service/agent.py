@@ -10,184 +10,43 @@ from __future__ import annotations
 
 import hmac
 import json
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from ipaddress import ip_address
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from aegis.errors import (
     AegisError,
     DataError,
     EngineError,
     NoAdmissibleConfiguration,
-    PolicyError,
 )
-from aegis.files import read_text
 from aegis.masks import privacy_account
 from aegis.policy import Configuration, Policy, policy_digest
-from aegis.policy.lines import read_yaml
 from aegis.progress import Progress, Step
-from aegis.service.agent_book import AgentBook, MadeOutput, key_of, write_private
+from aegis.service.agent_book import AgentBook, MadeOutput, key_of
+from aegis.service.agent_settings import AgentSettings
 from aegis.service.apart import work_apart
 from aegis.service.catalog.deliveries import sha256, signed_part
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.flow import configuration_of, policy_of
-from aegis.service.catalog.limited import LimitError, WorkLimits
+from aegis.service.catalog.limited import LimitError
 from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
 from aegis.service.pins import (
-    Approvers,
     PinnedSource,
     RefusedError,
     certificate_of,
-    load_approvers,
-    load_sources,
     require_shape,
 )
-from aegis.signing import PrivateKey, load_private_key, make_keys, seal, sign_bytes
+from aegis.signing import seal, sign_bytes
 from aegis.temporary import temporary_folder
 
 _SIGN_OF_LIFE = 10.0
 """Seconds between two signs of life: well below the lease of a job."""
 _WAIT_MOST = 30.0
-_SETTINGS = ("url", "key", "sources", "name", "approvers", "approvals", "ledger", "certificate")
-"""Keys of an agent's file; the first three are needed."""
-
-
-@dataclass(frozen=True)
-class AgentSettings:
-    """What an agent knows: where the service is, its key, its tables, and whom it believes.
-
-    Attributes
-    ----------
-    url, token
-        The service, and a token of the provider with the scope "work".
-    key
-        Its private key (PEM, Ed25519).
-    sources
-        The tables by their names in the catalog, each with what is pinned. Nothing else is ever
-        opened.
-    approvers
-        Whose signatures count, and how many are needed.
-    ledger
-        Folder of its own ledger.
-    name
-        How the log names this agent.
-    certificate
-        The one certificate that the service may show (PEM); None for those that the machine trusts.
-    work
-        What one job may take, in a process of its own; None for this process, without limits.
-    """
-
-    url: str
-    token: str
-    key: PrivateKey
-    sources: Mapping[str, PinnedSource]
-    approvers: Approvers
-    ledger: Path
-    name: str = field(default_factory=socket.gethostname)
-    certificate: Path | None = None
-    work: WorkLimits | None = None
-
-    def __post_init__(self) -> None:
-        _require_private(self.url)
-
-    @classmethod
-    def load(cls, path: Path, token: str, work: WorkLimits | None = None) -> AgentSettings:
-        """Read the settings of an agent from YAML.
-
-        Raises
-        ------
-        PolicyError
-            A key is missing or unknown, a key or policy cannot be read, or a source pins nothing.
-        """
-        document = read_settings(path)
-        folder = path.parent
-        more = {"name": str(document["name"])} if "name" in document else {}
-        pinned = document.get("certificate")
-        return cls(
-            str(document["url"]),
-            token,
-            load_private_key(folder / str(document["key"])),
-            load_sources(document["sources"], folder),
-            load_approvers(document.get("approvers"), document.get("approvals"), folder),
-            folder / str(document.get("ledger", "agent-ledger")),
-            certificate=None if pinned is None else folder / str(pinned),
-            work=work,
-            **more,
-        )
-
-
-def read_settings(path: Path) -> dict[str, Any]:
-    """Return the document of an agent's file.
-
-    Raises
-    ------
-    PolicyError
-        It is no mapping, or a key is missing or unknown.
-    """
-    document = read_yaml(read_text(path, "agent", PolicyError), str(path)).data
-    if not isinstance(document, dict) or not set(_SETTINGS[:3]) <= document.keys():
-        raise PolicyError(
-            f"{path} is no agent's file.",
-            hint=f"It needs: {', '.join(_SETTINGS[:3])}; and may have: {', '.join(_SETTINGS[3:])}.",
-        )
-    unknown = document.keys() - set(_SETTINGS)
-    if unknown:
-        raise PolicyError(
-            f"{path} has the unknown key {sorted(map(str, unknown))[0]!r}.",
-            hint=f"Allowed: {', '.join(_SETTINGS)}.",
-        )
-    return document
-
-
-def rotate_key(path: Path, token: str) -> int:
-    """Give an agent another key, which its data sets believe from then on; return how many they are.
-
-    Both keys sign the change. The former one is kept beside, under its name with `.former-`: who has
-    a release of it verifies that with its public half. A rotation that was interrupted is completed
-    by another call.
-
-    Raises
-    ------
-    PolicyError
-        The agent's file or its key cannot be read.
-    EngineError
-        The service does not answer; the key stays as it was.
-    """
-    settings = AgentSettings.load(path, token)
-    AgentBook(settings.ledger).secret(settings.key)  # before its key goes
-    held = path.parent / str(read_settings(path)["key"])
-    fresh = held.with_name(f"{held.name}.new")
-    if not fresh.exists():
-        write_private(fresh, make_keys()[0])
-    new = load_private_key(fresh)
-    with Client(settings.url, token, certificate=settings.certificate) as client:
-        changed = client.rotate(settings.key, new)
-    held.rename(held.with_name(f"{held.name}.former-{settings.key.public.text[:8]}"))
-    fresh.rename(held)
-    return changed
-
-
-def _require_private(url: str) -> None:
-    """Raise unless nobody on the way can read or change what the agent and the service say."""
-    address = urlsplit(url)
-    host = address.hostname or ""
-    try:
-        loopback = host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if address.scheme != "https" and not (address.scheme == "http" and loopback):
-        raise PolicyError(
-            f"The agent does not call {url!r}: plain http goes to this machine alone.",
-            hint="Give https://HOST. `certificate` of the agent's file pins the one that it shows.",
-        )
 
 
 @dataclass

@@ -16,14 +16,12 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from aegis.errors import EngineError
+from aegis.service.agent_settings import AgentSettings
 from aegis.service.catalog.limited import ENVIRONMENT, MIB, NO_MEMORY, LimitError, WorkLimits
 from aegis.temporary import temporary_folder
-
-if TYPE_CHECKING:
-    from aegis.service.agent import AgentSettings
 
 _PAUSE = 0.2
 NO_SERVICE = 4

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-import aegis
+from aegis._version import __version__
 from aegis.errors import AegisError
 from aegis.service.api import accounts, data_sets, log, requests, work
 from aegis.service.catalog import Catalog, UploadLimits
@@ -67,7 +67,7 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
 
     app = FastAPI(
         title="Aegis",
-        version=aegis.__version__,
+        version=__version__,
         summary="A masking advisor's catalog: data sets, requests, releases.",
         lifespan=_lifespan(settings, opened),
         docs_url=None,

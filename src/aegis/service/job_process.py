@@ -12,7 +12,8 @@ from importlib import import_module
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from aegis.errors import EngineError
-from aegis.service.agent import Agent, AgentSettings
+from aegis.service.agent import Agent
+from aegis.service.agent_settings import AgentSettings
 from aegis.service.apart import NO_SERVICE
 from aegis.service.catalog.limited import NO_MEMORY, limit_memory
 from aegis.signing import PrivateKey

@@ -45,7 +45,7 @@ from aegis.study import Study
 from aegis.study.answers import complete_advice
 
 if TYPE_CHECKING:
-    from aegis.policy.suggest.propose import ColumnProfile
+    from aegis.policy.suggest.column_profile import ColumnProfile
     from aegis.release import Release
 
 _DRAWN = 24

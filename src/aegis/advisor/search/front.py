@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aegis.advisor.figures import Front, FrontPoint
+from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.objective import Objective
@@ -143,33 +144,6 @@ def _checked(name: str, values: Sequence[float]) -> list[float]:
             hint=f"Give {kind} from {varied.low:g} to {varied.high:g}.",
         )
     return sorted(set(values), reverse=not varied.larger_is_stronger)
-
-
-def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
-    """Return `rule` with one parameter set; k, or a risk of 1 / k, is added where it has none.
-
-    Raises
-    ------
-    PolicyError
-        No demand of the rule has the parameter, or the value is none that its model allows.
-    """
-    if parameter == "suppression":
-        return replace(rule, suppression=value)
-    if parameter in ("k", "risk"):
-        k = int(value) if parameter == "k" else math.ceil(1 / value - 1e-9)
-        asked = PrivacyRule.parse({"k": k}).criteria
-        models = [criterion.model for criterion in asked]
-        others = tuple(c for c in rule.criteria if c.model not in models)
-        return replace(rule, criteria=(*asked, *others))
-    varied = [c for c in rule.criteria if parameter in (p.name for p in c.model.parameters)]
-    if not varied:
-        keys = {m.key for m in MODELS if parameter in (p.name for p in m.parameters)}
-        raise PolicyError(
-            f"A front over {parameter} needs a rule that asks for it: {', '.join(sorted(keys))}.",
-            hint="Add it to `privacy` of the policy.",
-        )
-    criteria = (c.with_parameter(parameter, value) if c in varied else c for c in rule.criteria)
-    return replace(rule, criteria=tuple(criteria))
 
 
 def rules_of(span: FrontRange | str, rule: PrivacyRule) -> list[PrivacyRule]:

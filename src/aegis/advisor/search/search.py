@@ -27,6 +27,7 @@ from aegis.advisor.search.request import (
     objective_and_measure,
 )
 from aegis.advisor.search.searcher import Searcher
+from aegis.advisor.search.ties import put_first
 from aegis.blas import one_blas_thread
 from aegis.policy import Policy, policy_mapping
 from aegis.progress import SILENT, Progress
@@ -123,7 +124,7 @@ def search_combinations(
         figures = searcher.settle_for_closest(outcome, figures, clock)
     highest, why = outcome.best[:1], None  # by score, before ties are settled
     if outcome.best:
-        why = searcher.prefer(outcome, Prefer.of(prefer), top, clock)
+        why = put_first(searcher, outcome, Prefer.of(prefer), top, clock)
     ranking = searcher.rank(outcome, clock)
     if outcome.best:
         ranking, lacking = searcher.with_errors(ranking, outcome, clock)

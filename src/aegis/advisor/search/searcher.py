@@ -11,7 +11,7 @@ from dataclasses import replace
 from aegis.advisor.confidence import with_confidence
 from aegis.advisor.figures import ProvenList, SearchFigures
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.preference import Prefer, configuration_masking, tie_margin
+from aegis.advisor.preference import configuration_masking
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import error_of
@@ -30,7 +30,6 @@ from aegis.advisor.search.problem import Box, make_problem
 from aegis.advisor.search.reach import has_reach
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
 from aegis.advisor.search.sieve import Sieve, pays
-from aegis.advisor.search.ties import prefer_among_ties
 from aegis.blas import one_blas_thread
 from aegis.measures import MEASURES, Direction
 from aegis.privacy import PrivacyRule
@@ -267,20 +266,7 @@ class Searcher:
             return ranked
         return replace(ranked, objective=self.objective.sign * value)
 
-    def prefer(self, outcome: Found, prefer: Prefer, top: int, clock: Clock) -> str | None:
-        """Keep the `top` best of what was found, the recommended one first; return why it is."""
-        first, why = outcome.best[0][1], None
-        if self.objective.name == self.measure.name:
-            unmasked = self.scorer.value(self.scorer.unmasked, self.measure)
-            best = self.scorer.value(self.problem.choice(first), self.measure)
-            error = self._error(first, clock)
-            margin = tie_margin(self.measure, unmasked, best, error, self.scorer.label_rows)
-            first, why = prefer_among_ties(self, outcome, prefer, margin, clock)
-        others = [(value, box) for value, box in outcome.best if box != first]
-        outcome.best = [(self.objective.bound(first), first), *others][:top]
-        return why
-
-    def _error(self, box: Box, clock: Clock) -> float | None:
+    def error(self, box: Box, clock: Clock) -> float | None:
         """Return the standard error of one score; None where there is no time for it."""
         choice = self.problem.choice(box)
         if not self._errors_allowed([choice], box, clock):

@@ -7,18 +7,14 @@ bound looks for the least masking in a second search, among all that reach the b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from aegis.advisor.preference import Prefer, hidden_share, why_first
+from aegis.advisor.preference import Prefer, hidden_share, tie_margin, why_first
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import Additive
 from aegis.advisor.search.problem import Box, Problem, Variable
-
-if TYPE_CHECKING:
-    from aegis.advisor.search.searcher import Searcher
+from aegis.advisor.search.searcher import Searcher
 
 _RIVALS = 9
 """Configurations of the same masking that are compared by the rows they leave out, at most."""
@@ -90,6 +86,23 @@ class AboveScore:
     def admits(self, box: Box) -> bool:
         """Return whether a configuration meets the rule and reaches the score."""
         return self._score.bound(box) >= self._least and self._inner.admits(box)
+
+
+def put_first(
+    searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
+) -> str | None:
+    """Keep the `top` best of what was found, the recommended one first; return why it is."""
+    first, why = outcome.best[0][1], None
+    scorer, measure = searcher.scorer, searcher.measure
+    if searcher.objective.name == measure.name:
+        unmasked = scorer.value(scorer.unmasked, measure)
+        best = scorer.value(searcher.problem.choice(first), measure)
+        error = searcher.error(first, clock)
+        margin = tie_margin(measure, unmasked, best, error, scorer.label_rows)
+        first, why = prefer_among_ties(searcher, outcome, prefer, margin, clock)
+    others = [(value, box) for value, box in outcome.best if box != first]
+    outcome.best = [(searcher.objective.bound(first), first), *others][:top]
+    return why
 
 
 def prefer_among_ties(

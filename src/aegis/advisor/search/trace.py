@@ -22,8 +22,8 @@ from aegis.advisor.search.problem import (
     is_leaf,
 )
 from aegis.measures import PillaiFit, pillai_trace
+from aegis.measures.counted import total_of
 from aegis.measures.given import Given
-from aegis.measures.held_out import total_of
 from aegis.remembered import RememberedArrays
 from aegis.summary import Matrix
 

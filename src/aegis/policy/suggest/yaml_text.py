@@ -19,8 +19,8 @@ from aegis.policy.model import Policy, Role
 from aegis.words import percent
 
 if TYPE_CHECKING:
+    from aegis.policy.suggest.column_profile import ColumnProfile
     from aegis.policy.suggest.facts import ColumnFacts
-    from aegis.policy.suggest.propose import ColumnProfile
 
 MOST_SHOWN = 40
 """Characters of a name or value that a comment shows."""

@@ -22,7 +22,7 @@ from ibis.common.exceptions import IbisError
 from ibis.expr.operations import DatabaseTable
 from sqlglot import exp
 
-import aegis
+from aegis._version import __version__
 from aegis.errors import DataError, EngineError, PolicyError
 from aegis.masking import fit_masks
 from aegis.masks import Compose, Mask, Tokenise
@@ -301,7 +301,7 @@ def _quoted(name: str, dialect: Dialect) -> str:
 def _comment(policy: Policy, configuration: Configuration) -> str:
     """Return the comment on top; names are kept to one line, so that none can end it."""
     lines = [
-        f"Masked release by Aegis {aegis.__version__}, configuration {configuration.name}.",
+        f"Masked release by Aegis {__version__}, configuration {configuration.name}.",
         f"Rule: {policy.privacy}.",
         "Rows of classes that break the rule are left out; there is no row at all when more",
         "than the rule allows would have to be.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import aegis
+from aegis._version import __version__
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.svg import FONT
 from aegis.report.words import clean
@@ -18,7 +18,7 @@ def render_leak(figures: Mapping[str, Any], name: str) -> str:
     context = {
         "title": "What the file gives away",
         "name": clean(name),
-        "version": aegis.__version__,
+        "version": __version__,
         "leak": leak_section(figures),
     }
     return templates().get_template("leak.html.j2").render(context | {"style": style})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-import aegis
+from aegis._version import __version__
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.svg import FONT
 from aegis.report.words import clean, lines, measured, percent
@@ -83,7 +83,7 @@ def _context(advice: ProtectedAdvice, title: str, audit: LeakAudit | None) -> di
             for r in protection["rounds"]
         ],
         "yaml": {"text": lines(text), "cut": False, "characters": f"{len(text):,}"},
-        "version": aegis.__version__,
+        "version": __version__,
     }
 
 

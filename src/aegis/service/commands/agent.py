@@ -78,7 +78,8 @@ def command(
     asks for more than the file allows is refused. The agent opens no port: it asks for
     work. After a kill it goes on with what was begun. Ends with Ctrl-C.
     """
-    from aegis.service.agent import Agent, AgentSettings, rotate_key
+    from aegis.service.agent import Agent
+    from aegis.service.agent_settings import AgentSettings, rotate_key
 
     shell = Output(quiet=quiet)
     if rotate:

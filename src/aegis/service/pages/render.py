@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import Response
 
-import aegis
+from aegis._version import __version__
 from aegis.service.catalog.access import AccountRole, Actor
 from aegis.service.catalog.errors import NotSignedIn
 from aegis.service.identity import Caller, caller, settings_of
@@ -58,7 +58,7 @@ def page(request: Request, template: str, who: Caller | None = None, **more: Any
         local=settings.local,
         navigation=_navigation(actor, local=settings.local),
         path=request.url.path,
-        program=aegis.__version__,
+        program=__version__,
         exports=_EXPORTS,
         **more,
     )

@@ -1,0 +1,36 @@
+"""A privacy rule with one parameter set: how strong a point of a front asks it to be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from aegis.errors import PolicyError
+from aegis.privacy import MODELS, PrivacyRule
+
+
+def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
+    """Return `rule` with one parameter set; k, or a risk of 1 / k, is added where it has none.
+
+    Raises
+    ------
+    PolicyError
+        No demand of the rule has the parameter, or the value is none that its model allows.
+    """
+    if parameter == "suppression":
+        return replace(rule, suppression=value)
+    if parameter in ("k", "risk"):
+        k = int(value) if parameter == "k" else math.ceil(1 / value - 1e-9)
+        asked = PrivacyRule.parse({"k": k}).criteria
+        models = [criterion.model for criterion in asked]
+        others = tuple(c for c in rule.criteria if c.model not in models)
+        return replace(rule, criteria=(*asked, *others))
+    varied = [c for c in rule.criteria if parameter in (p.name for p in c.model.parameters)]
+    if not varied:
+        keys = {m.key for m in MODELS if parameter in (p.name for p in m.parameters)}
+        raise PolicyError(
+            f"A front over {parameter} needs a rule that asks for it: {', '.join(sorted(keys))}.",
+            hint="Add it to `privacy` of the policy.",
+        )
+    criteria = (c.with_parameter(parameter, value) if c in varied else c for c in rule.criteria)
+    return replace(rule, criteria=tuple(criteria))
