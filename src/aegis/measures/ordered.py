@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from aegis.measures.counted import PENALTIES, Centred, block_of
 from aegis.measures.held_out import held_out_traces, mean_reached, value_traces
-from aegis.measures.shared import FEWEST_LEVELS, SharedBlock, SharedLevels
+from aegis.measures.shared import SharedBlock, SharedLevels
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
@@ -67,9 +67,7 @@ def levels_in_common(count: Callable[[], Cooccurrence]) -> SharedLevels:
             return None  # expected counts are no covariance, whose eigenvalues are all at least 0
         totals, n = counts().class_totals, counts().n
         centred = Centred.of(coded.counted, coded.joint, totals, n)
-        if centred is None or len(centred.varying) < FEWEST_LEVELS:
-            return None
-        return SharedBlock.of(centred, coded.offsets)
+        return None if centred is None else SharedBlock.of_many(centred, coded.offsets)
 
     return SharedLevels(lambda: block(counts()), lambda: block(thresholds(counts().in_order)))
 

@@ -68,6 +68,11 @@ class SharedBlock:
     )
 
     @classmethod
+    def of_many(cls, given: Centred, offsets: npt.NDArray[np.int64]) -> SharedBlock | None:
+        """Return the block of some attributes alone; None where too few of their levels vary."""
+        return None if len(given.varying) < FEWEST_LEVELS else cls.of(given, offsets)
+
+    @classmethod
     def of(cls, given: Centred, offsets: npt.NDArray[np.int64]) -> SharedBlock:
         """Return the block of some attributes alone."""
         from scipy.linalg.lapack import dsyevd
