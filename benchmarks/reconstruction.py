@@ -57,7 +57,7 @@ def two_way(atoms: int, labels: int) -> Problem:
 
 def fit(problem: Problem, tolerance: float) -> Any:
     """Fit with Aegis; the margins are checked and converted each time."""
-    from aegis.reconstruction import Margin, ipf
+    from aegis.papers.reconstruction import Margin, ipf
 
     shape = problem.seed.shape
     families = [Margin(str(axes), shape, axes, totals) for axes, totals in problem.margins]
@@ -104,7 +104,7 @@ def reconstruction(_: object) -> Iterator[Figure]:
 
 def _paper() -> Iterator[Figure]:
     """Yield the time of a 1,200 x 2 table, by closed form and by the published IPF."""
-    from aegis.reconstruction import Evidence, MaskedJoint, Settings, reconstruct
+    from aegis.papers.reconstruction import Evidence, MaskedJoint, Settings, reconstruct
 
     generator = np.random.default_rng(2)
     codes = np.arange(1200) // 60

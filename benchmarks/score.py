@@ -50,8 +50,8 @@ def expected(_: object) -> Iterator[Figure]:
     from aegis.advisor import Scorer, generate
     from aegis.advisor.confidence import jackknife
     from aegis.blas import one_blas_thread
-    from aegis.evaluation.coding import code_table
     from aegis.measures import FALLBACK_MEASURE, MEASURES
+    from aegis.papers.evaluation.coding import code_table
     from aegis.sources import open_table
 
     policy = aegis.load_policy(POLICY)

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel
 
 import aegis
-from aegis.advisor.search.objectives import LOSSES
+from aegis.advisor.search.objective import OBJECTIVES
 from aegis.anonymizers import ANONYMIZERS, listed_options
 from aegis.masks import MASKS
 from aegis.measures import MEASURES
@@ -106,7 +106,7 @@ def measures() -> str:
     lines.append(
         "Objectives of `aegis advise --search` for comparison with other tools; lower is better.\n"
     )
-    for loss in LOSSES.values():
+    for loss in OBJECTIVES:
         lines += [f"## {loss.name}\n", f"{loss.title}: {loss.formula}. Source: {loss.reference}.\n"]
     return _page(lines)
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from aegis import evaluate
 from aegis.advisor import Scorer
-from aegis.evaluation import Evaluation
 from aegis.measures import MEASURES
+from aegis.papers.evaluation import Evaluation
 from aegis.policy import load_policy
 from aegis.summary import summarize
 from common import ADULT, ROOT, save_chart, write_csv, write_json

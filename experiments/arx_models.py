@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aegis.advisor.search.payout import Stakes
+from aegis.arx.losses.payout import Stakes
 from aegis.privacy.sampling import SampledPrivacy, sampled_privacy
 from arx_java import Call, Name, New
 

@@ -23,11 +23,11 @@ import numpy as np
 
 from aegis import search
 from aegis.advisor import Choice, Scorer
-from aegis.evaluation.coding import code_table
-from aegis.evaluation.models import MODELS
-from aegis.evaluation.splits import make_splits
-from aegis.evaluation.training import Task, fit, measure
 from aegis.measures import MEASURES
+from aegis.papers.evaluation.coding import code_table
+from aegis.papers.evaluation.models import MODELS
+from aegis.papers.evaluation.splits import make_splits
+from aegis.papers.evaluation.training import Task, fit, measure
 from aegis.policy import Configuration, Policy, load_policy
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize

@@ -29,11 +29,11 @@ import numpy.typing as npt
 from aegis.advisor import Choice, Scorer
 from aegis.advisor.confidence import standard_errors
 from aegis.advisor.parts import PARTS
-from aegis.evaluation.coding import CodedTable, code_table
-from aegis.evaluation.splits import make_splits
 from aegis.measures import MEASURES
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.normal import cumulative
+from aegis.papers.evaluation.coding import CodedTable, code_table
+from aegis.papers.evaluation.splits import make_splits
 from aegis.policy import load_policy
 from aegis.sources import open_table
 from aegis.summary import summarize

@@ -27,8 +27,6 @@ import numpy as np
 from scipy import sparse
 
 from aegis.advisor import Choice, Scorer
-from aegis.evaluation.agreement import spearman
-from aegis.evaluation.coding import code_table
 from aegis.measures import (
     MEASURES,
     PENALTIES,
@@ -40,6 +38,8 @@ from aegis.measures import (
     thresholds,
 )
 from aegis.measures.held_out import mean_reached, value_traces
+from aegis.papers.evaluation.agreement import spearman
+from aegis.papers.evaluation.coding import code_table
 from aegis.summary import AttributeSummary, Candidate, summarize
 from aegis.summary.levels import neighbours, pool
 from common import result, write_csv

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor import Choice, Scorer
-from aegis.advisor.search.charged import CHARGED
-from aegis.evaluation.coding import CodedTable
+from aegis.arx.losses.charged import CHARGED
 from aegis.measures import MEASURES
+from aegis.papers.evaluation.coding import CodedTable
 from aegis.summary import Summary
 from common import add_csv, write_json
 from public_sets import RESERVE

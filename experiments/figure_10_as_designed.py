@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from aegis.reconstruction import Evidence, MaskedJoint, Settings, reconstruct
+from aegis.papers.reconstruction import Evidence, MaskedJoint, Settings, reconstruct
 from common import write_csv
 
 ROWS = 10_000

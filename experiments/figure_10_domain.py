@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.measures import MEASURES, Contingency
-from aegis.reconstruction import Evidence, MaskedJoint, Settings, reconstruct
-from aegis.reconstruction.evidence import aggregate
+from aegis.papers.reconstruction import Evidence, MaskedJoint, Settings, reconstruct
+from aegis.papers.reconstruction.evidence import aggregate
 from common import save_chart, write_csv, write_json
 from paper_sets import prepare
 

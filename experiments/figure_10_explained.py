@@ -18,7 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from aegis.reconstruction import Evidence, MaskedJoint, Settings, reconstruct, total_variation
+from aegis.papers.reconstruction import (
+    Evidence,
+    MaskedJoint,
+    Settings,
+    reconstruct,
+    total_variation,
+)
 from common import write_json
 
 NAME = "figure_10_explained"

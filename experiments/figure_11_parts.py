@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.reconstruction import (
+from aegis.papers.reconstruction import (
     Evidence,
     MaskedJoint,
     Settings,

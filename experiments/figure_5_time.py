@@ -24,13 +24,13 @@ from typing import Any
 
 import aegis
 from aegis.advisor import Choice, Scorer
-from aegis.evaluation import Reconstructed
-from aegis.evaluation.coding import code_table
-from aegis.evaluation.comparators import mascara
-from aegis.evaluation.evaluate import run_task, tasks
-from aegis.evaluation.models import Model, choose_models
-from aegis.evaluation.splits import make_splits
 from aegis.measures import MEASURES
+from aegis.papers.evaluation import Reconstructed
+from aegis.papers.evaluation.coding import code_table
+from aegis.papers.evaluation.comparators import mascara
+from aegis.papers.evaluation.evaluate import run_task, tasks
+from aegis.papers.evaluation.models import Model, choose_models
+from aegis.papers.evaluation.splits import make_splits
 from aegis.sources import open_table
 from aegis.summary import summarize
 from common import save_chart, write_csv, write_json

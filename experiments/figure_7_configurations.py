@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import Scorer
-from aegis.evaluation import Reconstructed
-from aegis.reconstruction import total_variation
+from aegis.papers.evaluation import Reconstructed
+from aegis.papers.reconstruction import total_variation
 from aegis.summary import AttributeSummary, Candidate
 from common import add_csv, write_json
 from paper_sets import prepare

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from aegis.advisor.estimate import evidence_of
-from aegis.reconstruction import Evidence, Reconstruction, Settings, reconstruct
+from aegis.papers.estimates.deviation import evidence_of
+from aegis.papers.reconstruction import Evidence, Reconstruction, Settings, reconstruct
 from aegis.summary import AttributeSummary
 from common import save_chart, write_csv, write_json
 from paper_sets import prepare

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor import Scorer
-from aegis.advisor.estimate import estimate_pud
-from aegis.evaluation import Reconstructed
-from aegis.evaluation.agreement import spearman
 from aegis.measures import FALLBACK_MEASURE, MEASURES
+from aegis.papers.estimates.deviation import estimate_pud
+from aegis.papers.evaluation import Reconstructed
+from aegis.papers.evaluation.agreement import spearman
 from common import save_chart, write_csv, write_json
 from paper_sets import prepare
 

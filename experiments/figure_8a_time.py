@@ -15,8 +15,8 @@ import time
 from typing import Any
 
 from aegis.advisor import Scorer
-from aegis.evaluation import Reconstructed
 from aegis.measures import MEASURES
+from aegis.papers.evaluation import Reconstructed
 from aegis.summary import summarize
 from common import add_csv
 from paper_sets import PUBLISHED_MEASURES, prepare

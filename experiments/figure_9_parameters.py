@@ -19,10 +19,10 @@ import numpy as np
 
 from aegis import evaluate
 from aegis.advisor import Scorer
-from aegis.advisor.estimate import evidence_of
-from aegis.evaluation import Reconstructed
 from aegis.measures import FALLBACK_MEASURE, MEASURES
-from aegis.reconstruction import Evidence, Settings, reconstruct
+from aegis.papers.estimates.deviation import evidence_of
+from aegis.papers.evaluation import Reconstructed
+from aegis.papers.reconstruction import Evidence, Settings, reconstruct
 from common import save_chart, write_csv, write_json
 from paper_sets import TITLES, prepare
 from paper_sets import outcomes as outcomes_of

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import Choice, Scorer
-from aegis.evaluation import Reconstructed
 from aegis.measures import MEASURES
+from aegis.papers.evaluation import Reconstructed
 from aegis.summary import AttributeSummary, Candidate
 
 Table = npt.NDArray[np.float64]

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor import Scorer
-from aegis.evaluation.agreement import spearman
 from aegis.measures import MEASURES
+from aegis.papers.evaluation.agreement import spearman
 from common import write_csv
 from public_sets import CONFIRMATION
 from selection_public import UNMASKED, metrics_of, prepared

@@ -21,8 +21,8 @@ from scipy import stats
 
 from aegis import evaluate
 from aegis.anonymizers import ANONYMIZERS, Recipe, encode_for, information_loss
-from aegis.evaluation import MODELS, Evaluation, Model
 from aegis.masks import Identity
+from aegis.papers.evaluation import MODELS, Evaluation, Model
 from aegis.policy import Configuration, Policy
 from aegis.records.obam.method import front
 from common import save_chart, write_csv, write_json

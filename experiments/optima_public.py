@@ -23,14 +23,14 @@ from aegis import init_policy, search
 from aegis.advisor import Scorer
 from aegis.advisor.methods import RecordRanker, choose_recipes
 from aegis.errors import AegisError
-from aegis.evaluation.coding import CodedTable, Design, code_table
-from aegis.evaluation.evaluate import run_task
-from aegis.evaluation.models import MODELS
-from aegis.evaluation.releases import code_release
-from aegis.evaluation.splits import Rows, Split, make_splits
-from aegis.evaluation.store import Store
-from aegis.evaluation.training import Task
 from aegis.measures import MEASURES
+from aegis.papers.evaluation.coding import CodedTable, Design, code_table
+from aegis.papers.evaluation.evaluate import run_task
+from aegis.papers.evaluation.models import MODELS
+from aegis.papers.evaluation.releases import code_release
+from aegis.papers.evaluation.splits import Rows, Split, make_splits
+from aegis.papers.evaluation.store import Store
+from aegis.papers.evaluation.training import Task
 from aegis.policy import Policy, Role
 from aegis.policy.suggest.masks import propose_masks
 from aegis.privacy import PrivacyRule

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from aegis.evaluation import METRICS, Evaluation
 from aegis.measures import FALLBACK_MEASURE
+from aegis.papers.evaluation import METRICS, Evaluation
 from aegis.policy import Configuration, Policy, load_policy
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize

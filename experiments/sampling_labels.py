@@ -15,8 +15,8 @@ from scipy.stats import spearmanr
 
 from aegis import summarize
 from aegis.advisor import Scorer
-from aegis.evaluation import Reconstructed
 from aegis.measures import MEASURES
+from aegis.papers.evaluation import Reconstructed
 from aegis.policy import load_policy
 from common import ADULT, ROOT, write_csv
 from paper_masks import paper_configurations, paper_policy

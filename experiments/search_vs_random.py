@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from aegis import advise, evaluate, search
-from aegis.evaluation import Evaluation
+from aegis.papers.evaluation import Evaluation
 from aegis.policy import load_policy
 from aegis.sources import open_table
 from common import ADULT, ROOT, paired, save_chart, write_json

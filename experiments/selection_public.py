@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor import Choice, Scorer
-from aegis.advisor.search.objectives import LOSSES
-from aegis.evaluation.agreement import spearman
-from aegis.evaluation.coding import CodedTable, code_table
-from aegis.evaluation.evaluate import run_task, tasks
-from aegis.evaluation.models import MODELS
-from aegis.evaluation.splits import make_splits
-from aegis.evaluation.store import Store
+from aegis.arx.losses.widths import height
 from aegis.measures import MEASURES
+from aegis.papers.evaluation.agreement import spearman
+from aegis.papers.evaluation.coding import CodedTable, code_table
+from aegis.papers.evaluation.evaluate import run_task, tasks
+from aegis.papers.evaluation.models import MODELS
+from aegis.papers.evaluation.splits import make_splits
+from aegis.papers.evaluation.store import Store
 from aegis.policy import load_policy
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
@@ -141,15 +141,7 @@ def choosers(summary: Summary, rows: CodedTable, choices: Mapping[str, Choice]) 
     for measure in map(MEASURES.get, SHOWN):
         sign = measure.direction.sign
         run(measure.name, lambda c, m=measure, s=sign: s * scorer.value(c, m))
-    for loss in LOSSES.values():
-        if loss.per_attribute is not None:
-            charge = loss.per_attribute
-            run(
-                loss.name,
-                lambda c, charge=charge: (
-                    -sum(charge(a, c[a.name]) for a in summary.attributes.values())
-                ),
-            )
+    run("height", lambda c: -sum(height(a, c[a.name]) for a in summary.attributes.values()))
     run("proxy, 2,000 rows", lambda c: proxy(rows, c))
     return {"scores": scores, "seconds": seconds}
 

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from aegis import evaluate
-from aegis.evaluation import Evaluation
-from aegis.evaluation.models import MODELS, Features
+from aegis.papers.evaluation import Evaluation
+from aegis.papers.evaluation.models import MODELS, Features
 from aegis.policy import Policy, load_policy
 from aegis.sources import Source, open_table
 from aegis.summary import summarize

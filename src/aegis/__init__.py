@@ -25,7 +25,7 @@ _HOMES = {
     "Study": "aegis.study",
     "Summary": "aegis.summary",
     "advise": "aegis.study",
-    "Evaluation": "aegis.evaluation",
+    "Evaluation": "aegis.papers.evaluation",
     "anonymize": "aegis.release",
     "connect": "aegis.service.client",
     "apply": "aegis.release",
@@ -83,7 +83,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice
-    from aegis.evaluation import Evaluation
+    from aegis.papers.evaluation import Evaluation
     from aegis.policy import Configuration, Policy, load_configurations, load_policy
     from aegis.policy.suggest import init_policy
     from aegis.privacy import PrivacyReport

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from importlib import metadata
 from importlib.metadata import EntryPoint, EntryPoints
@@ -37,6 +37,16 @@ def entry_points(group: str) -> EntryPoints:
     """
     added: EntryPoints = _installed().select(group=group)
     return added
+
+
+def group_of(kind: str) -> str:
+    """Return the group of entry points of a kind.
+
+    >>> group_of("privacy model"), group_of("search strategy")
+    ('aegis.privacy_models', 'aegis.search_strategies')
+    """
+    words = kind.replace(" ", "_")
+    return f"aegis.{words[:-1]}ies" if words.endswith("y") else f"aegis.{words}s"
 
 
 class Registry(Generic[T]):
@@ -88,8 +98,10 @@ class Registry(Generic[T]):
             self._derived[name] = self._derived.setdefault(made.name, made)
         return self._derived[name]
 
-    def get(self, name: str) -> T:
+    def get(self, name: str, *, others: Iterable[str] = ()) -> T:
         """Return the entry called `name`; raise `PolicyError` that lists all names otherwise.
+
+        Names of another registry that would do as well are listed with them, as `others`.
 
         A former name is answered with the entry and a `RenamedWarning` that says the new one. Names
         with options in brackets are answered by their family; they are not among `names`.
@@ -109,7 +121,9 @@ class Registry(Generic[T]):
             self._scan()
         if name in self._entries:
             return self._entries[name]
-        raise self._broken.get(name) or PolicyError.unknown(self.kind, name, self._entries)
+        raise self._broken.get(name) or PolicyError.unknown(
+            self.kind, name, [*others, *self._entries]
+        )
 
     def names(self) -> tuple[str, ...]:
         """Return all registered names, in the order of registration."""
@@ -137,7 +151,7 @@ class Registry(Generic[T]):
         if self._scanned:
             return
         self._scanned = True
-        points = entry_points(group=f"aegis.{self.kind.replace(' ', '_')}s")
+        points = entry_points(group_of(self.kind))
         for point in sorted(points, key=lambda point: point.name):
             try:
                 entry = _made(self.kind, point)
@@ -167,7 +181,7 @@ class Extensions:
     @cached_property
     def _points(self) -> Mapping[str, tuple[EntryPoint, ...]]:
         points: dict[str, tuple[EntryPoint, ...]] = {}
-        for point in entry_points(group=f"aegis.{self.kind.replace(' ', '_')}s"):
+        for point in entry_points(group_of(self.kind)):
             if point not in points.get(point.name, ()):
                 points[point.name] = (*points.get(point.name, ()), point)
         return points

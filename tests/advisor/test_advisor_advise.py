@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from advisor_scores import attribute_value, pillai
+
 from advisor_support import (
     LABEL_MASKS,
     RULES,
@@ -22,7 +23,6 @@ from advisor_support import (
     random_rows,
     table_of,
 )
-
 from aegis import advise, search
 from aegis.advisor import Advice, PrivacyPlan, combinations, generate
 from aegis.advisor.released import ReleasedRows

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from advisor_support import policy_of, random_rows, table_of
 
 import aegis
+from advisor_support import policy_of, random_rows, table_of
 from aegis import search
 from aegis.advisor import Advice
 from aegis.advisor.doubts import doubts_of

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from advisor_merits import shape
 from advisor_scores import configuration_value
-from advisor_support import all_choices, masked_columns
 
 import aegis
+from advisor_support import all_choices, masked_columns
 from aegis.advisor import Scorer
 from aegis.advisor.default import measure_for
 from aegis.advisor.parts import PARTS

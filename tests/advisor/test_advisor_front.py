@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from advisor_support import policy_of, random_rows, table_of
 
+from advisor_support import policy_of, random_rows, table_of
 from aegis import Study, search
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.figures import FrontPoint

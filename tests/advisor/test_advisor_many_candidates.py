@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from advisor_support import all_choices
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from advisor_support import all_choices
 from aegis import search
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.search import Searcher, clock, trace

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import Phase, given, settings
+
 from advisor_support import (
     LABEL_MASKS,
     RULES,
@@ -23,8 +25,6 @@ from advisor_support import (
     table_of,
     with_suppression,
 )
-from hypothesis import Phase, given, settings
-
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.errors import DataError, PolicyError
 from aegis.policy import Policy, load_policy

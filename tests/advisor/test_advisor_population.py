@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
-from people_support import masks_of_people, write_people
 
 import aegis
 from aegis.advisor.plan import plan_of
 from aegis.errors import DataError, PolicyError
 from aegis.summary import summarize
+from people_support import masks_of_people, write_people
 
 AGES = ("low", "high")
 TOWNS = {"Ulm": "south", "Rom": "south", "Kiel": "north", "Oslo": "north"}

@@ -16,7 +16,6 @@ import pyarrow.csv as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from people_support import Row, masks_of_people, write_people
 
 import aegis
 from aegis.advisor.plan import plan_of
@@ -25,6 +24,7 @@ from aegis.errors import PolicyError
 from aegis.policy import Configuration
 from aegis.privacy import ClassTable, PrivacyRule
 from aegis.summary import summarize
+from people_support import Row, masks_of_people, write_people
 
 TOWNS = {"Ulm": "south", "Rom": "south", "Kiel": "north", "Oslo": "north", "Bonn": "north"}
 """Nobody lives in Bonn: a leaf all the same."""

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from advisor_scores import attribute_value, configuration_value, counts_of, mean_contingency
+from hypothesis import Phase, given, settings
+
 from advisor_support import (
     LABEL_MASKS,
     Row,
@@ -21,8 +23,6 @@ from advisor_support import (
     rows,
     table_of,
 )
-from hypothesis import Phase, given, settings
-
 from aegis.advisor import AttributeScore, Choice, Scorer
 from aegis.advisor import utility_kept as kept_percent
 from aegis.errors import PolicyError

@@ -8,9 +8,20 @@ from functools import partial
 
 import numpy as np
 import pytest
+
 from advisor_support import RULES, all_choices, policy_of
+from aegis import search
+from aegis.advisor import PrivacyPlan, Scorer
+from aegis.advisor.plan import plan_of
+from aegis.advisor.search import Searcher, objective_names
+from aegis.advisor.search.problem import Box, members
+from aegis.measures import MEASURES, Scope
+from aegis.summary import summarize
+from aegis.summary.count_cells import count_cells
 from search_support import (
+    LOSSES,
     MASKED_ILL,
+    OF_CLASSES,
     VARIANTS,
     assert_best,
     expected,
@@ -21,16 +32,6 @@ from search_support import (
     rules,
     shared,
 )
-
-from aegis import search
-from aegis.advisor import PrivacyPlan, Scorer
-from aegis.advisor.plan import plan_of
-from aegis.advisor.search import Searcher, objective_names
-from aegis.advisor.search.objectives import CLASS_LOSSES, LOSSES
-from aegis.advisor.search.problem import Box, members
-from aegis.measures import MEASURES, Scope
-from aegis.summary import summarize
-from aegis.summary.count_cells import count_cells
 
 EVERYWHERE = [(v, o) for v in VARIANTS for o in ("adjusted-mi", "discernibility")]
 
@@ -125,7 +126,7 @@ def boxes(searcher: Searcher, seed: int = 0, count: int = 40) -> Iterator[Box]:
         "average-class-size(factor=0.1)",
         "average-class-size(factor=0.9)",
         "classification(charges=arx, factor=0.3)",
-        *CLASS_LOSSES,
+        *OF_CLASSES,
     ],
 )
 def test_bounds_hold_in_any_box(variant: str, objective: str) -> None:

@@ -11,10 +11,9 @@ import time
 from typing import Any
 
 import pytest
-from advisor_support import RULES, all_choices, policy_of
-from search_support import expected, fresh, prepared, rule_of, rules, shared
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from advisor_support import RULES, all_choices, policy_of
 from aegis import search
 from aegis import search as search_function
 from aegis.advisor import PrivacyPlan, Scorer
@@ -25,6 +24,7 @@ from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.interrupts import check, watching
 from aegis.measures import Measure
 from aegis.summary import summarize
+from search_support import expected, fresh, prepared, rule_of, rules, shared
 
 
 def test_time_limit_zero_gives_an_incumbent_and_its_gap() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from advisor_support import policy_of, random_rows, table_of
 
+from advisor_support import policy_of, random_rows, table_of
 from aegis import search
 from aegis.advisor import Scorer
 from aegis.errors import PolicyError

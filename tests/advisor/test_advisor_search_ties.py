@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from advisor_support import RULES, all_choices, policy_of
-from search_support import prepared
 
+from advisor_support import RULES, all_choices, policy_of
 from aegis import Study, load_policy
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.preference import Prefer, configuration_masking, tie_margin
@@ -21,6 +20,7 @@ from aegis.advisor.search.ties import masking
 from aegis.errors import PolicyError
 from aegis.measures import get
 from aegis.summary import summarize
+from search_support import prepared
 
 
 def brute_masking(values: list[Any], shown: list[Any]) -> float:

@@ -6,15 +6,15 @@ import sys
 from itertools import product
 
 import pytest
-from advisor_support import RULES, policy_of, random_rows, table_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_support import VARIANTS, rule_of
 
+from advisor_support import RULES, policy_of, random_rows, table_of
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.search import Searcher
 from aegis.measures import MEASURES
 from aegis.summary import summarize
+from search_support import VARIANTS, rule_of
 
 MERITS = ("held-out-auc", "held-out-accuracy", "held-out-log-loss(nb)", "cmim")
 searching = sys.modules[Searcher.__module__]

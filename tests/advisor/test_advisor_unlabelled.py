@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from advisor_scores import mean_contingency
-from advisor_support import AGE, TREE, ZIP, all_choices, masked_columns, random_rows, table_of
 
 import aegis
+from advisor_support import AGE, TREE, ZIP, all_choices, masked_columns, random_rows, table_of
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.search import Searcher
 from aegis.advisor.search.pairwise import Pairwise

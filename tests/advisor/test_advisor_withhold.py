@@ -7,15 +7,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from advisor_support import AGE, ZIP, all_choices, policy_of, random_rows, rows, table_of
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from advisor_support import AGE, ZIP, all_choices, policy_of, random_rows, rows, table_of
 from aegis import advise, search
 from aegis.advisor import PrivacyPlan, Scorer
-from aegis.advisor.estimate import estimate_pud, known_of, reconstruct_attribute, unmasked_measure
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES
+from aegis.papers.estimates.deviation import (
+    estimate_pud,
+    known_of,
+    reconstruct_attribute,
+    unmasked_measure,
+)
 from aegis.policy import Policy
 from aegis.summary import Information, Summary, load_bundle, save_bundle, summarize, withhold
 

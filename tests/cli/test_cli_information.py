@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from aegis.reconstruction import Settings
+from aegis.papers.reconstruction import Settings
 from aegis.summary import load_bundle, save_bundle
 
 POLICY = """\
@@ -139,7 +139,9 @@ def test_constraints_that_contradict_each_other(shell, hidden, change, method):
 
 
 def test_what_does_not_converge_is_said_and_kept(shell, hidden, monkeypatch):
-    monkeypatch.setattr("aegis.advisor.estimate.Settings", partial(Settings, max_sweeps=1))
+    monkeypatch.setattr(
+        "aegis.papers.estimates.deviation.Settings", partial(Settings, max_sweeps=1)
+    )
     page = shell("reconstruct", "raw.aegis", "-a", "age", "--method", "ipf", "--know", "nothing")
     assert page.code == 0
     assert "did not converge after 1 iterations" in page.out

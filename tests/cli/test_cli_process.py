@@ -76,7 +76,7 @@ UNUSED = (
     "scipy.special",
     "numpy.testing",
     "aegis.summary.bundle.file",
-    "aegis.evaluation",
+    "aegis.papers.evaluation",
     "aegis.safe.protect",
     "aegis.anonymizers",
 )

@@ -15,7 +15,7 @@ from aegis.masks.channels import (
     randomised_response_channel,
     relative_uniform_channel,
 )
-from aegis.reconstruction import (
+from aegis.papers.reconstruction import (
     Evidence,
     MaskedJoint,
     NoisyJoint,

@@ -11,6 +11,7 @@ from aegis.advisor.aside import aside_note
 from aegis.advisor.confidence import confidence_note, with_confidence
 from aegis.advisor.default import measure_for
 from aegis.advisor.doubts import with_doubts
+from aegis.advisor.estimates import ESTIMATES, EstimateCase
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
@@ -62,8 +63,8 @@ def rank_configurations(
     measure
         Name of a registered measure; by default the policy's, else the default of rankings.
     estimate
-        Rank by the estimated deviation from the raw table instead, the smallest first: Algorithm 1
-        of the AEGIS paper. A name in `aegis.advisor.ranked_estimate.CASES`.
+        Rank by the estimated deviation from the raw table instead, the smallest first: one of
+        `aegis.advisor.estimates.ESTIMATES`.
     prefer
         Which comes first of configurations that score about the same: `least-masking`,
         `most-private`, or `score`, the default.
@@ -85,11 +86,10 @@ def rank_configurations(
     """
     started = time.perf_counter()
     notes: tuple[str, ...] = ()
-    if estimate is not None:
-        from aegis.advisor.ranked_estimate import ONE_MASK, case_of
-
+    case = None if estimate is None else ESTIMATES.get(estimate)
+    if case is not None:
         policy.require_label("An estimate")
-        notes = (ONE_MASK,) if case_of(estimate).own_mask else ()
+        notes = () if case.caution is None else (case.caution,)
     chosen, lacking = measure_for(summary, measure, policy.measure)
     notes = (*notes, *lacking)
     preference = Prefer.SCORE if prefer is None else Prefer.of(prefer)
@@ -104,8 +104,8 @@ def rank_configurations(
             step.advance()
     sign = chosen.direction.sign
     scored.sort(key=lambda s: s[0].ranking_key(sign))
-    if estimate is not None:
-        scored = _by_estimate(scored, summary, estimate, measure or policy.measure, progress)
+    if case is not None:
+        scored = _by_estimate(scored, summary, case, measure or policy.measure, progress)
     scoring = time.perf_counter()
     ranking, why = [ranked for ranked, _ in scored], None
     if estimate is None:  # of an order by estimates, errors of the measure say nothing
@@ -148,17 +148,13 @@ def rank_configurations(
 def _by_estimate(
     scored: list[tuple[Ranked, Choice]],
     summary: Summary,
-    case: str,
+    case: EstimateCase,
     measure: str | None,
     progress: Progress,
 ) -> list[tuple[Ranked, Choice]]:
     """Return configurations with their estimates, the smallest deviation first."""
-    from aegis.advisor.ranked_estimate import estimate_choices, estimated_measure
-
     choices = {ranked.name: choice for ranked, choice in scored}
-    estimates = estimate_choices(
-        summary, choices, case, measure=estimated_measure(measure), progress=progress
-    )
+    estimates = case.estimates(summary, choices, measure=measure, progress=progress)
     told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
     # What the estimates do not tell apart stays in the order of the measure.
     return sorted(told, key=lambda s: (not s[0].admissible, estimates[s[0].name].place))

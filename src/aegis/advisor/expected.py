@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.measures import Contingency, Measure
+from aegis.measures.rounding import controlled_rounding
 
 _NOTHING = 1e-9
 """Expected rows that count as none: what rounding leaves of an impossible report."""
@@ -45,8 +46,6 @@ def contingency(expected: npt.NDArray[np.float64], measure: Measure | None) -> C
         by class, which keeps the class totals.
     """
     if measure is None or not measure.fractional:
-        from aegis.reconstruction import controlled_rounding
-
         return Contingency.of(controlled_rounding(expected))
     table: Any = expected[expected.sum(axis=1) > _NOTHING]
     table = table[:, table.any(axis=0)]

@@ -12,7 +12,7 @@ from aegis.policy import Configuration
 from aegis.privacy import PrivacyAccount, PrivacyReport
 
 if TYPE_CHECKING:
-    from aegis.advisor.estimate import Estimate
+    from aegis.advisor.estimates import Estimate
     from aegis.advisor.record_level import RecordLevel
 
 

@@ -24,7 +24,15 @@ from aegis.registry import entry_points
 
 _OBJECTS = 300_000
 """New objects between two searches for cycles of garbage: loading modules makes 150,000 that stay."""
-_GROUPS = ("masks", "measures", "privacy_models", "anonymizers")
+_GROUPS = (
+    "masks",
+    "measures",
+    "privacy_models",
+    "anonymizers",
+    "estimates",
+    "objectives",
+    "search_strategies",
+)
 """Entry points by which packages of others add to Aegis."""
 _COMPILERS = "ibis.backends.sql.compilers"
 _LAPACK = "scipy.linalg.lapack"

@@ -49,7 +49,6 @@ or, of a closed pipe, 141."""
 
 VERBS = (
     "init",
-    "import",
     "summarize",
     "merge",
     "advise",
@@ -59,8 +58,6 @@ VERBS = (
     "audit",
     "risk",
     "compose",
-    "evaluate",
-    "reconstruct",
     "report",
     "keygen",
     "masks",
@@ -69,7 +66,7 @@ VERBS = (
     "privacy-models",
 )
 """Verbs of the core in the order of the help: each is a module of this room."""
-_MODULES = {"import": "import_project", "privacy-models": "privacy_models"}
+_MODULES = {"privacy-models": "privacy_models"}
 """Modules of verbs whose names no module may have."""
 ADDED = Extensions("command")
 """Verbs that wings and packages add, through the entry points `aegis.commands`."""

@@ -29,14 +29,6 @@ Table = Annotated[
         "of a database (postgres://...), with --table.",
     ),
 ]
-OptionalTable = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[TABLE]",
-        help="CSV, Parquet, Arrow or JSON: a file, a folder or a quoted glob; or the URL "
-        "of a database (postgres://...), with --table.",
-    ),
-]
 TableName = Annotated[
     str | None,
     typer.Option("--table", metavar="NAME", help="The table of the database: name or schema.name."),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,11 +35,9 @@ from aegis.errors import DataError, PolicyError
 if TYPE_CHECKING:
     from aegis import Study
     from aegis.advisor import Advice
-    from aegis.evaluation import Evaluation
     from aegis.policy import Policy
+    from aegis.report import Reported
 
-FINALISTS = 3
-"""Entries of a ranking that models are trained on."""
 SPLITS = 3
 """How often the rows are divided for them."""
 EXAMPLES = (
@@ -109,6 +106,7 @@ def command(
     """
     from aegis import Study
     from aegis.policy import load_configurations, load_policy
+    from aegis.study.questions import ask
 
     check_outputs([(output, REPORT)], force=force, inputs=(table, policy_file, configurations))
     if table.lower().endswith(".json"):
@@ -120,7 +118,7 @@ def command(
     policy = load_policy(policy_file).without(split_names(leave_out) or ())
     names = [name.strip() for name in (evaluate or "").split(",") if name.strip()]
     if evaluate is not None:
-        _check_training(table, policy, names)
+        _check_training(table, policy)
     listed = None if configurations is None else load_configurations(configurations, policy)
     added = format_of_summary(table)
     if added is not None:
@@ -157,6 +155,8 @@ def command(
             progress=progress,
             rule_override=rule_override,
         )
+        if evaluate is not None:
+            ask("check_evaluation", study, models=names)
         advice = study.advise(
             listed,
             generate_count=generate,
@@ -171,11 +171,8 @@ def command(
     advice.require_best()
 
 
-def _check_training(table: str, policy: Policy, models: Sequence[str]) -> None:
+def _check_training(table: str, policy: Policy) -> None:
     """Raise for what no models can be trained on, before the table is read."""
-    from aegis.evaluation import check_request
-
-    check_request(models=models)
     policy.require_label("--evaluate")
     if is_bundle(table):
         raise DataError(
@@ -184,22 +181,12 @@ def _check_training(table: str, policy: Policy, models: Sequence[str]) -> None:
         )
 
 
-def trained(study: Study, advice: Advice, models: Sequence[str]) -> Evaluation:
+def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
     """Return the advice with what models reach on its first admissible entries, and unmasked."""
-    finalists = [ranked for ranked in advice.ranking if ranked.admissible][:FINALISTS]
-    evaluation = study.evaluate(
-        [finalist.configuration for finalist in finalists if finalist.method is None] or None,
-        models=models,
-        metric="roc_auc",
-        splits=SPLITS,
-        comparators=(),
-        methods=[
-            replace(finalist.method.recipe, name=finalist.name)
-            for finalist in finalists
-            if finalist.method is not None
-        ],
+    evaluation: Reported = study.evaluate(
+        advice, models=models, metric="roc_auc", splits=SPLITS, comparators=()
     )
-    return replace(evaluation, advice=advice, judged=())
+    return evaluation
 
 
 def _report_release(certificate: Path, output: Path) -> None:

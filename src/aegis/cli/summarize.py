@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from aegis.cli.files import (
-    JSON,
     check_outputs,
     is_bundle,
     next_step,
@@ -23,15 +21,14 @@ from aegis.cli.options import (
     Force,
     Format,
     FormatOption,
-    OptionalTable,
     PolicyFile,
     Quiet,
     Seed,
+    Table,
     VerifyKey,
 )
 from aegis.cli.output import Output, clean
 from aegis.cli.progress import reporting
-from aegis.cli.published import Counted, Histograms, Mapping_, Masked, summarize_masked
 from aegis.errors import PolicyError
 from aegis.files import BUNDLE
 from aegis.words import counted
@@ -53,12 +50,12 @@ EXAMPLES = (
     "aegis summarize table.csv -p policy.yaml -o shared.aegis --information nothing",
     "aegis summarize march.parquet -p policy.yaml -o march.aegis --like january.aegis",
     "aegis summarize table.csv -p policy.yaml -o table.aegis --sign hospital.key --locked",
-    "aegis summarize --masked M1=table.csv --masked M2=march.parquet -p policy.yaml -o m.published",
 )
 
 
 @opens_table
 def command(
+    table: Table,
     policy_file: PolicyFile,
     output: Annotated[
         Path,
@@ -66,24 +63,9 @@ def command(
             "--output",
             "-o",
             metavar="FILE",
-            help="The summary to write (.aegis; .published with --masked).",
+            help="The summary to write (.aegis).",
         ),
     ],
-    table: OptionalTable = None,
-    masked: Masked = None,
-    contingency: Counted = None,
-    histograms: Histograms = None,
-    mapping: Mapping_ = None,
-    write_histograms: Annotated[
-        Path | None,
-        typer.Option(
-            "--write-histograms",
-            metavar="FILE",
-            help="Also write the labelled rows by attribute and value, as --histograms takes them: "
-            "a JSON file, or where the name has no ending a new folder with a CSV file for each "
-            "attribute.",
-        ),
-    ] = None,
     exact: Annotated[
         bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
     ] = False,
@@ -143,42 +125,7 @@ def command(
     from aegis.study import Study
     from aegis.summary import Information
 
-    if masked or contingency:
-        summarize_masked(
-            masked or (),
-            contingency or (),
-            policy_file,
-            output,
-            histograms,
-            mapping,
-            refused={
-                "TABLE": table,
-                "--like": like,
-                "--information": carried if carried != "raw" else None,
-                "--sign": sign,
-                "--write-histograms": write_histograms,
-            },
-            shell=Output(format, quiet),
-            exact=exact,
-            locked=locked,
-            seed=seed,
-            force=force,
-        )
-        return
-    if table is None or histograms or mapping:
-        raise PolicyError(
-            "No table is given."
-            if table is None
-            else "--histograms and --mapping go with --masked or --contingency.",
-            hint="Name a table, or give masked ones by --masked NAME=TABLE.",
-        )
-    histograms = (
-        None if write_histograms is None or _is_folder(write_histograms) else write_histograms
-    )
-    check_outputs(
-        [(output, (BUNDLE,)), (histograms, JSON)], force=force, inputs=(table, policy_file)
-    )
-    _check_folder(write_histograms)
+    check_outputs([(output, (BUNDLE,))], force=force, inputs=(table, policy_file))
     if carried not in list(Information):
         raise PolicyError.unknown("information setting", carried, [str(i) for i in Information])
     policy = load_policy(policy_file)
@@ -193,37 +140,7 @@ def command(
     with reporting(quiet=quiet) as progress:
         study = Study(subject, policy, exact=exact, seed=seed, like=model, progress=progress)
         summary = study.save(output, information=carried, locked=locked, key=key, force=force)
-    _write_histograms(summary, write_histograms)
     _print(summary, output, policy_file, Output(format, quiet), table, study.policy.person)
-
-
-def _is_folder(target: Path) -> bool:
-    """Whether histograms go to a folder of CSV files: its name has no ending."""
-    return target.suffix == ""
-
-
-def _write_histograms(summary: Summary, target: Path | None) -> None:
-    from aegis.files import write_text
-    from aegis.published import histograms_of, write_histograms
-
-    if target is None:
-        return
-    if _is_folder(target):
-        write_histograms(histograms_of(summary), target)
-    else:
-        write_text(target, json.dumps(histograms_of(summary), indent=1) + "\n")
-
-
-def _check_folder(folder: Path | None) -> None:
-    """Raise unless a new folder can be made, where one is asked for."""
-    if folder is None or not _is_folder(folder):
-        return
-    if folder.exists():
-        raise PolicyError(f"{folder} exists.", hint="Name a folder that is to be made.")
-    if not folder.absolute().parent.is_dir():
-        raise PolicyError(
-            f"Cannot write {folder}: its folder does not exist.", hint="Create it first."
-        )
 
 
 def _refuse_bundle(table: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import DataError, PolicyError
-from aegis.reconstruction import check_channel
+from aegis.measures.checks import check_channel
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -15,7 +15,6 @@ from aegis._version import __version__
 from aegis.advisor.scoring import utility_kept
 from aegis.measures import MEASURES, Measure
 from aegis.privacy import PrivacyReport, PrivacyRule
-from aegis.report.optional import EvaluationResult
 from aegis.report.palette import HEAT_BOUNDS
 from aegis.report.sections.confidence import (
     against_best,
@@ -23,7 +22,7 @@ from aegis.report.sections.confidence import (
     noise_section,
     score_text,
 )
-from aegis.report.sections.optional import binding_section, evaluation_section, front_section
+from aegis.report.sections.optional import binding_section, front_section
 from aegis.report.sections.privacy import FINEST, privacy_section
 from aegis.report.sections.records import method_yaml, ranked_words, records_section
 from aegis.report.sections.shown import mask_words, release_facts, shown_section, unique_figure
@@ -61,7 +60,6 @@ def build_context(
     before: PrivacyReport | None,
     after: PrivacyReport | None,
     title: str,
-    evaluation: EvaluationResult | None,
     finest: bool = False,
     shown: Shown | None = None,
 ) -> dict[str, Any]:
@@ -77,8 +75,6 @@ def build_context(
         Whether `before` is of the table under the finest candidate masks instead.
     title
         The report's heading.
-    evaluation
-        Scores of trained models, if there are any.
     shown
         Values of the release, where its owner wants to see them.
 
@@ -114,9 +110,6 @@ def build_context(
         if front is None
         else front_section(front, advice.summary["rows"], _objective(advice)),
         "binding": None if binding is None else binding_section(binding),
-        "evaluation": None
-        if evaluation is None
-        else evaluation_section(evaluation, advice, TOP, relative=is_relative(advice)),
         "yaml": _documents(advice, subject),
         "provenance": _provenance(advice),
     }
@@ -125,6 +118,13 @@ def build_context(
 def heat_step(utility: float | None) -> int | None:
     """Return the step of the heat map for a percent kept, from 0; None where it is undefined."""
     return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)
+
+
+def score_axis(advice: Advice) -> str:
+    """Return what charts write at the axis of the score."""
+    if is_relative(advice):
+        return f"utility kept (% of {advice.baseline_word})"
+    return f"score ({MEASURES.get(advice.measure).title})"
 
 
 def is_relative(advice: Advice) -> bool:
@@ -334,9 +334,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "cut": len(advice.ranking) > len(shown),
         "relative": relative,
         "objective": _objective(advice),
-        "axis": f"utility kept (% of {advice.baseline_word})"
-        if relative
-        else f"score ({measure.title})",
+        "axis": score_axis(advice),
         "rows": [
             _ranked_row(place, r, total, first=r is advice.best) for place, r in enumerate(shown, 1)
         ],

@@ -16,9 +16,6 @@ HEAT_STEPS = 6
 HEAT_BOUNDS = (10.0, 30.0, 50.0, 70.0, 90.0)
 """Percent kept at which the next step of the heat map begins."""
 
-CORRELATION_BOUNDS = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Rank correlations at which the next step of the heat map begins."""
-
 LIGHT: Mapping[str, str] = MappingProxyType(
     {
         "page": "#f5f7f9",

@@ -7,11 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aegis.report import charts, charts_trained
+from aegis.report import charts
 from aegis.report.context import build_context
-from aegis.report.optional import EvaluationResult
-from aegis.report.palette import CORRELATION_BOUNDS, DARK, HEAT_BOUNDS, LIGHT
-from aegis.report.section import ReportSection
+from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
+from aegis.report.section import Reported, ReportSection
 from aegis.report.sections.estimate import estimates_section
 from aegis.report.svg import FONT, Drawing, draw
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from aegis.advisor.advice import Advice
     from aegis.advisor.shown import Shown
-    from aegis.evaluation import Evaluation
 
 DEFAULT_TITLE = "Masking advice"
 """The report's heading when the caller gives none."""
@@ -30,7 +28,6 @@ def render(
     advice: Advice,
     *,
     title: str | None = None,
-    evaluation: EvaluationResult | None = None,
     shown: Shown | None = None,
     sections: Sequence[ReportSection] = (),
 ) -> str:
@@ -48,8 +45,6 @@ def render(
         before and after masking; without them that section is left out.
     title
         The report's heading; plain text.
-    evaluation
-        Scores of trained models; None leaves the section out.
     shown
         Values of the release, for its owner; None leaves them out.
     sections
@@ -67,25 +62,23 @@ def render(
         after=None if privacy is None else privacy.after,
         finest=privacy is not None and privacy.finest,
         title=title or DEFAULT_TITLE,
-        evaluation=evaluation,
         shown=shown,
     )
     context["estimates"] = estimates_section(advice)
     context["sections"] = sections
     context["drawings"] = _drawings(context)
     context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
-    context["style"]["correlations"] = CORRELATION_BOUNDS
     return environment().get_template("report.html.j2").render(context)
 
 
 def render_report(
-    given: Advice | Evaluation,
+    given: Advice | Reported,
     *,
     title: str | None = None,
     shown: Shown | None = None,
     sections: Sequence[ReportSection] = (),
 ) -> str:
-    """Return the report on an advice, or on an evaluation, as one HTML document.
+    """Return the report on an advice, or on what holds one, as one HTML document.
 
     Parameters
     ----------
@@ -109,7 +102,8 @@ def render_report(
 
     if isinstance(given, Advice):
         return render(given, title=title, shown=shown, sections=sections)
-    return render(given.advice, title=title, evaluation=given, shown=shown, sections=sections)
+    own = given.report_sections()
+    return render(given.advice, title=title, shown=shown, sections=(*own, *sections))
 
 
 @cache
@@ -161,8 +155,6 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
         )
     if context["privacy"] is not None:
         drawings["histogram"] = histogram_drawing(context["privacy"])
-    if context["evaluation"] is not None:
-        drawings |= _trained_drawings(context["evaluation"], ranking["axis"])
     front = context["front"]
     if front is not None and front["points"]:
         drawings["front"] = draw_twice(
@@ -170,29 +162,6 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
             "Pareto front of privacy against utility",
             f"Utility kept by {front['parameter']}; the table below it holds the same figures.",
             lambda width: charts.front_chart(front["points"], front["parameter"], width),
-        )
-    return drawings
-
-
-def _trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Drawing]:
-    """Return the charts of trained models, as far as there are figures for them."""
-    drawings = {}
-    ranks, metric = evaluation["ranks"], evaluation["metric"]
-    if ranks["cells"]:
-        drawings["agreement"] = draw_twice(
-            "agreement",
-            "How well measures rank, by model",
-            "Spearman's rank correlation; the table below it holds the same figures.",
-            lambda width: charts_trained.agreement_chart(
-                ranks["measures"], ranks["models"], ranks["cells"], width
-            ),
-        )
-    if evaluation["panels"]:
-        drawings["trained"] = draw_twice(
-            "trained",
-            "Trained models against the score",
-            f"One panel per model, one point per configuration: {metric} against {axis}.",
-            lambda width: charts_trained.trained_chart(evaluation["panels"], axis, metric, width),
         )
     return drawings
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from aegis.errors import PolicyError
 from aegis.registry import Extensions
@@ -34,6 +35,17 @@ class ReportSection:
     anchor: str
     title: str
     html: str
+
+
+class Reported(Protocol):
+    """What a report is on besides an advice: it holds one, and has sections of its own to show."""
+
+    @property
+    def advice(self) -> Advice:
+        """What is recommended."""
+
+    def report_sections(self) -> Sequence[ReportSection]:
+        """Return what the report shows below the sections on the advice."""
 
 
 def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...]:

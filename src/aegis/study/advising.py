@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice, PrivacyPlan, rank_configurations
 from aegis.errors import DataError
 from aegis.measures import MEASURES
 from aegis.policy import Configuration, Policy
+from aegis.progress import Progress
 from aegis.sources import Source
 from aegis.study.answers import Configurations, check_estimate, check_methods, complete_advice
+from aegis.study.questions import ask
 from aegis.study.subject import Subject
 from aegis.summary import Summary
 
 if TYPE_CHECKING:
     from aegis.advisor.costs import MaskCost
-    from aegis.advisor.estimate import Estimate
+    from aegis.advisor.estimates import Estimate
     from aegis.advisor.figures import Front
-    from aegis.advisor.joints import JointEstimate
     from aegis.advisor.search import FrontRange
     from aegis.anonymizers import Recipe
     from aegis.summary import Information
@@ -46,6 +47,23 @@ class Advising:
     def source(self) -> Source | None:
         """The table; None where the study is of a summary."""
         return self._subject.source
+
+    @property
+    def progress(self) -> Progress:
+        """Receives the steps of long work."""
+        return self._subject.progress
+
+    def rows_to(self, purpose: str) -> Source:
+        """Return the table; raise `DataError` where the study is of a summary, which holds no rows.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.rows_to("count").rows
+        32561
+        """
+        return self._subject.rows_to(purpose)
 
     @property
     def summary(self) -> Summary:
@@ -332,13 +350,10 @@ class Advising:
         >>> lower <= estimate.pud <= upper
         True
         """
-        from aegis.advisor.estimate import DEFAULT_METHOD, estimate_pud
-
-        listed = [configurations] if isinstance(configurations, Configuration) else configurations
-        how, progress = method or DEFAULT_METHOD, self._subject.progress
-        return estimate_pud(
-            self.summary, listed, measure=measure, know=know, method=how, progress=progress
+        estimates: tuple[Estimate, ...] = ask(
+            "estimate", self, configurations, measure=measure, know=know, method=method
         )
+        return estimates
 
     def reconstruct(
         self,
@@ -348,8 +363,8 @@ class Advising:
         method: str | None = None,
         masks: Sequence[str] | None = None,
         measure: str = "mi",
-    ) -> JointEstimate:
-        """Estimate the joint of an attribute and the label from what its masks show.
+    ) -> Any:
+        """Return the `JointEstimate` of an attribute and the label from what its masks show.
 
         Parameters
         ----------
@@ -380,21 +395,12 @@ class Advising:
         >>> round(estimate.reconstruction.total_variation, 2)
         0.02
         """
-        from aegis.advisor.estimate import DEFAULT_METHOD, information
-        from aegis.advisor.joints import estimate_joint, measure_of_attributes
-
-        measure_of_attributes(measure)
-        if know is not None:
-            information(know)
-        if self.source is not None:
-            self.policy.require_label("A reconstruction")
-        return estimate_joint(
-            self.summary,
+        return ask(
+            "reconstruct",
+            self,
             attribute,
             know=know,
-            method=method or DEFAULT_METHOD,
+            method=method,
             masks=masks,
             measure=measure,
-            seed=self.seed,
-            progress=self._subject.progress,
         )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice, Ranked, Scorer, with_privacy, with_uncovered
+from aegis.advisor.estimates import ESTIMATES
 from aegis.advisor.owner import with_owner_rule
 from aegis.advisor.released import ReleasedRows, with_utility
 from aegis.errors import PolicyError
@@ -16,8 +16,8 @@ from aegis.study.subject import Subject
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
-    from aegis.evaluation import Evaluation
     from aegis.release import Release
+    from aegis.report import Reported
 
 Configurations = Mapping[str, Configuration] | Sequence[Configuration]
 
@@ -34,9 +34,7 @@ def check_estimate(estimate: str | None, methods: Iterable[str | Recipe] | None)
     """Raise for an unknown estimate, or one of releases that have no masks to estimate."""
     if estimate is None:
         return
-    from aegis.advisor.ranked_estimate import case_of
-
-    case_of(estimate)
+    ESTIMATES.get(estimate)
     if methods:
         raise PolicyError(
             "Record-level releases have no masks whose deviation could be estimated.",
@@ -83,49 +81,6 @@ def _with_utility(subject: Subject, advice: Advice) -> Advice:
     return with_utility(advice, released, Scorer(subject.summary), subject.progress)
 
 
-def train_models(
-    subject: Subject, configurations: Configurations | None, options: dict[str, Any]
-) -> Evaluation:
-    """Return models trained on masked tables, compared with an advice that has its figures."""
-    from aegis.evaluation import check_request, evaluate_models
-
-    source = subject.rows_to("train models on")
-    check_request(**options)
-    options.setdefault("seed", subject.seed)
-    evaluation = evaluate_models(
-        source,
-        subject.summary,
-        subject.plan,
-        subject.policy,
-        configurations=configurations,
-        progress=subject.progress,
-        **options,
-    )
-    advice = _with_utility(subject, evaluation.advice)
-    advice = with_privacy(advice, subject.summary, subject.plan, subject.policy)
-    return replace(evaluation, advice=advice)
-
-
-def with_proxy(subject: Subject, advice: Advice, models: Sequence[str]) -> Advice:
-    """Return an advice with what small models reached on a sample of its finalists.
-
-    Boosted trees are trained for `pairs`, which says what the same trees reach with interactions.
-    """
-    from aegis.evaluation.proxy import train_proxy
-    from aegis.measures import Learner
-
-    trained = tuple(Learner.GBDT if model == Learner.PAIRS else model for model in models)
-    return train_proxy(
-        subject.rows_to("train models on"),
-        subject.summary,
-        subject.policy,
-        advice,
-        models=trained,
-        seed=subject.seed,
-        progress=subject.progress,
-    )
-
-
 def check_report(path: str | Path | None, *, force: bool) -> None:
     """Raise where a report cannot be written there, before any work is done."""
     from aegis.files import check_output
@@ -136,7 +91,7 @@ def check_report(path: str | Path | None, *, force: bool) -> None:
 
 def draw_report(
     subject: Subject,
-    reported: Advice | Evaluation,
+    reported: Advice | Reported,
     path: str | Path | None,
     *,
     title: str | None,

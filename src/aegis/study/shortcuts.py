@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aegis.advisor import Advice
 from aegis.policy import Policy
 from aegis.progress import SILENT, Progress
 from aegis.study.study import Study
-
-if TYPE_CHECKING:
-    from aegis.evaluation import Evaluation
 
 
 def advise(
@@ -64,8 +61,8 @@ def evaluate(
     seed: int = 0,
     progress: Progress = SILENT,
     **options: Any,
-) -> Evaluation:
-    """Train models on masked tables: `Study(table, policy).evaluate(...)`, in one call.
+) -> Any:
+    """Return the `Evaluation` of models trained on masked tables: `Study(table, policy).evaluate(...)`, in one call.
 
     Examples
     --------

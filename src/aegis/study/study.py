@@ -11,31 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice, Ranked
-from aegis.errors import PolicyError
 from aegis.policy import Configuration, Policy, as_policy
 from aegis.progress import SILENT, Progress
-from aegis.registry import Extensions
 from aegis.study.advising import Advising
 from aegis.study.answers import (
     Configurations,
     check_report,
     draw_report,
     release_table,
-    train_models,
-    with_proxy,
 )
+from aegis.study.questions import ask
 from aegis.study.shown import describe_subject, subject_html
 from aegis.study.subject import Subject
 from aegis.summary import Information, Summary, lock, withhold
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
-    from aegis.evaluation import Evaluation
     from aegis.release import AnonymizedRelease, Audit, Release
+    from aegis.report import Reported
     from aegis.signing import PrivateKey
-
-QUESTIONS = Extensions("question")
-"""What packages answer: functions of a study, of which `Study` has the method."""
 
 
 class Study(Advising):
@@ -122,15 +116,18 @@ class Study(Advising):
         subject = self._subject.under(as_policy(policy), rule_override=rule_override)
         return Study(subject, subject.policy)
 
-    def evaluate(self, configurations: Configurations | None = None, **options: Any) -> Evaluation:
-        """Train models on every masked table and compare them with the advice.
+    def evaluate(
+        self, configurations: Configurations | Advice | None = None, **options: Any
+    ) -> Any:
+        """Return the `Evaluation` of models that are trained on every masked table.
 
         Parameters
         ----------
         configurations
-            What to train on; by default as in `rank`.
+            What to train on; by default as in `rank`. Of an advice, the first three entries that meet the
+            rule are; the evaluation then shows that advice.
         options
-            As of `aegis.evaluation.evaluate_models`: `generate_count`, `models`, `metric`, `splits`,
+            As of `aegis.papers.evaluation.evaluate_models`: `generate_count`, `models`, `metric`, `splits`,
             `test_share`, `unmasked`, `comparators`, `methods`, `store`, `jobs`.
 
         Examples
@@ -141,7 +138,7 @@ class Study(Advising):
         >>> len(evaluation.trainings)
         3
         """
-        return train_models(self._subject, configurations, options)
+        return ask("evaluate", self, configurations, **options)
 
     def proxy(self, advice: Advice, models: Sequence[str] = ("lr",)) -> Advice:
         """Return an advice with what small models reach on 2,000 rows of its finalists.
@@ -154,11 +151,12 @@ class Study(Advising):
         >>> study.proxy(advice, models=("nb",)).proxy is None
         False
         """
-        return with_proxy(self._subject, advice, models)
+        proxied: Advice = ask("proxy", self, advice, models)
+        return proxied
 
     def report(
         self,
-        advice: Advice | Evaluation | None = None,
+        advice: Advice | Reported | None = None,
         path: str | Path | None = None,
         *,
         title: str | None = None,
@@ -312,16 +310,7 @@ class Study(Advising):
         >>> told.protection.epsilon
         1
         """
-        return self._ask("protect", output, progress=self._subject.progress, **options)
-
-    def _ask(self, question: str, *values: Any, **options: Any) -> Any:
-        """Return the answer of the package that adds this question."""
-        if question not in QUESTIONS:
-            raise PolicyError(
-                f"No installed package answers Study.{question}.",
-                hint="Install Aegis with all its parts.",
-            )
-        return QUESTIONS.load(question)(self, *values, **options)
+        return ask("protect", self, output, progress=self.progress, **options)
 
     def save(
         self,
@@ -359,10 +348,9 @@ class Study(Advising):
         ...     aegis.Study(path).rank(generate_count=5).best.admissible
         True
         """
-        from aegis.advisor.estimate import information as setting_of
         from aegis.summary import save_bundle
 
-        summary = withhold(self.summary, setting_of(information))
+        summary = withhold(self.summary, Information.of(information))
         summary = lock(summary) if locked else summary
         save_bundle(summary, path, force=force, key=key)
         return summary

@@ -41,6 +41,14 @@ class Information(StrEnum):
     NOTHING = "nothing"
     """Nothing more (AEGIS-1D)."""
 
+    @classmethod
+    def of(cls, know: Information | str) -> Information:
+        """Return the setting called `know`; raise `PolicyError` for another name."""
+        try:
+            return cls(know)
+        except ValueError:
+            raise PolicyError.unknown("information setting", know, [str(i) for i in cls]) from None
+
 
 @dataclass(frozen=True, eq=False)
 class Domain:

@@ -13,14 +13,39 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.areas import least_bits
-from aegis.advisor.search.problem import Box, Problem
+from aegis.advisor.search.problem import Box, Problem, Variable
 from aegis.privacy import ClassTable, ModelNeed
 from aegis.summary import FrequencyTable
-from aegis.summary.leaves import domain, whole_bits
+from aegis.summary.leaves import domain, leaf_counts, whole_bits
 
 _REMEMBERED = 256
 """Corners whose class sizes are remembered."""
+
+
+Floats = npt.NDArray[np.float64]
+
+
+def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
+    """Return log2 of the combinations of leaves of each cell, shape (cells,), at their least in a box."""
+    total = np.zeros(frequency.cells)
+    for variable, chosen in zip(problem.variables, box, strict=True):
+        if variable.quasi:
+            values = frequency.representatives[variable.name]
+            total += _bits(variable, chosen)[values][frequency.codes[variable.name]]
+    return total
+
+
+def _bits(variable: Variable, chosen: int) -> Floats:
+    """Return log2 of the leaves of each value's group, (V,), at most those under any candidate.
+
+    Of candidates that do not compare the common refinement counts, by the values it holds:
+    groups of it that make up a group of one of them have no more leaves together than that.
+    """
+    finest = variable.finest(chosen)
+    if finest is not None:
+        return np.log2(leaf_counts(variable.attribute, variable.candidates[finest]))
+    groups = variable.join(chosen)
+    return np.log2(np.bincount(groups)[groups].astype(np.float64))
 
 
 class LeafBound:

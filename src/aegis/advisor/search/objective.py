@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
+from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.problem import Box, Problem
-from aegis.measures import Measure
+from aegis.measures import Direction, Measure
+from aegis.registry import Registry
 
 
 class Objective(Protocol):
@@ -20,6 +24,11 @@ class Objective(Protocol):
     """Whether `bound` says anything about boxes; else every admissible leaf must be visited."""
     divides: bool
     """Whether many masks that do not compare are bounded far better one by one than together."""
+    follows_rule: bool
+    """Whether the figure itself depends on the rule, as where suppressed rows are charged."""
+
+    def under(self, plan: PrivacyPlan) -> Objective:
+        """Return the objective under another rule."""
 
     def bound(self, box: Box) -> float:
         """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
@@ -34,6 +43,16 @@ class Objective(Protocol):
 class Priced(ABC):
     """An objective whose bound is as cheap as any, and takes no time worth a thought."""
 
+    name: str
+    sign: int
+    bounded: bool
+    divides: bool
+    follows_rule = False
+
+    def under(self, plan: PrivacyPlan) -> Objective:  # noqa: ARG002 - the protocol's signature
+        """Return itself: the rule changes nothing."""
+        return self
+
     @abstractmethod
     def bound(self, box: Box) -> float:
         """Return an upper bound over a box; exact for a single configuration."""
@@ -45,6 +64,42 @@ class Priced(ABC):
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
         """Return 0: counts and sums take little time."""
         return 0.0
+
+
+@dataclass(frozen=True)
+class ObjectiveType:
+    """What a search can optimise besides measures, such as a loss that another tool minimises.
+
+    Packages add them through the entry points `aegis.objectives`.
+
+    Attributes
+    ----------
+    name
+        What users write; options may follow in brackets.
+    title, formula, reference
+        As in the registry of measures.
+    make
+        Returns the objective from its name with options, for a search space and a rule.
+    check
+        Raises `PolicyError` for options that are not allowed, before the table is read.
+    direction
+        Whether the figure is minimised or maximised.
+    of_label
+        Whether it reads the label.
+    """
+
+    name: str
+    title: str
+    formula: str
+    reference: str
+    make: Callable[[str, Problem, PrivacyPlan], Objective]
+    check: Callable[[str], object]
+    direction: Direction = Direction.LOWER
+    of_label: bool = False
+
+
+OBJECTIVES: Registry[ObjectiveType] = Registry("objective")
+"""What can be optimised besides measures, by name."""
 
 
 class OfMeasure(Priced):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from aegis.advisor.preference import Prefer
 from aegis.advisor.search.front import FrontRange
-from aegis.advisor.search.objectives import LOSSES, loss_of
+from aegis.advisor.search.objective import OBJECTIVES
+from aegis.advisor.search.objectives import objective_type
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES
 from aegis.policy import Policy
-
-OF_THE_LABEL = ("classification", "class-entropy")
-"""Information losses that read the label."""
 
 
 def check_request(
@@ -42,16 +40,14 @@ def objective_and_measure(
     if objective is None:
         named = policy.measure_by(measure).name
         return named, named
-    if (loss := loss_of(objective)) is not None:
-        if loss in OF_THE_LABEL:
+    if objective not in MEASURES:
+        if objective_type(objective).of_label:
             policy.require_label(f"Information loss {objective!r}")
         return objective, policy.measure_by(measure).name
-    if objective not in MEASURES:
-        raise PolicyError.unknown("objective", objective, objective_names())
     objective = policy.measure_by(objective).name
     return objective, policy.measure_by(measure, objective).name
 
 
 def objective_names() -> tuple[str, ...]:
     """Return everything that `search` can maximise or minimise."""
-    return (*MEASURES.names(), *LOSSES)
+    return (*MEASURES.names(), *OBJECTIVES.names())

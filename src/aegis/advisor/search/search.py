@@ -20,7 +20,6 @@ from aegis.advisor.released import expected_auc
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.front import FrontRange, check_span, trace_front
-from aegis.advisor.search.objectives import loss_of
 from aegis.advisor.search.problem import Box
 from aegis.advisor.search.request import (
     check_request,
@@ -29,6 +28,7 @@ from aegis.advisor.search.request import (
 from aegis.advisor.search.searcher import Searcher
 from aegis.advisor.search.ties import put_first
 from aegis.blas import one_blas_thread
+from aegis.measures import MEASURES
 from aegis.policy import Policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.summary import Summary
@@ -193,7 +193,7 @@ def prepare(
 ) -> Prepared:
     """Return what searches of a summary share; parameters as those of `search_combinations`."""
     asked, scored = objective_and_measure(policy, objective, measure)
-    named = measure or policy.measure or (objective is not None and loss_of(objective) is None)
+    named = measure or policy.measure or (objective is not None and objective in MEASURES)
     chosen, lacking = measure_for(summary, scored if named else None)
     searcher = Searcher(summary, plan, asked if objective else chosen.name, chosen.name, progress)
     return Prepared(searcher, searcher.unmasked(), lacking)

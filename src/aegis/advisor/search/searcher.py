@@ -17,9 +17,7 @@ from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import error_of
 from aegis.advisor.scoring import Choice, Scorer, utility_kept
 from aegis.advisor.search.beside import BesidePopulation
-from aegis.advisor.search.branch import BranchAndBound, Found, gap
-from aegis.advisor.search.charged import ChargedLoss
-from aegis.advisor.search.classes import ClassLoss
+from aegis.advisor.search.branch import Found, gap
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.corners import Corners
@@ -29,7 +27,7 @@ from aegis.advisor.search.objectives import make_objective
 from aegis.advisor.search.problem import Box, make_problem
 from aegis.advisor.search.reach import has_reach
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
-from aegis.advisor.search.sieve import Sieve, pays
+from aegis.advisor.search.strategy import find_best
 from aegis.blas import one_blas_thread
 from aegis.measures import MEASURES, Direction
 from aegis.privacy import PrivacyRule
@@ -99,11 +97,11 @@ class Searcher:
     @property
     def rule_matters(self) -> bool:
         """Whether the objective itself depends on the rule."""
-        return isinstance(self.objective, ClassLoss)
+        return self.objective.follows_rule
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
-        """Return the objective under a rule: losses of classes charge what the rule suppresses."""
-        if rule is self.plan.rule or not isinstance(self.objective, ClassLoss):
+        """Return the objective under a rule: some charge what the rule suppresses."""
+        if rule is self.plan.rule or not self.objective.follows_rule:
             return self.objective
         return self.objective.under(self.plan.under(rule))
 
@@ -129,7 +127,15 @@ class Searcher:
         notes: tuple[str, ...] = ()
         with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
             if objective.bounded:
-                outcome = self._find(objective, feasibility, top, clock, start, step)
+                outcome = find_best(
+                    self.problem,
+                    objective,
+                    feasibility,
+                    top=top,
+                    clock=clock,
+                    step=step,
+                    start=start,
+                )
             else:
                 outcome, proven = self._find_by_list(
                     objective, feasibility, top, clock, start, step, briefly=briefly
@@ -175,28 +181,6 @@ class Searcher:
             else "time limit",
             proven=proven,
         )
-
-    def _find(
-        self,
-        objective: Objective,
-        feasibility: Feasibility,
-        top: int,
-        clock: Clock,
-        start: tuple[Box, ...],
-        step: Step,
-    ) -> Found:
-        if (
-            isinstance(feasibility, InMemory)
-            and isinstance(objective, ChargedLoss)
-            and pays(self.problem, feasibility)
-            and (separable := objective.separable()) is not None
-        ):
-            return Sieve(
-                self.problem, objective, feasibility, separable, top=top, clock=clock, step=step
-            ).run(start)
-        return BranchAndBound(
-            self.problem, objective, feasibility, top=top, clock=clock, step=step
-        ).run(start)
 
     def _find_by_list(
         self,

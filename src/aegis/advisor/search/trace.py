@@ -13,6 +13,7 @@ from aegis.advisor.grouping import (
     group_counts,
     stacked_grouping,
 )
+from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.problem import (
     Box,
     Ints,
@@ -58,6 +59,7 @@ class Pillai:
     sign = 1
     bounded = True
     divides = True
+    follows_rule = False
 
     def __init__(self, problem: Problem, name: str, *, adjusted: bool) -> None:
         self.name = name
@@ -70,6 +72,10 @@ class Pillai:
         rest = _Rest.of(problem, reduced)
         self._finest = _Corner(problem, reduced, rest, finest=True)
         self._coarsest = _Corner(problem, reduced, rest, finest=False)
+
+    def under(self, plan: PrivacyPlan) -> Pillai:  # noqa: ARG002 - the protocol's signature
+        """Return itself: the rule changes nothing."""
+        return self
 
     def bound(self, box: Box) -> float:
         """Return the bound of a box; see the class."""

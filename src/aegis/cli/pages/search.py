@@ -62,11 +62,9 @@ def _combinations(search: SearchFigures, advice: Advice) -> str:
 
 
 def _lower(search: SearchFigures) -> bool:
-    from aegis.advisor.search.objectives import loss_of
-    from aegis.measures import MEASURES, Direction
+    from aegis.advisor.search.objectives import is_minimised
 
-    name = search.objective
-    return loss_of(name) is not None or MEASURES.get(name).direction is Direction.LOWER
+    return is_minimised(search.objective)
 
 
 def _result(search: SearchFigures) -> str:

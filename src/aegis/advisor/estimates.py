@@ -1,0 +1,164 @@
+"""Rankings by an estimated deviation from the raw table: what an estimate is, and who makes it.
+
+Packages add estimates through the entry points `aegis.estimates`; see `EstimateCase`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from aegis.advisor.scoring import Choice
+from aegis.progress import Progress
+from aegis.registry import Registry
+from aegis.summary import Information, Summary
+
+
+@dataclass(frozen=True)
+class AttributeEstimate:
+    """The measure of an attribute as it is, as far as its masks tell.
+
+    Attributes
+    ----------
+    estimate
+        The measure of the reconstructed joint, within the bounds.
+    lower, upper
+        Bounds that hold whatever the raw joint is, None where the measure has none.
+    masked
+        The measure of the masked attribute.
+    information, method
+        From what and how it was estimated, where that is not as of the whole estimate.
+    """
+
+    estimate: float
+    lower: float | None
+    upper: float | None
+    masked: float
+    information: Information | None = None
+    method: str | None = None
+
+    @property
+    def deviation(self) -> float:
+        """Estimate of |unmasked - masked|."""
+        return abs(self.estimate - self.masked)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Least and greatest |unmasked - masked| within the bounds, None without bounds."""
+        if self.lower is None or self.upper is None:
+            return None
+        ends = abs(self.lower - self.masked), abs(self.upper - self.masked)
+        inside = self.lower <= self.masked <= self.upper
+        return (0.0 if inside else min(ends)), max(ends)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The predictive utility deviation of one configuration, estimated.
+
+    Attributes
+    ----------
+    configuration
+        Its name.
+    measure, information, method
+        What was estimated, from what, and how.
+    pud
+        Estimated mean over attributes of |unmasked - masked|.
+    interval
+        Least and greatest PUD that the evidence allows; None where the measure has no bounds.
+    attributes
+        The same for each attribute.
+    case
+        What was asked for, where it was by name: one of `ESTIMATES`.
+    """
+
+    configuration: str
+    measure: str
+    information: Information
+    method: str
+    pud: float
+    interval: tuple[float, float] | None
+    attributes: dict[str, AttributeEstimate]
+    case: str | None = None
+
+    @property
+    def place(self) -> float:
+        """`pud` as rankings compare it: what is below the rounding errors of its parts is none."""
+        parts = (abs(x) for a in self.attributes.values() for x in (a.masked, a.estimate))
+        largest = max(parts, default=0.0)
+        digits = 9 - math.ceil(math.log10(largest)) if largest > 0 else 9
+        return round(self.pud, digits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the estimate as JSON values."""
+        return {
+            "configuration": self.configuration,
+            "case": self.case,
+            "measure": self.measure,
+            "information": str(self.information),
+            "method": self.method,
+            "pud": self.pud,
+            "interval": None if self.interval is None else list(self.interval),
+            "attributes": {
+                name: {
+                    "estimate": a.estimate,
+                    "lower": a.lower,
+                    "upper": a.upper,
+                    "masked": a.masked,
+                    "deviation": a.deviation,
+                    "interval": None if a.interval is None else list(a.interval),
+                    "information": str(a.information or self.information),
+                    "method": a.method or self.method,
+                }
+                for name, a in self.attributes.items()
+            },
+        }
+
+
+class EstimateCase(Protocol):
+    """One way to estimate the deviation of configurations from the raw table."""
+
+    @property
+    def name(self) -> str:
+        """What users write."""
+
+    @property
+    def summary(self) -> str:
+        """What is estimated, and from what, in one sentence."""
+
+    @property
+    def caution(self) -> str | None:
+        """What to know before relying on it; None where nothing is."""
+
+    def estimates(
+        self,
+        summary: Summary,
+        choices: Mapping[str, Choice],
+        *,
+        measure: str | None,
+        progress: Progress,
+    ) -> Mapping[str, Estimate]:
+        """Return the estimate of each configuration by name.
+
+        Parameters
+        ----------
+        summary
+            The aggregates.
+        choices
+            The candidates of each configuration by its name.
+        measure
+            What the ranking goes by otherwise; None where nobody named a measure.
+        progress
+            Receives one step per configuration.
+
+        Raises
+        ------
+        PolicyError
+            The summary carries too little.
+        """
+
+
+ESTIMATES: Registry[EstimateCase] = Registry("estimate")
+"""Estimates by name."""

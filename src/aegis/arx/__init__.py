@@ -1,0 +1,1 @@
+"""What compares Aegis with other tools: their losses, the search for them, their projects."""

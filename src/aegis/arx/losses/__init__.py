@@ -1,0 +1,1 @@
+"""Losses that other tools minimise, with their options."""

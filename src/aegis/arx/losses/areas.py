@@ -1,0 +1,104 @@
+"""Losses over the combinations of leaves that a released row may stand for."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.leaf_bound import least_bits
+from aegis.advisor.search.problem import Box, Problem
+from aegis.arx.losses.classes import ClassLoss
+from aegis.summary.leaves import domain
+
+Floats = npt.NDArray[np.float64]
+
+
+class AreaLoss(ClassLoss):
+    """A loss that goes by how many combinations of leaves each row may stand for.
+
+    Areas are computed in logarithms: the product over many attributes exceeds any number.
+
+    Raises
+    ------
+    PolicyError
+        The summary holds no frequency table.
+    """
+
+    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
+        super().__init__(problem, plan)
+        self._frequency = self._require_frequency()
+        self._variables = [v for v in problem.variables if v.quasi]
+        self._whole = math.fsum(math.log2(max(domain(v.attribute), 1)) for v in self._variables)
+
+    def _exact(self, box: Box) -> float:
+        choice = self._problem.choice(box)
+        ids = self._frequency.class_ids({n: choice[n].groups for n in self._frequency.quasi})
+        classes = self._plan.classes(choice)
+        kept_cells = np.isin(ids, classes.kept_ids(self._plan.rule.check(classes).kept_classes))
+        return self._loss(ids, self._areas(box), kept_cells)
+
+    def _least(self, box: Box) -> float:
+        ids = self._frequency.class_ids(self._joined(box))
+        return self._loss(ids, self._areas(box), np.ones(len(ids), dtype=np.bool_))
+
+    def _areas(self, box: Box) -> Floats:
+        """Return log2 of the combinations of leaves of each cell, shape (cells,), at their least."""
+        return least_bits(self._problem, self._frequency, box)
+
+    @abstractmethod
+    def _loss(
+        self, ids: npt.NDArray[np.int64], areas: Floats, kept_cells: npt.NDArray[np.bool_]
+    ) -> float:
+        """Return the loss of cells with these classes, areas in log2, and verdicts, (cells,) each."""
+
+
+class Ambiguity(AreaLoss):
+    """The combinations of leaves that a row may stand for, summed over rows.
+
+    Nergiz and Clifton, Thoughts on k-anonymization, DKE 63, 2007.
+    """
+
+    name = "ambiguity"
+
+    def _loss(
+        self,
+        ids: npt.NDArray[np.int64],  # noqa: ARG002 - the class does not matter, its area does
+        areas: Floats,
+        kept_cells: npt.NDArray[np.bool_],
+    ) -> float:
+        counts = self._frequency.counts
+        return float((counts * np.exp2(np.where(kept_cells, areas, self._whole))).sum())
+
+
+class Divergence(AreaLoss):
+    """The Kullback-Leibler divergence of the table from what the release says of it, in bits.
+
+    Each class is spread evenly over its combinations of leaves, and suppressed rows over all
+    combinations: Kifer and Gehrke, Injecting utility into anonymized datasets, SIGMOD 2006.
+    """
+
+    name = "kl-divergence"
+
+    def _loss(
+        self, ids: npt.NDArray[np.int64], areas: Floats, kept_cells: npt.NDArray[np.bool_]
+    ) -> float:
+        counts = self._frequency.counts.astype(np.float64)
+        rows = max(counts.sum(), 1.0)
+        own = self._own()
+        place = np.unique(ids, return_inverse=True)[1]
+        sizes = np.bincount(place, weights=counts)[place]
+        gone = counts[~kept_cells].sum()
+        released = np.log2(np.where(kept_cells, sizes, max(gone, 1.0)))
+        spread = np.where(kept_cells, areas, self._whole)
+        return float((counts / rows * (own - released + spread)).sum())
+
+    def _own(self) -> Floats:
+        """Return log2 of the rows that share each cell's combination, shape (cells,)."""
+        place = np.unique(self._frequency.class_keys(), return_inverse=True)[1]
+        sizes = np.bincount(place, weights=self._frequency.counts.astype(np.float64))
+        own: Floats = np.log2(sizes[place])
+        return own

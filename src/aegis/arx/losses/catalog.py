@@ -1,0 +1,309 @@
+"""Losses that other tools minimise, as objectives of a search; for comparison with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.objective import ObjectiveType
+from aegis.advisor.search.objectives import Additive
+from aegis.advisor.search.problem import Problem
+from aegis.arx.losses.areas import Ambiguity, Divergence
+from aegis.arx.losses.charged import CHARGED, ChargedLoss, charged_loss
+from aegis.arx.losses.classes import (
+    AverageClassSize,
+    ClassEntropy,
+    Classification,
+    ClassLoss,
+    Discernibility,
+    FactoredLoss,
+)
+from aegis.arx.losses.loss_options import LabelCharges, LossOptions
+from aegis.arx.losses.payout import NAME as PAYOUT
+from aegis.arx.losses.payout import PublisherPayout, Stakes
+from aegis.arx.losses.shown_label import ShownClassification
+from aegis.arx.losses.widths import height
+from aegis.errors import PolicyError
+from aegis.summary import Information
+
+FACTORED: Mapping[str, type[FactoredLoss]] = MappingProxyType(
+    {loss.name: loss for loss in (Discernibility, AverageClassSize)}
+)
+"""Losses over classes that take a factor, by name."""
+
+OF_CLASSES: Mapping[str, type[ClassLoss]] = MappingProxyType(
+    {loss.name: loss for loss in (ClassEntropy, Ambiguity, Divergence)}
+)
+"""Losses over classes that take no options, by name."""
+
+_WITH_OPTIONS = (*CHARGED, PAYOUT, Classification.name)
+
+
+def _charged(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
+    """Return a loss over attributes that charges suppressed rows."""
+    _refuse_noise(text, problem)
+    _refuse_withheld(text, problem)
+    return charged_loss(text, problem, plan)
+
+
+def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa: ARG001 - of the seam
+    """Return the sum of levels."""
+    _refuse_noise(text, problem)
+    _refuse_withheld(text, problem)
+    values = [[-height(v.attribute, c) for c in v.candidates] for v in problem.variables]
+    return Additive(text, -1, [values])
+
+
+def _factored(text: str, problem: Problem, plan: PrivacyPlan) -> FactoredLoss:
+    """Return a loss over classes with its factor."""
+    _check_classes(text, problem)
+    base, options = LossOptions.parse(text)
+    return FACTORED[base](problem, plan, options, text.strip())
+
+
+def _of_classes(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
+    """Return a loss over classes without options."""
+    _check_classes(text, problem)
+    return OF_CLASSES[text](problem, plan)
+
+
+def _payout(text: str, problem: Problem, plan: PrivacyPlan) -> PublisherPayout:
+    """Return what a publisher is not paid."""
+    _check_classes(text, problem)
+    return PublisherPayout(problem, plan, Stakes.parse(text), text.strip())
+
+
+def _classification(text: str, problem: Problem, plan: PrivacyPlan) -> Classification:
+    """Return the classification metric: by what is shown of a label that is a quasi-identifier."""
+    _check_classes(text, problem)
+    frequency = problem.summary.frequency
+    shown = frequency is not None and frequency.label in frequency.quasi
+    metric = ShownClassification if shown else Classification
+    return metric(problem, plan, LabelCharges.parse(text), text.strip())
+
+
+def _read_options(text: str) -> None:
+    """Raise `PolicyError` for options that losses over attributes do not take."""
+    LossOptions.parse(text)
+
+
+def _read_factor(text: str) -> None:
+    """Raise `PolicyError` for options other than a factor."""
+    base, options = LossOptions.parse(text)
+    if options != LossOptions(factor=options.factor):
+        raise _no_options(base, " but factor", text)
+
+
+def _refuse_options(text: str) -> None:
+    """Raise `PolicyError` for options."""
+    base, options = LossOptions.parse(text)
+    if options != LossOptions() or base != text:
+        raise _no_options(base, "", text)
+
+
+def _no_options(base: str, only: str, text: str) -> PolicyError:
+    return PolicyError(
+        f"Information loss {base!r} takes no options{only} (given: {text!r}).",
+        hint=f"Those that do: {', '.join(_WITH_OPTIONS)}.",
+    )
+
+
+def _check_classes(text: str, problem: Problem) -> None:
+    """Raise `PolicyError` where a loss over classes is not defined."""
+    _refuse_noise(text, problem)
+    _refuse_earlier(text, problem)
+
+
+def _refuse_earlier(loss: str, problem: Problem) -> None:
+    frequency = problem.summary.frequency
+    if frequency is not None and frequency.earlier is not None:
+        raise PolicyError(
+            f"Information loss {loss!r} is of the classes of one release, and classes are counted "
+            "together with earlier ones.",
+            hint="Search by a measure, or leave out the earlier releases.",
+        )
+
+
+def _refuse_noise(text: str, problem: Problem) -> None:
+    loss = text.partition("(")[0].strip()
+    for variable in problem.variables:
+        for index in variable.channels:
+            raise PolicyError(
+                f"Information loss {loss!r} is not defined for noise, such as mask "
+                f"{str(variable.candidates[index].declared)!r} of {variable.name!r}.",
+                hint="Search by a measure, or leave noise masks out of the candidates.",
+            )
+
+
+def _refuse_withheld(text: str, problem: Problem) -> None:
+    loss = text.partition("(")[0].strip()
+    carried = problem.summary.information
+    if carried is not Information.RAW:
+        raise PolicyError(
+            f"Information loss {loss!r} goes by single values, and the summary carries {carried} "
+            "beside what the masks show.",
+            hint="Search by a measure, or give the table or a summary with the raw joints.",
+        )
+
+
+NU_ENTROPY = ObjectiveType(
+    "nu-entropy",
+    "Non-uniform entropy",
+    "sum over attributes of -sum_v n_v log2(n_v / n_g(v)), in bits, and of suppressed rows "
+    "the bits from their groups to one of all; options as for loss",
+    "Gionis and Tassa, k-Anonymization with minimal loss of information, TKDE 21, 2009; "
+    "suppression as in ARX",
+    _charged,
+    _read_options,
+)
+
+LOSS = ObjectiveType(
+    "loss",
+    "Normalised certainty penalty",
+    "sum over attributes of the mean over rows of the width of the value's group over the "
+    "attribute's, 1 for a suppressed row: leaves less one under a hierarchy, else the range "
+    "of numbers, or distinct values less one; loss(mean=sum|arithmetic|geometric|max, "
+    "factor=0..1, weights=equal|policy, over=all|quasi-identifiers): how attributes are put "
+    "together (geometric: prod(1 + x)^(1/m) - 1), what counts (0 masking alone, 0.5 masking "
+    "and suppression, 1 suppression alone), and which attributes do",
+    "Xu et al., Utility-based anonymization using local recoding, KDD 2006; Iyengar, KDD "
+    "2002; options as in ARX",
+    _charged,
+    _read_options,
+)
+
+PRECISION = ObjectiveType(
+    "precision",
+    "Precision loss",
+    "sum over attributes of the level over the height of the hierarchy, 1 for a suppressed "
+    "row; masks without a hierarchy by their rank among the attribute's candidates from "
+    "finest to coarsest; options as for loss",
+    "Sweeney, Achieving k-anonymity privacy protection, IJUFKS 10, 2002",
+    _charged,
+    _read_options,
+)
+
+HEIGHT = ObjectiveType(
+    "height",
+    "Height",
+    "sum over attributes of the level in the hierarchy; masks without one by their rank",
+    "Samarati, Protecting respondents' identities in microdata release, TKDE 13, 2001",
+    _height,
+    _refuse_options,
+)
+
+LOG_WIDTH = ObjectiveType(
+    "log-width",
+    "Entropy-based information loss",
+    "mean over rows of the sum over attributes of log2 of the leaves in the value's group, "
+    "over that of all leaves, 1 for a suppressed row; options as for loss",
+    "Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS "
+    "ONE 10, 2015",
+    _charged,
+    _read_options,
+)
+
+DISCERNIBILITY = ObjectiveType(
+    "discernibility",
+    "Discernibility",
+    "sum over classes of |E|^2, plus N for each suppressed row; discernibility(factor=0..1): "
+    "0 counts suppressed classes like kept ones, else as for loss",
+    "Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, eq. 1",
+    _factored,
+    _read_factor,
+)
+
+AVERAGE_CLASS_SIZE = ObjectiveType(
+    "average-class-size",
+    "Average class size",
+    "rows over classes, all suppressed rows being one class; average-class-size(factor=0..1): "
+    "rows over kept classes times 2 factor, at most 1, and the class of suppressed rows times "
+    "2 (1 - factor), at most 1; the factor is above 0",
+    "LeFevre, DeWitt, Ramakrishnan, Mondrian, ICDE 2006, section 5; factor as in ARX",
+    _factored,
+    _read_factor,
+)
+
+AMBIGUITY = ObjectiveType(
+    "ambiguity",
+    "Ambiguity",
+    "sum over rows of the product over attributes of the leaves in the value's group; of all "
+    "leaves for a suppressed row",
+    "Nergiz, Clifton, Thoughts on k-anonymization, DKE 63, 2007",
+    _of_classes,
+    _refuse_options,
+)
+
+KL_DIVERGENCE = ObjectiveType(
+    "kl-divergence",
+    "Kullback-Leibler divergence",
+    "sum over combinations x of p(x) log2(p(x) / q(x)), in bits: p their share of the rows, q "
+    "the share of their class spread evenly over its combinations of leaves, or of all "
+    "suppressed rows over all combinations",
+    "Kifer, Gehrke, Injecting utility into anonymized datasets, SIGMOD 2006",
+    _of_classes,
+    _refuse_options,
+)
+
+PUBLISHER_PAYOUT = ObjectiveType(
+    PAYOUT,
+    "Payout of a publisher, less than all",
+    "sum over rows of benefit times the share of the bits that masks hide (see log-width, over "
+    "quasi-identifiers), plus loss / n where an attack on a class of n pays, gain / n > cost; "
+    "benefit for a suppressed row; publisher-payout(benefit=1200, loss=300, gain=300, cost=4, "
+    "attacker=prosecutor|journalist): a journalist's n is the class's size in the population",
+    "Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS "
+    "ONE 10, 2015; defaults as in ARX",
+    _payout,
+    Stakes.parse,
+)
+
+CLASSIFICATION = ObjectiveType(
+    "classification",
+    "Classification metric",
+    "share of rows that are suppressed or do not have the most frequent label of their class; "
+    "classification(charges=arx, factor=0..1) charges as ARX: with the factor 0.5, half a "
+    "suppressed row, and all rows of a class with several most frequent labels; in general "
+    "the factor a suppressed row, 2 factor, at most 1, each row of such a class, and "
+    "2 (1 - factor), at most 1, a row without the most frequent label of another class; of a "
+    "label that is a quasi-identifier what is shown counts, in classes of the others, and each "
+    "charge moves to 1 by the share of its values that masks hide",
+    "Iyengar, Transforming data to satisfy privacy constraints, KDD 2002, section 4; options "
+    "as in ARX",
+    _classification,
+    LabelCharges.parse,
+    of_label=True,
+)
+
+CLASS_ENTROPY = ObjectiveType(
+    "class-entropy",
+    "Entropy of the label within classes",
+    "H(label | class) in bits per row, the label's own entropy for suppressed rows; the "
+    "label's entropy less this is the information that the classes carry about it",
+    "Cover and Thomas, Elements of information theory, 2006, section 2.2",
+    _of_classes,
+    _refuse_options,
+    of_label=True,
+)
+
+LOSSES: Mapping[str, ObjectiveType] = MappingProxyType(
+    {
+        loss.name: loss
+        for loss in (
+            NU_ENTROPY,
+            LOSS,
+            PRECISION,
+            HEIGHT,
+            LOG_WIDTH,
+            DISCERNIBILITY,
+            AVERAGE_CLASS_SIZE,
+            AMBIGUITY,
+            KL_DIVERGENCE,
+            PUBLISHER_PAYOUT,
+            CLASSIFICATION,
+            CLASS_ENTROPY,
+        )
+    }
+)
+"""Losses by name; a label with a role of its own counts among the attributes."""

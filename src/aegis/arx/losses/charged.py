@@ -1,0 +1,253 @@
+"""Losses that sum what masks hide over attributes, suppressed rows charged.
+
+A row that is left out has lost everything: were it free, the least loss would be that of deleting
+whatever does not fit. The conventions are those of ARX (Prasser, Kohlmayer, Kuhn, A generic method
+for assessing the quality of de-identified health data, MIE 2016): a suppressed row has the value
+"*" in every attribute.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.problem import Box, Problem, Variable, members
+from aegis.arx.losses.classes import ClassLoss, ConfigurationClasses
+from aegis.arx.losses.loss_options import LossOptions, Mean
+from aegis.arx.losses.separable import AttributePart, Separable
+from aegis.arx.losses.widths import (
+    domain_bits,
+    leaf_bits,
+    rank_per_value,
+    width_per_value,
+)
+from aegis.summary import AttributeSummary, Candidate
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AttributeLoss:
+    """A loss of one attribute, row by row.
+
+    Attributes
+    ----------
+    per_value
+        What a mask hides of a row with each value, shape (V,).
+    whole
+        What a suppressed row loses; where that depends on which others are suppressed, None.
+    charge
+        In that case what suppression hides beyond masks, of rows (V,) under a mask; from 0, and no less
+        of more rows.
+    per_row
+        Whether the figure is a mean over rows, rather than a sum.
+    normed
+        Whether losses are divided by the sum over attributes of `whole`.
+    """
+
+    per_value: Callable[[AttributeSummary, Candidate], Floats]
+    whole: Callable[[AttributeSummary], float] | None
+    charge: Callable[[AttributeSummary, Candidate, Floats], float] | None = None
+    per_row: bool = False
+    normed: bool = False
+
+    def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
+        """Return what suppression hides of rows (V,) beyond what a mask does."""
+        if self.charge is not None:
+            return self.charge(attribute, candidate, gone)
+        return float((gone * self.beyond_per_value(attribute, candidate)).sum())
+
+    def beyond_per_value(self, attribute: AttributeSummary, candidate: Candidate) -> Floats:
+        """Return that of a row with each value, shape (V,), at least: 0 where it depends on others."""
+        hidden = self.per_value(attribute, candidate)
+        if self.whole is None:
+            return np.zeros_like(hidden)
+        return self.whole(attribute) - hidden
+
+
+class ChargedLoss(ClassLoss):
+    """A loss that is summed over attributes and rows, with what suppression hides.
+
+    A box is bounded by the least that masks hide of each attribute, nothing suppressed: in every
+    attribute a suppressed row costs at least as much as it does masked. Attributes that are no
+    part of the frequency table are charged as if suppressed rows had their values in proportion.
+    """
+
+    divides = False
+
+    def __init__(
+        self,
+        problem: Problem,
+        plan: PrivacyPlan,
+        name: str,
+        loss: AttributeLoss,
+        options: LossOptions,
+        shown: str,
+    ) -> None:
+        super().__init__(problem, plan)
+        self.name = shown
+        self._base = name
+        self._loss = loss
+        self._options = options
+        self._rows = [v.attribute.counts.astype(np.float64) for v in problem.variables]
+        self._totals = np.array([max(float(rows.sum()), 1.0) for rows in self._rows])
+        self._weights = np.array(
+            [v.attribute.weight if options.weighted else 1.0 for v in problem.variables]
+        )
+        self._masked = [
+            [
+                float((rows * loss.per_value(v.attribute, candidate)).sum())
+                for candidate in v.candidates
+            ]
+            for v, rows in zip(problem.variables, self._rows, strict=True)
+        ]
+        self._lowest: dict[tuple[int, int], float] = {}
+        self._leasts: dict[Box, float] = {}
+        self._released: ConfigurationClasses | None = None
+        self._most = 1.0
+        self._counted = np.array([v.quasi or not options.quasi for v in problem.variables])
+        if loss.normed and loss.whole is not None:
+            most = np.array([loss.whole(v.attribute) for v in problem.variables])
+            self._most = math.fsum((most * self._weights)[self._counted]) or 1.0
+
+    def under(self, plan: PrivacyPlan) -> ChargedLoss:
+        """Return the same loss under another rule."""
+        return ChargedLoss(self._problem, plan, self._base, self._loss, self._options, self.name)
+
+    def upper(self, box: Box) -> float:
+        """Return minus the loss without suppression, which takes no class count."""
+        return -self._least(box)
+
+    def _total(self, lost: Floats) -> float:
+        """Return the losses of the attributes, in rows, as one figure."""
+        if self._loss.per_row:
+            lost = lost / self._totals
+        # Rounding must not turn nothing into less than nothing.
+        weighed = np.maximum(lost, 0.0) * self._weights / self._most
+        return self._options.mean.of(weighed[self._counted]) + 0.0
+
+    def _least(self, box: Box) -> float:
+        if box not in self._leasts:
+            lost = [self._lowest_of(j, domain) for j, domain in enumerate(box)]
+            self._leasts[box] = self._total(self._options.masked * np.array(lost))
+        return self._leasts[box]
+
+    @property
+    def separates(self) -> bool:
+        """Whether it is a sum over attributes: all but their maximum are."""
+        return self._options.mean is not Mean.MAXIMUM
+
+    def separable(self) -> Separable:
+        """Return the loss as a sum over attributes, with what suppressed rows cost at least."""
+        options = self._options
+        scales = self._weights / self._most * self._counted
+        if self._loss.per_row:
+            scales = scales / self._totals
+        parts = []
+        for place, (variable, scale) in enumerate(
+            zip(self._problem.variables, scales.tolist(), strict=True)
+        ):
+            attribute = variable.attribute
+            beyond = [
+                (1 - options.masked) * self._loss.per_value(attribute, candidate)
+                + options.suppressed * self._loss.beyond_per_value(attribute, candidate)
+                for candidate in variable.candidates
+            ]
+            masked = options.masked * np.array(self._masked[place])
+            parts.append(AttributePart(variable, scale * masked, scale * np.stack(beyond)))
+        return Separable(parts, options.mean, int(self._counted.sum()))
+
+    def _lowest_of(self, index: int, domain: int) -> float:
+        key = (index, domain)
+        if key not in self._lowest:
+            self._lowest[key] = min(self._masked[index][c] for c in members(domain))
+        return self._lowest[key]
+
+    def _exact(self, box: Box) -> float:
+        options = self._options
+        free = options.suppressed == 0 and options.masked == 1
+        if free or not self._plan.rule.allowed_rows(self._problem.summary.rows):
+            return self._least(box)  # nothing is suppressed of what is admissible, or for nothing
+        suppressed = self._suppressed(box)
+        lost = []
+        for index, (variable, domain) in enumerate(zip(self._problem.variables, box, strict=True)):
+            candidate = variable.candidates[domain.bit_length() - 1]
+            gone = suppressed(variable)
+            per_value = self._loss.per_value(variable.attribute, candidate)
+            masked = self._masked[index][domain.bit_length() - 1]
+            hidden = float((gone * per_value).sum())
+            beyond = self._loss.beyond(variable.attribute, candidate, gone)
+            left = options.masked * max(masked - hidden, 0.0)
+            lost.append(left + hidden + options.suppressed * beyond)
+        return self._total(np.array(lost))
+
+    def _suppressed(self, box: Box) -> Callable[[Variable], Floats]:
+        """Return what gives the suppressed rows (V,) of a variable under a configuration."""
+        frequency = self._problem.summary.frequency
+        if frequency is None:
+            classes = self._plan.classes(self._problem.choice(box))
+            kept_classes = self._plan.rule.check(classes).kept_classes
+            share = float(classes.sizes[~kept_classes].sum()) / max(classes.rows, 1)
+            return lambda variable: share * variable.attribute.counts.astype(np.float64)
+        if self._released is None:
+            self._released = ConfigurationClasses(self._problem, self._plan, frequency)
+        gone = self._released.suppressed_cells(box)
+        share = float(frequency.counts[gone].sum()) / max(float(frequency.counts.sum()), 1.0)
+        counts = frequency.counts[gone].astype(np.float64)
+
+        def rows(variable: Variable) -> Floats:
+            attribute = variable.attribute
+            if attribute.name not in frequency.codes:
+                return share * attribute.counts.astype(np.float64)
+            values = frequency.representatives[attribute.name]
+            places = values[frequency.codes[attribute.name][gone]]
+            # Values that no candidate tells apart share what is suppressed of them.
+            finest = variable.join(variable.full)
+            alike = np.bincount(finest, weights=attribute.counts)
+            lost = np.bincount(finest[places], weights=counts, minlength=len(alike))
+            shares = np.divide(lost, alike, out=np.zeros_like(alike), where=alike > 0)
+            suppressed: Floats = shares[finest] * attribute.counts
+            return suppressed
+
+        return rows
+
+
+def nu_entropy_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
+    """Return -log2 of the share that each value has of its group's rows, in bits, shape (V,)."""
+    rows = attribute.counts.astype(np.float64)
+    groups = np.bincount(candidate.groups, weights=rows)
+    share = np.divide(rows, groups[candidate.groups], out=np.ones_like(rows), where=rows > 0)
+    bits: Floats = -np.log2(share)
+    return bits
+
+
+def nu_entropy_charge(
+    attribute: AttributeSummary,  # noqa: ARG001 - the signature of a charge
+    candidate: Candidate,
+    gone: Floats,
+) -> float:
+    """Return the bits from the groups of suppressed rows to "*", which all of them show."""
+    groups = np.bincount(candidate.groups, weights=gone)
+    groups = groups[groups > 0]
+    total = groups.sum()
+    return float(-(groups * np.log2(groups / total)).sum()) if len(groups) else 0.0
+
+
+CHARGED: dict[str, AttributeLoss] = {
+    "nu-entropy": AttributeLoss(nu_entropy_per_value, None, nu_entropy_charge),
+    "loss": AttributeLoss(width_per_value, lambda _: 1.0, per_row=True),
+    "log-width": AttributeLoss(leaf_bits, domain_bits, per_row=True, normed=True),
+    "precision": AttributeLoss(rank_per_value, lambda _: 1.0, per_row=True),
+}
+"""Losses over attributes that charge suppressed rows, by name."""
+
+
+def charged_loss(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
+    """Return the loss that a name, with its options, asks for."""
+    name, options = LossOptions.parse(text)
+    return ChargedLoss(problem, plan, name, CHARGED[name], options, text.strip())

@@ -1,0 +1,344 @@
+"""Losses that depend on the equivalence classes of a release, as objectives of a search.
+
+Each is exact for a single configuration, after suppression. Of a box it is bounded at the finest
+grouping without suppression: splitting classes lowers all of them, and a suppressed row costs at
+least as much as it does in any class. (Where options make it cost less, the bound allows for it.)
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.cells import RuleCells, dense
+from aegis.advisor.search.corners import Corners
+from aegis.advisor.search.objective import Priced
+from aegis.advisor.search.problem import Box, Ints, Problem, is_leaf
+from aegis.arx.losses.loss_options import LabelCharges, LossOptions
+from aegis.errors import PolicyError
+from aegis.summary import FrequencyTable
+
+Floats = npt.NDArray[np.float64]
+
+
+class ClassLoss(Priced):
+    """A loss over classes; the larger the class, or the more mixed its labels, the worse."""
+
+    name: str
+    sign = -1
+    bounded = True
+    divides = True
+    follows_rule = True
+
+    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
+        self._problem = problem
+        self._plan = plan
+        self._values: dict[Box, float] = {}
+
+    def under(self, plan: PrivacyPlan) -> ClassLoss:
+        """Return the same loss under another rule."""
+        return type(self)(self._problem, plan)
+
+    def bound(self, box: Box) -> float:
+        """Return minus the loss of a configuration, or a bound for a box."""
+        if box not in self._values:
+            self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))
+        return self._values[box]
+
+    @abstractmethod
+    def _exact(self, box: Box) -> float:
+        """Return the loss of a single configuration, suppressed rows included."""
+
+    @abstractmethod
+    def _least(self, box: Box) -> float:
+        """Return the loss at the finest grouping of a box, nothing suppressed."""
+
+    def _require_frequency(self) -> FrequencyTable:
+        """Return the frequency table of the summary; PolicyError where it was too large to keep."""
+        frequency = self._problem.summary.frequency
+        if frequency is None:
+            raise PolicyError(
+                f"Objective {self.name!r} needs the frequency table, which is too large to keep.",
+                hint="Search by a measure, or give fewer or coarser candidates.",
+            )
+        return frequency
+
+    def _joined(self, box: Box) -> dict[str, Ints]:
+        """Return the finest grouping of each quasi-identifier."""
+        variables = zip(self._problem.variables, box, strict=True)
+        return {v.name: v.join(domain) for v, domain in variables if v.quasi}
+
+
+class FactoredLoss(ClassLoss):
+    """A loss over classes whose options weigh what masks hide against what suppression does."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        plan: PrivacyPlan,
+        options: LossOptions | None = None,
+        shown: str | None = None,
+    ) -> None:
+        super().__init__(problem, plan)
+        self.name = shown or self.name
+        self._options = options or LossOptions()
+
+    def under(self, plan: PrivacyPlan) -> FactoredLoss:
+        """Return the same loss under another rule."""
+        return type(self)(self._problem, plan, self._options, self.name)
+
+
+class Discernibility(FactoredLoss):
+    """The sum over classes of |E|^2, and N rows for each suppressed one.
+
+    Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1. The
+    factor of the options weighs as elsewhere: a suppressed row is hidden by its class as long as
+    that is masked, and beyond that by its suppression.
+    """
+
+    name = "discernibility"
+
+    def _exact(self, box: Box) -> float:
+        classes = self._plan.classes(self._problem.choice(box))
+        kept_classes = self._plan.rule.check(classes).kept_classes
+        sizes = classes.class_rows.astype(np.float64)
+        squares = sizes**2
+        beyond = (classes.rows * sizes - squares)[~kept_classes].sum()
+        return float(
+            self._options.masked * squares[kept_classes].sum()
+            + squares[~kept_classes].sum()
+            + self._options.suppressed * beyond
+        )
+
+    def _least(self, box: Box) -> float:
+        frequency = self._problem.summary.frequency
+        if frequency is None:
+            return 0.0
+        sizes = frequency.roll_up(self._joined(box)).class_rows.astype(np.float64)
+        return float(self._options.masked * (sizes**2).sum())
+
+
+class AverageClassSize(FactoredLoss):
+    """Rows over classes, where all suppressed rows are one class.
+
+    LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE 2006, section 5,
+    without the division by k. The factor weighs what is counted, as in ARX: a kept class counts as
+    much as suppression costs elsewhere, and the class of suppressed rows as much as masks do.
+
+    Raises
+    ------
+    PolicyError
+        The factor is 0: no kept class would count.
+    """
+
+    name = "average-class-size"
+
+    def __init__(
+        self,
+        problem: Problem,
+        plan: PrivacyPlan,
+        options: LossOptions | None = None,
+        shown: str | None = None,
+    ) -> None:
+        super().__init__(problem, plan, options, shown)
+        if not self._options.suppressed:
+            raise PolicyError(
+                f"The factor of {AverageClassSize.name} is 0, and no class that is kept would count.",
+                hint="Give a number above 0, up to 1; 0.5 counts all classes alike.",
+            )
+
+    def _exact(self, box: Box) -> float:
+        classes = self._plan.classes(self._problem.choice(box))
+        kept_classes = self._plan.rule.check(classes).kept_classes
+        return self._average(classes.rows, int(kept_classes.sum()), not kept_classes.all())
+
+    def _least(self, box: Box) -> float:
+        frequency = self._problem.summary.frequency
+        if frequency is None:
+            return 0.0
+        classes = frequency.roll_up(self._joined(box))
+        # Where the class of suppressed rows counts more than a kept one, one class may be it.
+        fewer = len(classes) - 1
+        none, some = (
+            self._average(classes.rows, *left) for left in ((fewer + 1, False), (fewer, True))
+        )
+        return min(none, some)
+
+    def _average(self, rows: int, kept_classes: int, suppresses: bool) -> float:
+        counted = kept_classes * self._options.suppressed + suppresses * self._options.masked
+        return rows / counted if counted else float(rows)
+
+
+class ConfigurationClasses:
+    """The classes of configurations, and which of them a rule keeps.
+
+    Parameters
+    ----------
+    problem
+        The search space.
+    plan
+        The rule.
+    frequency
+        The cells.
+    """
+
+    def __init__(self, problem: Problem, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
+        self.tables = Corners(problem, RuleCells(frequency, whole=True))
+        self._problem, self._plan, self._frequency = problem, plan, frequency
+        self._rows = frequency.counts.astype(np.float64)
+
+    def suppressed_cells(self, box: Box) -> npt.NDArray[np.bool_]:
+        """Return which cells a configuration suppresses, shape (cells,)."""
+        ids, space = dense(*self.tables.of(box))
+        suppressed: npt.NDArray[np.bool_] = ~self.kept_classes(box, ids, space)[ids]
+        return suppressed
+
+    def kept_classes(self, box: Box, ids: Ints, space: int) -> npt.NDArray[np.bool_]:
+        """Return which classes a configuration keeps, shape (space,), for the ids of its cells."""
+        rule, frequency = self._plan.rule, self._frequency
+        if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
+            sizes: npt.NDArray[np.bool_] = np.bincount(ids, self._rows, space) >= rule.minimum_size
+            return sizes
+        choice = self._problem.choice(box)
+        classes = self._plan.classes(choice)
+        theirs = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
+        stays = np.isin(theirs, classes.kept_ids(rule.check(classes).kept_classes))
+        kept_classes = np.zeros(space, dtype=np.bool_)
+        kept_classes[ids[stays]] = True
+        return kept_classes
+
+
+class LabelLoss(ClassLoss):
+    """A loss that compares the labels within a class; the label counts as it is, unmasked.
+
+    Rows without label are suppressed or kept with their class, and count nowhere else.
+
+    Raises
+    ------
+    PolicyError
+        The summary holds no frequency table.
+    """
+
+    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
+        super().__init__(problem, plan)
+        frequency = self._frequency = self._require_frequency()
+        codes = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
+        self._classes = len(problem.summary.label.classes)
+        labelled = codes < self._classes
+        self._label = np.where(labelled, codes, 0)
+        self._weights = np.where(labelled, frequency.counts, 0).astype(np.float64)
+        self._totals = np.bincount(self._label, self._weights, self._classes)
+        self._released = ConfigurationClasses(problem, plan, frequency)
+        self._tables = self._released.tables
+        self._leasts: dict[tuple[int, ...], float] = {}
+
+    def _exact(self, box: Box) -> float:
+        ids, space = dense(*self._tables.of(box))
+        joint = self._joint(ids, space)
+        kept_classes = self._released.kept_classes(box, ids, space)
+        return self._loss(joint[:, kept_classes], joint[:, ~kept_classes].sum(axis=1))
+
+    def _least(self, box: Box) -> float:
+        # Many boxes have the same finest masks.
+        key = self._tables.finest(box)
+        if key not in self._leasts:
+            ids, space = dense(*self._tables.finest_of(box))
+            self._leasts[key] = self._bounded(self._joint(ids, space))
+        return self._leasts[key]
+
+    def _bounded(self, joint: Floats) -> float:
+        """Return the least loss of any release whose classes are made of groups (C, n)."""
+        return self._loss(joint, np.zeros(self._classes))
+
+    def _joint(self, ids: Ints, space: int) -> Floats:
+        """Return the labelled rows per label and class, shape (C, space); some classes are empty.
+
+        Labels are few: what is asked of a class goes along whole rows of this.
+        """
+        cells = self._label * space + ids
+        counts = np.bincount(cells, self._weights, space * self._classes)
+        return counts.astype(np.float64, copy=False).reshape(self._classes, -1)
+
+    @abstractmethod
+    def _loss(self, joint: Floats, suppressed: Floats) -> float:
+        """Return the loss of released classes (C, n) and of what is suppressed, (C,)."""
+
+
+class Classification(LabelLoss):
+    """The share of rows that are suppressed or do not have the most frequent label of their class.
+
+    The classification metric of Iyengar, Transforming data to satisfy privacy constraints,
+    KDD 2002, section 4. Other charges weigh those rows, and may charge all rows of a class with
+    several most frequent labels, as ARX does.
+    """
+
+    name = "classification"
+
+    def __init__(
+        self,
+        problem: Problem,
+        plan: PrivacyPlan,
+        charges: LabelCharges | None = None,
+        shown: str = "classification",
+    ) -> None:
+        super().__init__(problem, plan)
+        self.name = shown
+        self._charges = charges or LabelCharges()
+
+    def under(self, plan: PrivacyPlan) -> Classification:
+        """Return the same loss under another rule."""
+        return type(self)(self._problem, plan, self._charges, self.name)
+
+    def _bounded(self, joint: Floats) -> float:
+        # Each group costs what its minority does, or all its rows do: where it is suppressed, or
+        # its class has several most frequent labels.
+        rows = joint.sum(axis=0)
+        per_row = [self._charges.suppressed, self._charges.tied]
+        whole = rows * min(charge for charge in per_row if charge is not None)
+        minority = self._charges.minority * (rows - joint.max(axis=0, initial=0))
+        return self._share(np.minimum(minority, whole).sum())
+
+    def _loss(self, joint: Floats, suppressed: Floats) -> float:
+        rows = joint.sum(axis=0)
+        charged = self._charges.minority * (rows - joint.max(axis=0, initial=0))
+        if self._charges.tied is not None:
+            charged = np.where(self._ties(joint), self._charges.tied * rows, charged)
+        return self._share(charged.sum() + self._charges.suppressed * suppressed.sum())
+
+    @staticmethod
+    def _ties(joint: Floats) -> npt.NDArray[np.bool_]:
+        """Return which classes (C, n) have several most frequent labels."""
+        most = joint.max(axis=0, initial=0)
+        tied: npt.NDArray[np.bool_] = np.count_nonzero(joint == most, axis=0) > 1
+        return tied
+
+    def _share(self, charged: float) -> float:
+        return float(charged / max(self._totals.sum(), 1))
+
+
+class ClassEntropy(LabelLoss):
+    """The entropy of the label that is left when the class of a row is known, in bits a row.
+
+    H(Y | class): the mean over rows of -log2 of the share that the row's label has in its class,
+    or in the whole table for a suppressed row, of which nothing is known. The label's entropy less
+    this is what the classes tell about it. Unlike Pillai's trace it sees interactions between
+    attributes, and unlike it takes small classes at their word, so that it suits few attributes
+    and a rule that leaves large classes.
+    """
+
+    name = "class-entropy"
+
+    def _loss(self, joint: Floats, suppressed: Floats) -> float:
+        within = joint * _bits(joint / np.maximum(joint.sum(axis=0), 1))
+        rows = max(float(self._totals.sum()), 1.0)
+        left = within.sum() + (suppressed * _bits(self._totals / rows)).sum()
+        return float(left / rows)
+
+
+def _bits(share: Floats) -> Floats:
+    """Return -log2 of shares; 0 for what does not occur."""
+    bits: Floats = -np.log2(np.where(share > 0, share, 1))
+    return bits

@@ -1,0 +1,78 @@
+"""The classification metric of a label that is a quasi-identifier: what others tell of what is shown.
+
+A class holds one shown label alone there, so that within classes nothing is left to predict. Rows are
+grouped by the other quasi-identifiers instead, and the label counts as it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.search.problem import Box, Ints
+from aegis.arx.losses.classes import Classification, Floats
+
+
+class ShownClassification(Classification):
+    """The share of rows that are suppressed, or not predicted by the other quasi-identifiers.
+
+    As ARX 3.9.2 counts a response variable that is a quasi-identifier: kept rows that agree in the
+    other quasi-identifiers are charged by what is shown of their labels, as a class is elsewhere. Let
+    s be the share of label values that masks hide, (V - shown) / (V - 1): each charge moves by s
+    towards the largest one, and a label that shows one value for all costs that in every kept row.
+    """
+
+    def _exact(self, box: Box) -> float:
+        choice, frequency = self._problem.choice(box), self._frequency
+        groups = {name: choice[name].groups for name in frequency.quasi}
+        kept_classes = self._plan.rule.check(self._plan.classes(choice)).kept_classes
+        _, place = np.unique(frequency.class_ids(groups), return_inverse=True)
+        kept_rows = self._weights * kept_classes[place]
+        label = groups[frequency.label]
+        joint = self._predicted(groups, label, kept_rows)
+        suppressed = self._charges.suppressed * (self._weights.sum() - kept_rows.sum())
+        return self._share(self._charge(joint, self._hidden(label)) + suppressed)
+
+    def _least(self, box: Box) -> float:
+        # What is shown of a label tells most apart where it is coarsest. Each row of a minority is
+        # charged, suppressed, or in a tie, at the least of these.
+        variables = zip(self._problem.variables, box, strict=True)
+        coarsest = next(v.meet(d) for v, d in variables if v.name == self._frequency.label)
+        joint = self._predicted(self._joined(box), coarsest, self._weights)
+        charges = (self._charges.minority, self._charges.suppressed, self._charges.tied)
+        least = min(charge for charge in charges if charge is not None)
+        return self._share(least * float((joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum()))
+
+    def _charge(self, joint: Floats, hidden: float) -> float:
+        """Return what kept rows cost: joint (n, groups) by other quasi-identifiers and shown label."""
+        charges = self._charges
+        most = max(charges.minority, charges.suppressed, charges.tied or 0.0)
+        rows = joint.sum(axis=1)
+        if hidden == 1:
+            return float(most * rows.sum())
+        minority = charges.minority * (1 - hidden) + most * hidden
+        charged = minority * (rows - joint.max(axis=1, initial=0))
+        if charges.tied is not None:
+            tied = charges.tied * (1 - hidden) + most * hidden
+            charged = np.where(self._ties(joint.T), tied * rows, charged)
+        return float(charged.sum())
+
+    def _hidden(self, label: Ints) -> float:
+        """Return which share of the label's values, but one, a grouping (V,) hides."""
+        if self._classes < 2:
+            return 0.0
+        return 1 - (len(np.unique(label[: self._classes])) - 1) / (self._classes - 1)
+
+    def _predicted(
+        self, groups: Mapping[str, npt.NDArray[np.integer]], label: Ints, weights: Floats
+    ) -> npt.NDArray[np.float64]:
+        """Return rows (cells,) by the other quasi-identifiers and by what is shown of the label."""
+        name = self._frequency.label
+        others = self._frequency.class_ids({**groups, name: np.zeros_like(label)})
+        numbered, place = np.unique(others, return_inverse=True)
+        size = int(label.max(initial=0)) + 1
+        cells = place * size + label[self._label]
+        counts = np.bincount(cells, weights, len(numbered) * size)
+        return counts.astype(np.float64, copy=False).reshape(-1, size)

@@ -1,0 +1,1 @@
+"""The search for the least sum of losses by what the rule forbids."""

@@ -1,0 +1,52 @@
+"""Which searches are by hitting sets: those for a sum of losses in a large space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aegis.advisor.search.branch import Found
+from aegis.advisor.search.clock import Clock
+from aegis.advisor.search.feasibility import Feasibility, InMemory
+from aegis.advisor.search.objective import Objective
+from aegis.advisor.search.problem import Box, Problem
+from aegis.arx.losses.charged import ChargedLoss
+from aegis.errors import InternalError
+from aegis.progress import Step
+
+
+@dataclass(frozen=True)
+class HittingSets:
+    """Lists what a loss leaves over, and sieves it by what the rule forbids: see `aegis.arx.search.sieve`."""
+
+    name: str = "hitting-sets"
+
+    def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
+        """Return whether the loss is a sum over attributes, and the space large."""
+        if not isinstance(feasibility, InMemory) or not isinstance(objective, ChargedLoss):
+            return False
+        from aegis.arx.search.sieve import pays
+
+        return objective.separates and pays(problem, feasibility)
+
+    def search(
+        self,
+        problem: Problem,
+        objective: Objective,
+        feasibility: Feasibility,
+        *,
+        top: int,
+        clock: Clock,
+        step: Step,
+        start: tuple[Box, ...],
+    ) -> Found:
+        """Return the configurations with the least losses."""
+        from aegis.arx.search.sieve import Sieve
+
+        if not isinstance(feasibility, InMemory) or not isinstance(objective, ChargedLoss):
+            raise InternalError("This search is for sums of losses.")
+        return Sieve(
+            problem, objective, feasibility, objective.separable(), top=top, clock=clock, step=step
+        ).run(start)
+
+
+HITTING_SETS = HittingSets()

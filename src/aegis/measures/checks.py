@@ -1,0 +1,76 @@
+"""What arrays of counts, of codes and of probabilities must hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import DataError, PolicyError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+ROW_SUM = 1e-9
+"""Largest deviation of a row sum from one that is taken as rounding."""
+
+
+def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
+    """Return `matrix` as a channel of shape (V, R), its rows scaled to sum to one exactly.
+
+    Raises `PolicyError` that names the first row which holds a negative or missing probability or
+    does not sum to one within 1e-9; `what` says whose channel it is.
+    """
+    channel = np.asarray(matrix, dtype=np.float64)
+    title = f"The channel {what}".strip()
+    if channel.ndim != 2 or not channel.size:
+        raise PolicyError(f"{title} must be a matrix (atoms, reports), given {channel.shape}.")
+    wrong = ~np.isfinite(channel).all(axis=1) | (channel < 0).any(axis=1)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise PolicyError(
+            f"{title} holds a negative or missing probability in row {row}.",
+            hint="Every entry must lie in 0..1.",
+        )
+    sums = channel.sum(axis=1)
+    if np.abs(sums - 1).max() > ROW_SUM:
+        row = int(np.abs(sums - 1).argmax())
+        raise PolicyError(
+            f"{title} has rows that do not sum to one: row {row} sums to {sums[row]:.10g}.",
+            hint="Row i holds the probabilities of all reports for true value i.",
+        )
+    scaled: FloatArray = channel / sums[:, None]
+    return scaled
+
+
+def counts(values: npt.ArrayLike, what: str) -> FloatArray:
+    """Return `values` as float64; raise `DataError` naming `what` unless finite and >= 0."""
+    array = np.asarray(values, dtype=np.float64)
+    # A missing count makes the least and the greatest one missing, too.
+    least = np.minimum.reduce(array, axis=None, initial=0.0)
+    if not least >= 0 or not np.maximum.reduce(array, axis=None, initial=0.0) < np.inf:
+        raise DataError(
+            f"{what} holds a negative, infinite or missing count.",
+            hint="Counts must be finite numbers of at least 0.",
+        )
+    return array
+
+
+def group_codes(values: npt.ArrayLike, groups: int, what: str) -> IntArray:
+    """Return `values` as int64 codes; raise `DataError` unless all lie in 0..groups-1."""
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise DataError(
+            f"{what}: group codes must be a one-dimensional array of integers, "
+            f"given {array.dtype} of shape {array.shape}."
+        )
+    if array.size and (array.min() < 0 or array.max() >= groups):
+        raise DataError(
+            f"{what}: group codes run from {array.min()} to {array.max()}, "
+            f"but there are {groups} groups.",
+            hint=f"Codes must lie in 0..{groups - 1}.",
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def group_sums(codes: IntArray, weights: FloatArray, groups: int) -> FloatArray:
+    """Return the (groups,) sums of `weights` by group code."""
+    return np.bincount(codes, weights, groups).astype(np.float64, copy=False)

@@ -1,0 +1,62 @@
+"""From expected counts to whole rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures.checks import IntArray, counts, group_codes, group_sums
+
+
+def controlled_rounding(table: npt.ArrayLike, codes: npt.ArrayLike | None = None) -> IntArray:
+    """Round a table to whole rows so that every group keeps its total.
+
+    Largest remainder: each cell is rounded down, and the rows still missing from a group go to
+    its cells with the largest fractions, the lowest index first among equals. Deterministic; no
+    cell moves by one row or more.
+
+    Parameters
+    ----------
+    table
+        Counts of shape (V, C) or (V,), at least 0.
+    codes
+        Group of each atom, shape (V,); a group's total is kept for every label. None: one group.
+
+    Returns
+    -------
+    array of int64, the shape of `table`
+        Group totals are those of `table`, rounded to the nearest whole number where they are not
+        whole themselves.
+
+    Raises
+    ------
+    DataError
+        A count is negative or missing, or codes do not match the table.
+    """
+    values = counts(table, "The table to round")
+    flat = values[:, None] if values.ndim == 1 else values
+    atoms, labels = flat.shape
+    group = np.zeros(atoms, dtype=np.int64)
+    if codes is not None:
+        largest = int(np.max(np.asarray(codes), initial=0))
+        group = group_codes(codes, largest + 1, "Controlled rounding")
+    floor = np.floor(flat)
+    fraction = flat - floor
+    rounded = floor.astype(np.int64)
+    for label in range(labels):
+        rounded[:, label] += _awarded(fraction[:, label], group)
+    return rounded.reshape(values.shape)
+
+
+def _awarded(fraction: npt.NDArray[np.float64], group: IntArray) -> IntArray:
+    """Return the 0 or 1 row that each cell of one label gets on top of its floor."""
+    groups = int(group.max()) + 1
+    # Sums of fractions that are whole up to rounding error must not lose a row.
+    missing = np.floor(group_sums(group, fraction, groups) + 0.5).astype(np.int64)
+    # Fractions are compared to 1e-9 so that equal ones stay equal after arithmetic.
+    order = np.lexsort((-np.round(fraction, 9), group))
+    start = np.searchsorted(group[order], np.arange(groups))
+    rank = np.empty(len(group), dtype=np.int64)
+    rank[order] = np.arange(len(group)) - start[group[order]]
+    awarded: IntArray = (rank < missing[group]).astype(np.int64)
+    return awarded

@@ -1,0 +1,1 @@
+"""What the papers do with masked tables: reconstruct what masks hide, estimate, publish, train, compare."""

@@ -1,0 +1,1 @@
+"""Commands of the papers: evaluate, publish, reconstruct; and files of published tables."""

@@ -1,0 +1,286 @@
+"""`aegis evaluate`: train models on the masked tables, and see how far the advice was right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aegis.cli.files import HTML, check_outputs, is_bundle, written
+from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.options import (
+    Configurations,
+    Force,
+    Format,
+    FormatOption,
+    Generate,
+    PolicyFile,
+    Quiet,
+    Seed,
+    Table,
+    With,
+    split_names,
+)
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+from aegis.errors import DataError
+from aegis.words import counted
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from aegis.papers.evaluation import Evaluation
+
+EXAMPLES = (
+    "aegis evaluate table.csv -p policy.yaml --models lr,gbdt --store trained.jsonl",
+    "aegis evaluate table.csv -p policy.yaml --generate 20 --splits 5 --metric roc_auc --jobs 4",
+)
+SHOWN = 10
+"""Configurations in the table for people; JSON and CSV hold all."""
+FEWEST = 4
+"""Configurations that a rank correlation takes: fewer stand in the same order by chance too often
+(once in 6 for three, once in 24 for four)."""
+
+
+@opens_table
+def command(
+    table: Table,
+    policy_file: PolicyFile,
+    configurations: Configurations = None,
+    generate: Generate = None,
+    models: Annotated[
+        str,
+        typer.Option(
+            "--models",
+            metavar="A,B,...",
+            help="Models to train: lr (logistic regression), svm (linear), rf (random forest), "
+            "sgd, nb (naive Bayes), mlp, gbdt (gradient boosting).",
+        ),
+    ] = "lr,svm,rf,sgd,nb,mlp,gbdt",
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="What measures are compared with: accuracy, roc_auc, log_loss or f1.",
+        ),
+    ] = "accuracy",
+    splits: Annotated[
+        int,
+        typer.Option(
+            "--splits",
+            metavar="N",
+            help="How often to divide the rows into training and test rows; means are shown.",
+        ),
+    ] = 1,
+    test_share: Annotated[
+        float, typer.Option("--test-share", metavar="SHARE", help="Share of the rows to test on.")
+    ] = 0.3,
+    comparators: Annotated[
+        bool,
+        typer.Option(
+            "--comparators/--no-comparators",
+            help="Also compare the estimators of the literature with the models.",
+        ),
+    ] = True,
+    methods: With = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store",
+            metavar="FILE",
+            help="Keep finished trainings in this file (JSON lines), and do not repeat them.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", help="Trainings at a time.")
+    ] = 1,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
+    ] = None,
+    opening: Opening = DEFAULT,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train models on every masked table and compare with the advice: the gold standard.
+
+    In: a table and its policy. Out: what each model reaches on each configuration,
+    and for each measure how well it ranks them (Spearman, Kendall) and what its
+    choice loses against the best. Needs scikit-learn (the extra `ml`), and takes
+    minutes to hours where `aegis advise` takes a second.
+
+    Stop it at any time: with --store, finished trainings are kept.
+    """
+    from aegis import Study
+    from aegis.policy import load_configurations, load_policy
+
+    check_outputs([(report, HTML)], force=force, inputs=(table, policy_file, configurations))
+    if is_bundle(table):
+        raise DataError(
+            f"{table} is a summary: it holds no rows to train on.", hint="Give the table."
+        )
+    policy = load_policy(policy_file)
+    with reporting(quiet=quiet) as progress:
+        study = Study(
+            opening.subject(table, policy, quiet=quiet), policy, seed=seed, progress=progress
+        )
+        evaluation = study.evaluate(
+            None if configurations is None else load_configurations(configurations, policy),
+            generate_count=generate,
+            models=[name.strip() for name in models.split(",") if name.strip()],
+            metric=metric,
+            splits=splits,
+            test_share=test_share,
+            comparators=None if comparators else (),
+            methods=split_names(methods),
+            store=store,
+            jobs=jobs,
+        )
+        if report is not None:
+            study.report(evaluation, report, force=force)
+    shell = Output(format, quiet)
+    _print(shell, evaluation, table)
+    shell.say(*written([report]))
+
+
+def _print(shell: Output, evaluation: Evaluation, origin: str) -> None:
+    if shell.format is Format.JSON:
+        shell.json(evaluation.to_dict())
+        return
+    shell.warn(evaluation.notes)
+    if shell.format is Format.CSV:
+        rows = evaluation.rows()
+        shell.csv(tuple(rows[0]), (tuple(row.values()) for row in rows))
+        return
+    shell.show(*_overview(evaluation, origin), *_configurations(evaluation))
+    shell.show(*_against_original(evaluation), *_agreement(evaluation))
+
+
+def _overview(evaluation: Evaluation, origin: str) -> Iterator[RenderableType]:
+    from aegis.cli.tables import pairs
+    from aegis.papers.evaluation import METRICS
+
+    reused = f", {evaluation.reused:,} of them known from equal ones" if evaluation.reused else ""
+    yield pairs(
+        (
+            ("Table", f"{origin}: {counted(evaluation.advice.summary['rows'], 'row')}"),
+            (
+                "Splits",
+                f"{evaluation.splits} of {evaluation.train_rows:,} training and {evaluation.test_rows:,} test rows",
+            ),
+            ("Trained", f"{len(evaluation.trainings):,}{reused}"),
+            ("Metric", METRICS.get(evaluation.metric).title),
+        )
+    )
+
+
+def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, fixed, heading, number, table
+
+    unmasked = {s.model: s.unmasked for s in evaluation.scores if s.metric == evaluation.metric}
+    means = {model: evaluation.means(model, releases=True) for model in evaluation.models}
+    shown = evaluation.advice.ranking[:SHOWN]
+    rest = len(evaluation.advice.ranking) - len(shown)
+    yield heading(
+        f"{evaluation.metric} by configuration" + (f" (the first {len(shown)})" if rest else "")
+    )
+    rows = [
+        (
+            ranked.name,
+            fixed(ranked.score),
+            "met" if ranked.admissible else "fails",
+            *(fixed(means[model].get(ranked.name)) for model in evaluation.models),
+        )
+        for ranked in shown
+    ]
+    rows.append(
+        (
+            "(unmasked)",
+            fixed(evaluation.advice.unmasked),
+            "",
+            *(fixed(unmasked.get(m)) for m in evaluation.models),
+        )
+    )
+    columns = (
+        Column("name", wraps=True),
+        number(evaluation.advice.measure),
+        Column("rule"),
+        *map(number, evaluation.models),
+    )
+    yield table(columns, rows)
+
+
+def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:
+    """Yield how record-level releases differ from the table as it is, where there are any."""
+    from aegis.cli.tables import Column, fixed, heading, line, number, table
+
+    if not evaluation.importance_shift:
+        return
+    cells = {
+        (comparison.configuration, comparison.model): comparison
+        for comparison in evaluation.against_original
+        if comparison.metric == evaluation.metric
+    }
+    yield heading(f"Against the table as it is: change of {evaluation.metric} (Mann-Whitney p)")
+    rows = []
+    for name, shift in evaluation.importance_shift.items():
+        figures = []
+        for model in evaluation.models:
+            comparison = cells.get((name, model))
+            p = "" if comparison is None or comparison.p is None else f" ({comparison.p:.3f})"
+            figures.append("-" if comparison is None else f"{comparison.difference:+.4f}{p}")
+        rows.append((name, *figures, fixed(shift)))
+    yield table(
+        (Column("name", wraps=True), *map(number, evaluation.models), number("importance shift")),
+        rows,
+    )
+    yield line(
+        "\nimportance shift: half the sum of absolute differences of the attributes' importances in "
+        "a random forest, 0 to 1.",
+        style="dim",
+    )
+
+
+def _agreement(evaluation: Evaluation) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, heading, line, number, table
+
+    cells = {(agreement.measure, agreement.model): agreement for agreement in evaluation.agreement}
+    models = [m for m in evaluation.models if any(model == m for _, model in cells)]
+    columns = (Column("measure", wraps=True), *map(number, models))
+    names = [judged.name for judged in evaluation.judged]
+    yield heading("How well each measure ranks (Spearman)")
+    enough = len(evaluation.configurations) >= FEWEST
+    if enough:
+        ceiling = ("(two halves)", *(_two(evaluation.reliability[m]) for m in models))
+        rows = [(n, *(_two(cells[n, m].spearman) for m in models)) for n in names]
+        yield table(columns, [*rows, ceiling] if evaluation.splits > 1 else rows)
+    else:
+        yield line(_too_few(len(evaluation.configurations)))
+    yield heading("What choosing by it loses against the best (points)")
+    yield table(columns, [(n, *(_two(cells[n, m].points) for m in models)) for n in names])
+    spearman = (
+        "Spearman: 1 ranks as the models do, 0 at random, - undefined: all scores are the same"
+        + ("; `two halves` is what the splits allow" if evaluation.splits > 1 else "")
+        + ".\n"
+    )
+    yield line(
+        f"\n{spearman if enough else ''}"
+        "Points: hundredths of the metric; for log_loss the loss itself.",
+        style="dim",
+    )
+
+
+def _too_few(count: int) -> str:
+    return (
+        f"{count} configuration{'s' * (count != 1)} of masks can stand in the right order by chance: "
+        f"a rank correlation takes at least {FEWEST}. --generate 20 ranks more."
+    )
+
+
+def _two(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

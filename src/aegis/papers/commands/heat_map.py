@@ -1,0 +1,169 @@
+"""A heat map of two tables, one above the other: in the terminal, as SVG and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+import numpy.typing as npt
+from rich.cells import cell_len
+
+from aegis.cli.output import UNLIMITED, clean
+from aegis.papers.commands.estimate_tables import shorten, shorten_all
+
+SHADES = " ░▒▓█"
+"""Shades of the terminal, from no rows to most."""
+WIDE = 64
+"""Columns of the map in the terminal."""
+BROAD = 256
+"""Columns of the map in a picture."""
+_NAME, _WHAT = 20, 11
+"""Columns of a class's name and of what a band shows, in the terminal."""
+_CELL, _LEFT, _RIGHT, _TOP, _GAP, _BETWEEN = 20, 210, 170, 46, 2, 14
+_READ = "White: no rows. Each class has a scale of its own, the same for estimate and truth."
+_BLUE = (11, 74, 117)
+"""The darkest cell; the others mix it with white."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """Rows by value and class, estimated and true.
+
+    Attributes
+    ----------
+    title, across
+        What the map shows, and what runs from left to right.
+    values, classes
+        Names of the values (V) and classes (C).
+    estimate, truth
+        Rows, shape (V, C); None for a truth that is not known.
+    """
+
+    title: str
+    across: str
+    values: Sequence[str]
+    classes: Sequence[str]
+    estimate: Floats
+    truth: Floats | None
+
+    def text(self, width: int = UNLIMITED) -> str:
+        """Return the map in shades of characters, neighbouring values together where many.
+
+        No line is longer than `width`, from 32 columns on: names and bars are shortened.
+        """
+        bar = min(WIDE, width - _NAME - _WHAT)
+        name = _NAME
+        if bar < WIDE:
+            longest = max((cell_len(clean(label)) for label in self.classes), default=0)
+            name = max(4, min(_NAME, longest, width // 3))
+            bar = max(8, min(WIDE, width - name - _WHAT))
+        names = shorten_all(list(map(clean, self.classes)), name)
+        lines = []
+        for of_class, what, shares, _most in self._bands(bar):
+            shown = names[of_class] if what == "estimate" else ""
+            shades = "".join(SHADES[round(float(s) * (len(SHADES) - 1))] for s in shares)
+            lines.append(f"{' ' * (name - cell_len(shown))}{shown}  {what:<8} {shades}")
+        indent = " " * (name + _WHAT)
+        return "\n".join([*lines, f"{indent}{self._ends(width - name - _WHAT)}"])
+
+    def svg(self) -> str:
+        """Return the map as a picture: two bands for each class, with its scale beside them."""
+        bands = list(self._bands(BROAD))
+        columns = len(bands[0][2]) if bands else 0
+        width = max(2, min(_CELL, 720 // max(columns, 1)))
+        right = _LEFT + columns * width
+        beside = 1 if self.truth is None else 2
+        foot = _top(len(bands), beside)
+        size = right + _RIGHT, foot + 62
+        body = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]} {size[1]}" '
+            f'width="{size[0]}" height="{size[1]}" role="img" font-family="sans-serif" '
+            'font-size="12" fill="#16212c">',
+            f"<title>{escape(self.title)}</title>",
+            f'<rect width="{size[0]}" height="{size[1]}" fill="#ffffff"/>',
+            f'<text x="12" y="24" font-size="15" font-weight="bold">{escape(self.title)}</text>',
+        ]
+        for number, (of_class, what, shares, most) in enumerate(bands):
+            top = _top(number, beside)
+            if what == "estimate":
+                body.append(
+                    _label(12, top + _CELL + 5, self.classes[of_class][:18], "start", bold=True)
+                )
+                scale = f"darkest: {most:,.0f} rows"
+                body.append(_label(right + 12, top + _CELL + 5, scale, "start"))
+            body.append(_label(_LEFT - 8, top + 15, what, "end"))
+            body.append(
+                f'<rect x="{_LEFT}" y="{top}" width="{columns * width}" height="{_CELL}" '
+                'fill="none" stroke="#d5dde4"/>'
+            )
+            body += [
+                f'<rect x="{_LEFT + i * width}" y="{top}" width="{width}" height="{_CELL}" '
+                f'fill="{_colour(float(share))}"/>'
+                for i, share in enumerate(shares)
+            ]
+        body += [
+            _label(_LEFT, foot + 14, self.values[0][:16], "start"),
+            _label(right, foot + 14, self.values[-1][:16], "end") if columns > 1 else "",
+            _label((_LEFT + right) / 2, foot + 34, self.across, "middle"),
+            _label(12, foot + 54, _READ, "start"),
+            "</svg>",
+        ]
+        return "\n".join(line for line in body if line) + "\n"
+
+    def html(self) -> str:
+        """Return a page with the picture, readable without a network."""
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width">\n'
+            f"<title>{escape(self.title)}</title>\n"
+            "<style>body { margin: 2rem; } svg { max-width: 100%; height: auto; }</style>\n"
+            f"</head>\n<body>\n{self.svg()}</body>\n</html>\n"
+        )
+
+    def _bands(self, columns: int) -> Iterator[tuple[int, str, Floats, float]]:
+        """Yield class, name, shades from 0 to 1 and rows of the darkest; a class has one scale."""
+        shown = {"estimate": _together(self.estimate, columns)}
+        if self.truth is not None:
+            shown["truth"] = _together(self.truth, columns)
+        for of_class in range(len(self.classes)):
+            most = max(1e-12, *(rows[:, of_class].max(initial=0) for rows in shown.values()))
+            for name, rows in shown.items():
+                yield of_class, name, rows[:, of_class] / most, most
+
+    def _ends(self, width: int) -> str:
+        """Say in at most `width` columns, from 21 on, what the first and the last column show."""
+        each = max(4, min(16, (width - 13) // 2))
+        first, last = shorten_all([clean(self.values[i]) for i in (0, -1)], each)
+        ends = f"{first} ... {last}"
+        return f"{shorten(clean(self.across), max(1, width - cell_len(ends) - 2))}: {ends}"
+
+
+def _top(band: int, beside: int) -> int:
+    """Return where a band starts; the `beside` bands of a class stand close together."""
+    return _TOP + band * (_CELL + _GAP) + band // beside * _BETWEEN
+
+
+def _label(x: float, y: float, text: str, anchor: str, *, bold: bool = False) -> str:
+    weight = ' font-weight="bold"' if bold else ""
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{weight}>{escape(text)}</text>'
+
+
+def _together(table: Floats, columns: int) -> Floats:
+    """Return the mean of runs of neighbouring rows, at most `columns` runs."""
+    if len(table) <= columns:
+        return table
+    run = np.arange(len(table)) * columns // len(table)
+    size = np.bincount(run, minlength=columns)
+    sums = np.stack([np.bincount(run, weights=c, minlength=columns) for c in table.T], axis=1)
+    means: Floats = sums / size[:, None]
+    return means
+
+
+def _colour(share: float) -> str:
+    """Return the colour of a cell: white for none, dark blue for the most."""
+    mixed = (round(255 + (dark - 255) * min(max(share, 0.0), 1.0)) for dark in _BLUE)
+    return "#" + "".join(f"{c:02x}" for c in mixed)

@@ -1,0 +1,86 @@
+"""`aegis histograms`: rows by attribute and raw value, for who publishes masked tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.files import JSON, check_outputs, written
+from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.options import Force, Quiet, TableOrBundle, VerifyKey
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+from aegis.errors import PolicyError
+
+EXAMPLES = (
+    "aegis histograms table.aegis -o histograms.json",
+    "aegis histograms table.csv -p policy.yaml -o histograms",
+)
+
+
+@opens_table
+def command(
+    table: TableOrBundle,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="What to write: a JSON file, or where the name has no ending a new folder with a CSV "
+            "file for each attribute.",
+        ),
+    ],
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="FILE",
+            help="The policy (YAML); a summary holds its attributes itself.",
+        ),
+    ] = None,
+    verify_key: VerifyKey = None,
+    opening: Opening = DEFAULT,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write how many labelled rows hold each raw value of each attribute.
+
+    In: a table and its policy, or a summary. Out: the histograms that aegis publish
+    --histograms takes. Attributes whose histogram a summary does not carry are left
+    out.
+    """
+    from aegis.files import write_text
+    from aegis.papers.published import histograms_of, write_histograms
+    from aegis.study import Study
+    from aegis.summary import Summary
+
+    folder = output.suffix == ""
+    if folder:
+        _check_folder(output)
+    else:
+        check_outputs([(output, JSON)], force=force, inputs=(table, policy))
+    subject = opening.subject(table, quiet=quiet, verify_key=verify_key)
+    with reporting(quiet=quiet) as progress:
+        given = None if isinstance(subject, Summary) else policy
+        histograms = histograms_of(Study(subject, given, progress=progress).summary)
+    if folder:
+        write_histograms(histograms, output)
+    else:
+        write_text(output, json.dumps(histograms, indent=1) + "\n")
+    shell = Output(quiet=quiet)
+    shell.say(*written([output]))
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise unless a new folder can be made."""
+    if folder.exists():
+        raise PolicyError(f"{folder} exists.", hint="Name a folder that is to be made.")
+    if not folder.absolute().parent.is_dir():
+        raise PolicyError(
+            f"Cannot write {folder}: its folder does not exist.", hint="Create it first."
+        )

@@ -1,0 +1,184 @@
+"""`aegis publish`: what masked tables hold, as their publisher has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aegis.cli.files import check_outputs, next_step, written, written_dict
+from aegis.cli.options import Force, Format, FormatOption, PolicyFile, Quiet, Seed
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+from aegis.errors import PolicyError
+from aegis.files import PUBLISHED
+from aegis.words import counted
+
+if TYPE_CHECKING:
+    from aegis.papers.published import Published
+
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+EXAMPLES = (
+    "aegis publish --masked M1=table.csv --masked M2=march.parquet -p policy.yaml -o m.published",
+)
+
+
+def command(
+    policy_file: PolicyFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="What to write (.published).")
+    ],
+    masked: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--masked",
+            metavar="NAME=TABLE",
+            help="A table that is already masked, with a name for its configuration, such as "
+            "M17=seventeen.parquet. Give one for each configuration.",
+        ),
+    ] = None,
+    contingency: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--contingency",
+            metavar="NAME=FILE",
+            help="In place of a masked table: its contingency tables (CSV, Parquet), with the columns "
+            "attribute, value, label and rows. They rank by measures of one attribute, without a rule.",
+        ),
+    ] = None,
+    histograms: Annotated[
+        Path | None,
+        typer.Option(
+            "--histograms",
+            metavar="FILE",
+            help="Rows by attribute and raw value (JSON or YAML), or a folder with a CSV file for each "
+            "attribute.",
+        ),
+    ] = None,
+    mapping: Annotated[
+        Path | None,
+        typer.Option(
+            "--mapping",
+            metavar="FILE",
+            help="The raw values that masked ones stand for, by configuration and attribute (JSON or "
+            "YAML).",
+        ),
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
+    ] = False,
+    locked: Annotated[
+        bool,
+        typer.Option(
+            "--locked", help="Refuse weaker rules than this policy's wherever the file is used."
+        ),
+    ] = False,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reduce masked tables to counts from which they are ranked, in one file.
+
+    In: the tables that a publisher has masked, one for each configuration, and the
+    policy. Out: their counts (.published), which aegis advise and aegis report
+    take. With the histograms of the raw table, and what masked values stand for,
+    aegis advise --estimate also ranks by the estimated deviation from it.
+    """
+    from aegis.papers.published import (
+        publish,
+        read_contingencies,
+        read_histograms,
+        read_mapping_of,
+        save_published,
+    )
+    from aegis.policy import load_policy
+
+    tables = _named("--masked", masked or ())
+    counts = _named("--contingency", contingency or ())
+    if not tables and not counts:
+        raise PolicyError(
+            "No masked table is given.", hint="Give at least one: --masked M1=one.parquet."
+        )
+    check_outputs(
+        [(output, (PUBLISHED,))],
+        force=force,
+        inputs=(*tables.values(), *counts.values(), policy_file, histograms, mapping),
+    )
+    policy = load_policy(policy_file)
+    with reporting(quiet=quiet) as progress:
+        published = publish(
+            tables,
+            policy,
+            contingencies={name: read_contingencies(file) for name, file in counts.items()},
+            histograms=None if histograms is None else read_histograms(histograms),
+            mappings=None if mapping is None else read_mapping_of(mapping),
+            exact=exact,
+            locked=locked,
+            seed=seed,
+            progress=progress,
+        )
+    save_published(published, output, force=force)
+    _print(Output(format, quiet), published, output, policy_file)
+
+
+def _named(option: str, values: Sequence[str]) -> dict[str, str]:
+    """Return tables by name, from NAME=TABLE."""
+    tables: dict[str, str] = {}
+    for given in values:
+        name, equals, table = given.partition("=")
+        if not (name and equals and table):
+            raise PolicyError(
+                f"{option} {given!r} does not name a configuration and its table.",
+                hint=f"Write {option} M1=one.parquet.",
+            )
+        if name in tables:
+            raise PolicyError(
+                f"{option} names two tables {name!r}.", hint="Give each its own name."
+            )
+        tables[name] = table
+    return tables
+
+
+def _print(shell: Output, published: Published, output: Path, policy_file: Path) -> None:
+    first = published.first
+    if not shell.tabular:
+        data = {
+            "schema": SCHEMA,
+            "masked": {
+                name: {
+                    "rows": s.rows,
+                    "values": {a.name: a.unmasked.size for a in s.all_attributes},
+                }
+                for name, s in published.tables.items()
+            },
+            "contingency_tables": sorted(published.marginal),
+            "histograms": list(published.histograms),
+            "mappings": {name: list(mapping) for name, mapping in published.mappings.items()},
+            "files": written_dict([output]),
+        }
+        shell.json(data) if shell.format is Format.JSON else shell.figures(data)
+        return
+    from aegis.cli.tables import pairs
+
+    shell.show(
+        pairs(
+            (
+                (
+                    "Masked tables",
+                    f"{', '.join(published.tables)}: {counted(first.rows, 'row')} each",
+                ),
+                ("Histograms", ", ".join(published.histograms) or "none"),
+                ("Mappings", ", ".join(published.mappings) or "none"),
+            )
+        )
+    )
+    shell.say(*written([output]))
+    # Contingency tables take a measure of single attributes; tables the default.
+    measure = ("--measure", "mi") if published.marginal else ()
+    shell.suggest(
+        *next_step("rank the masked tables", "advise", output, "--policy", policy_file, *measure)
+    )

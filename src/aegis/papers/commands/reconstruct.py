@@ -1,0 +1,257 @@
+"""`aegis reconstruct`: what masks let others infer of an attribute and the label."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aegis.cli import completion
+from aegis.cli.files import HTML, check_outputs, written, written_dict
+from aegis.cli.formats import format_of_summary
+from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.options import (
+    Force,
+    Format,
+    FormatOption,
+    Quiet,
+    Seed,
+    TableOrBundle,
+    VerifyKey,
+)
+from aegis.cli.output import Output, console
+from aegis.cli.progress import reporting
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from aegis.papers.commands.heat_map import HeatMap
+    from aegis.papers.estimates.joints import JointEstimate
+    from aegis.sources import Source
+    from aegis.summary import Summary
+
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+EXAMPLES = (
+    "aegis reconstruct table.aegis --attribute age",
+    "aegis reconstruct table.csv -p policy.yaml --attribute age --method smooth --know nothing",
+    "aegis reconstruct table.aegis --attribute age --method closed-form --mask quantiles",
+)
+SHOWN = 24
+"""Values of the table for people; the heat map shows all of them."""
+
+
+@opens_table
+def command(
+    table: TableOrBundle,
+    attribute: Annotated[
+        str, typer.Option("--attribute", "-a", metavar="NAME", help="The attribute to reconstruct.")
+    ],
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="FILE",
+            help="The policy (YAML); a summary holds its masks itself.",
+        ),
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="all-evidence, smooth, channel-em, closed-form, ipf or sampling.",
+        ),
+    ] = "all-evidence",
+    know: Annotated[
+        str | None,
+        typer.Option(
+            "--know",
+            metavar="WHAT",
+            help="What is known beside what the masks show: raw (the joint), histogram or nothing. "
+            "By default histogram, where the summary carries it.",
+        ),
+    ] = None,
+    mask: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mask",
+            metavar="MASK",
+            help="A candidate that was seen, such as quantiles or 'bucketize(width=10)'; may be "
+            "given again. By default all.",
+        ),
+    ] = None,
+    measure: Annotated[
+        str,
+        typer.Option(
+            "--measure",
+            "-m",
+            metavar="NAME",
+            autocompletion=completion.measures,
+            help="Measure of one attribute to compare.",
+        ),
+    ] = "mi",
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Write the heat map (.html or .svg)."),
+    ] = None,
+    verify_key: VerifyKey = None,
+    opening: Opening = DEFAULT,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate the joint of an attribute and the label from what its masks show.
+
+    In: a table and its policy, or a summary. Out: the estimated rows by value and
+    class beside the true ones, their total variation distance (0 the same, 1
+    nothing in common), a heat map, and what the estimate says of the attribute's
+    predictive value, with bounds that hold whatever the truth is. A summary that
+    was made without raw joints has no true rows to show. Of a protected summary:
+    the rows by cell and class that its label table leaves, each with its error.
+    """
+    from aegis.files import write_text
+    from aegis.papers.estimates.joints import measure_of_attributes
+    from aegis.study import Study
+    from aegis.summary import Information
+
+    check_outputs([(plot, (*HTML, ".svg"))], force=force, inputs=(table, policy))
+    if know is not None:
+        Information.of(know)
+    measure_of_attributes(measure)
+    added = format_of_summary(table)
+    if added is not None:
+        options = {
+            "--method": method if method != "all-evidence" else None,
+            "--know": know,
+            "--mask": mask,
+            "--measure": measure if measure != "mi" else None,
+            "--plot": plot,
+            "--verify-key": verify_key,
+        }
+        added.reconstruct(table, attribute, options, Output(format, quiet))
+        return
+    subject = opening.subject(table, quiet=quiet, verify_key=verify_key)
+    with reporting(quiet=quiet) as progress:
+        study = Study(subject, _policy(subject, policy), seed=seed, progress=progress)
+        estimate = study.reconstruct(
+            attribute, know=know, method=method, masks=mask, measure=measure
+        )
+    shell = Output(format, quiet)
+    if plot is not None:
+        picture = _picture(estimate)
+        write_text(plot, picture.svg() if plot.suffix.lower() == ".svg" else picture.html())
+    _print(shell, estimate, plot)
+
+
+def _policy(subject: Source | Summary, given: Path | None) -> Path | None:
+    """Return the policy of a table; a summary holds its masks itself."""
+    from aegis.summary import Summary
+
+    return None if isinstance(subject, Summary) else given
+
+
+def _picture(estimate: JointEstimate) -> HeatMap:
+    from aegis.papers.commands.heat_map import HeatMap
+
+    attribute = estimate.attribute
+    return HeatMap(
+        title=f"Rows by {attribute.name} and {estimate.label}",
+        across=attribute.name,
+        values=estimate.values,
+        classes=estimate.classes,
+        estimate=estimate.reconstruction.table,
+        truth=None if attribute.domain else attribute.joint.astype(float),
+    )
+
+
+def _print(shell: Output, estimate: JointEstimate, plot: Path | None) -> None:
+    values, label_classes, truth = estimate.values, estimate.classes, estimate.truth
+    if shell.format is Format.JSON:
+        shell.json({"schema": SCHEMA} | estimate.to_dict() | {"files": written_dict([plot])})
+        return
+    if shell.format is Format.CSV:
+        header = ("value", *(f"{k}:{c}" for c in label_classes for k in ("estimate", "truth")))
+        known: Sequence[Sequence[int | None]] = truth or [[None] * len(label_classes)] * len(values)
+        rows = zip(values, estimate.reconstruction.table.tolist(), known, strict=True)
+        shell.csv(
+            header,
+            (
+                [value, *(cell for pair in zip(estimated, true, strict=True) for cell in pair)]
+                for value, estimated, true in rows
+            ),
+        )
+        shell.say(*written([plot]))
+        return
+    from aegis.cli.tables import heading, line, pairs
+
+    shell.warn(estimate.reconstruction.notes)
+    shell.show(pairs(_overview(estimate)))
+    title = "Estimate, rows" if truth is None else "Estimate and truth, rows"
+    width = console(sys.stdout).width
+    blocks = list(_values(estimate, width))
+    shell.show(heading(title), blocks[0])
+    for block in blocks[1:]:
+        shell.show(line(""), block)
+    if len(values) > SHOWN:
+        shell.show(
+            line(
+                f"{SHOWN} of {len(values):,} values, the most frequent; --format csv gives all.",
+                style="dim",
+            )
+        )
+    shown = line(_picture(estimate).text(width))
+    shell.show(heading("Heat map, darker where a class has more rows"), shown)
+    shell.say(*written([plot]))
+
+
+def _overview(estimate: JointEstimate) -> Iterator[tuple[str, str]]:
+    from aegis.cli.tables import fixed
+
+    own, joint, figures = estimate.attribute, estimate.reconstruction, estimate.figures
+    known = {"raw": "the raw joint", "histogram": "masks and histogram"}
+    ended = "converged" if joint.converged else "did not converge"
+    yield "Attribute", f"{own.name}: {len(own.all_values):,} values"
+    yield "Known", known.get(str(estimate.know), "masks")
+    yield "Method", f"{joint.method}, {ended} after {joint.iterations:,} iterations"
+    true = "the summary carries no truth"
+    if joint.total_variation is not None:
+        yield "Total variation distance", fixed(joint.total_variation)
+        true = f"{fixed(estimate.true)} true"
+    yield f"{estimate.measure} of the attribute", f"{fixed(figures.estimate)} estimated, {true}"
+    if figures.lower is not None:
+        yield (
+            "Bounds whatever the truth",
+            f"{fixed(figures.lower)} to {fixed(figures.upper)}; "
+            f"the finest mask has {fixed(figures.masked)}",
+        )
+
+
+def _values(estimate: JointEstimate, width: int) -> Iterator[Table]:
+    from aegis.cli.tables import fixed
+    from aegis.papers.commands.estimate_tables import estimate_tables
+
+    own, table, values = estimate.attribute, estimate.reconstruction.table, estimate.values
+    known = own.domain is None
+    rows_of: list[float] = own.counts.tolist() if known else table.sum(axis=1).tolist()
+    chosen = sorted(sorted(range(len(values)), key=lambda i: -rows_of[i])[:SHOWN])
+    cells = []
+    for i in chosen:
+        figures = [[fixed(float(estimated), 1)] for estimated in table[i]]
+        if known:
+            for cell, count in zip(figures, own.joint[i].tolist(), strict=True):
+                cell.append(f"{count:,}")
+        cells.append(figures)
+    return estimate_tables(
+        own.name,
+        [values[i] for i in chosen],
+        estimate.classes,
+        cells,
+        titles=("estimate", "truth")[: 1 + known],
+        width=width,
+    )

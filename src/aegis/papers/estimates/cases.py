@@ -1,0 +1,233 @@
+"""Algorithm 1 of the AEGIS paper as a ranking: the estimated deviation of each configuration.
+
+Of each attribute the joint with the label is reconstructed from what its mask shows, and its measure
+compared with that of the masked joint. The *cases* are the paper's: its section 5.1.3 calls them
+AEGIS+1D, where the histogram of the raw attribute is known, and AEGIS-1D, where nothing is; SAMPLING
+is its comparator. `raw` is the deviation itself, `all-evidence` the estimate from all masks together.
+Reconstruction by one mask says little of the order of configurations (theory.md, Theorem 1): the order
+by measure needs none, and this one is the papers'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from aegis.advisor.estimates import AttributeEstimate, Estimate
+from aegis.advisor.scoring import Choice, Scorer
+from aegis.errors import DataError, InternalError, PolicyError
+from aegis.measures import MEASURES, Measure, Scope
+from aegis.papers.estimates.deviation import (
+    DEFAULT_METHOD,
+    combined,
+    shows_all,
+    unmasked_measure,
+)
+from aegis.progress import SILENT, Progress
+from aegis.summary import Information, Summary
+
+ONE_MASK = (
+    "the estimates are from one mask at a time, which says nothing of what it has hidden: where the "
+    "reconstruction spreads its rows evenly, the estimated deviation is 0 whatever the mask (theory, "
+    "Theorem 1). all-evidence takes all candidate masks together, and a ranking by measure needs none"
+)
+"""What to know before relying on a reconstruction by the own mask."""
+CHANNEL = "channel-em"
+"""The method that takes noise masks alone."""
+MEASURE = "mi"
+"""The measure that is estimated where a ranking goes by one of whole configurations."""
+
+
+@dataclass(frozen=True)
+class PaperEstimate:
+    """What is known and how it is used.
+
+    Attributes
+    ----------
+    name
+        What users write.
+    know
+        The information setting; where the summary carries less of an attribute, what it carries.
+    method
+        A method of reconstruction.
+    own_mask
+        Whether an attribute is reconstructed from the mask of the configuration alone, as the paper
+        does, or from all of its candidate masks.
+    summary
+        What it is, in one sentence.
+    """
+
+    name: str
+    know: Information
+    method: str
+    own_mask: bool
+    summary: str
+
+    @property
+    def caution(self) -> str | None:
+        """What to know of a reconstruction by the own mask alone."""
+        return ONE_MASK if self.own_mask else None
+
+    def estimates(
+        self,
+        summary: Summary,
+        choices: Mapping[str, Choice],
+        *,
+        measure: str | None,
+        progress: Progress = SILENT,
+    ) -> dict[str, Estimate]:
+        """Return the estimated deviation of configurations, from what the summary holds.
+
+        Parameters
+        ----------
+        summary
+            The aggregates.
+        choices
+            The candidates of each configuration by its name.
+        measure
+            A measure of single attributes; of another one, or None, mutual information is estimated.
+        progress
+            Receives one step per configuration.
+
+        Raises
+        ------
+        PolicyError
+            The case is `raw`, and the summary carries less.
+        """
+        estimator = _Estimator(summary, self, estimated_measure(measure))
+        estimates = {}
+        with progress.step("Estimating deviations", len(choices)) as step:
+            for name, choice in choices.items():
+                estimates[name] = estimator.estimate(name, choice)
+                step.advance()
+        return estimates
+
+
+PLUS_1D = PaperEstimate(
+    "aegis+1d",
+    Information.HISTOGRAM,
+    "ipf",
+    True,
+    "The paper's case 1: reconstructed from the own mask, with the raw histogram.",
+)
+MINUS_1D = PaperEstimate(
+    "aegis-1d",
+    Information.NOTHING,
+    "ipf",
+    True,
+    "The paper's case 2: the same from a uniform prior.",
+)
+SAMPLING = PaperEstimate(
+    "sampling",
+    Information.HISTOGRAM,
+    "sampling",
+    True,
+    "The paper's comparator: one draw of compatible values for the masked rows.",
+)
+ALL_EVIDENCE = PaperEstimate(
+    "all-evidence",
+    Information.HISTOGRAM,
+    DEFAULT_METHOD,
+    False,
+    "Reconstructed from all candidate masks of the attribute, with the raw histogram.",
+)
+RAW = PaperEstimate(
+    "raw",
+    Information.RAW,
+    DEFAULT_METHOD,
+    False,
+    "No estimate: the deviation from the raw table itself.",
+)
+CASES = {case.name: case for case in (PLUS_1D, MINUS_1D, SAMPLING, ALL_EVIDENCE, RAW)}
+"""The estimates of the papers by name, as the entry points `aegis.estimates` name them."""
+
+
+def case_of(name: str) -> PaperEstimate:
+    """Return the case of that name; raise `PolicyError` for another one."""
+    if name not in CASES:
+        raise PolicyError.unknown("estimate", name, CASES)
+    return CASES[name]
+
+
+def estimated_measure(named: str | None) -> Measure:
+    """Return the measure of single attributes that is estimated beside a ranking by `named`."""
+    if named is None:
+        return MEASURES.get(MEASURE)
+    chosen = MEASURES.get(named)
+    return chosen if chosen.scope is Scope.ATTRIBUTE else MEASURES.get(MEASURE)
+
+
+class _Estimator:
+    """Estimates attribute by attribute; what was found of a mask serves every configuration."""
+
+    def __init__(self, summary: Summary, case: PaperEstimate, measure: Measure) -> None:
+        self.scorer = Scorer(summary)
+        self.case = case
+        self.measure = measure
+        self._known: dict[tuple[str, str], AttributeEstimate] = {}
+        if case.know is Information.RAW and summary.information is not Information.RAW:
+            raise PolicyError(
+                f"The summary carries {summary.information} of an attribute, not the raw joint.",
+                hint=f"Estimate it: {', '.join(c for c in CASES if c != 'raw')}.",
+            )
+
+    def estimate(self, name: str, choice: Choice) -> Estimate:
+        scored = self.scorer.score(choice, self.measure)
+        attributes = {}
+        for attribute in self.scorer.summary.attributes:
+            mask = str(choice[attribute].declared)
+            if (attribute, mask) not in self._known:
+                self._known[attribute, mask] = self._attribute(attribute, choice)
+            known = self._known[attribute, mask]
+            attributes[attribute] = replace(known, masked=scored.attributes[attribute].score)
+        return combined(
+            name,
+            self.measure.name,
+            self.case.know,
+            self.case.method,
+            attributes,
+            case=self.case.name,
+        )
+
+    def _attribute(self, name: str, choice: Choice) -> AttributeEstimate:
+        summary = self.scorer.summary
+        attribute, candidate = summary.attributes[name], choice[name]
+        if self.case.know is Information.RAW or shows_all(attribute, candidate):
+            shown = attribute.unmasked if self.case.know is Information.RAW else candidate
+            value = self.scorer.attribute(attribute, shown, self.measure)
+            return AttributeEstimate(
+                value, value, value, value, information=Information.RAW, method="exact"
+            )
+        order = list(Information)
+        setting = max(self.case.know, attribute.information, key=order.index)
+        attempts = _attempts(self.case, noise=candidate.noise is not None)
+        for method, own in attempts:
+            masks = (str(candidate.declared),) if own else None
+            try:
+                figures = unmasked_measure(
+                    self.scorer, name, self.measure, know=setting, method=method, masks=masks
+                )
+            except (PolicyError, DataError):
+                if (method, own) == attempts[-1]:
+                    raise
+                continue
+            used = method if own == self.case.own_mask else f"{method} of all masks"
+            return replace(figures, information=setting, method=used)
+        raise InternalError("Nothing was tried.")
+
+
+def _attempts(case: PaperEstimate, *, noise: bool) -> list[tuple[str, bool]]:
+    """Return method and whether by the own mask alone, in the order in which they are tried.
+
+    The case's own comes first, but for noise, of which it would use the histogram alone; then what
+    takes more kinds of mask.
+    """
+    tried = [
+        *(
+            [(CHANNEL, case.own_mask)]
+            if noise and case.own_mask
+            else [(case.method, case.own_mask)]
+        ),
+        *((method, own) for own in (case.own_mask, False) for method in (DEFAULT_METHOD, CHANNEL)),
+    ]
+    return list(dict.fromkeys(tried))

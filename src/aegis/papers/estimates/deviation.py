@@ -1,0 +1,382 @@
+"""What a mask took away, estimated by those who do not see the raw joint.
+
+The information settings of the AEGIS paper say what is known of an attribute beside the joints
+that its masks show: everything (`raw`), its histogram (`histogram`, AEGIS+1D), or nothing more
+(`nothing`, AEGIS-1D). From them the raw joint is reconstructed and the predictive utility
+deviation (PUD; AEGIS, equation 1) estimated, with an interval that needs no model: masking cannot
+add information, so a monotone measure of the raw attribute is at least that of the finest
+candidate, and at most what the label or the histogram allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor import expected
+from aegis.advisor.estimates import AttributeEstimate, Estimate
+from aegis.advisor.grouping import group_rows
+from aegis.advisor.scoring import Choice, Scorer
+from aegis.errors import DataError, PolicyError
+from aegis.measures import MEASURES, Direction, Margins, Measure, Scope
+from aegis.papers.reconstruction import (
+    Evidence,
+    MaskedJoint,
+    NoisyJoint,
+    Reconstruction,
+    Settings,
+    reconstruct,
+)
+from aegis.policy import Configuration
+from aegis.progress import SILENT, Progress
+from aegis.summary import AttributeSummary, Candidate, Information, Summary, expected_reports
+
+DEFAULT_METHOD = "all-evidence"
+_MOST_CELLS = 1 << 25
+"""Entries of a noise mask's channel that a reconstruction may hold."""
+_WORDS = {Information.RAW: "raw joint", Information.HISTOGRAM: "histogram"}
+
+Floats = npt.NDArray[np.float64]
+
+
+def evidence_of(
+    attribute: AttributeSummary,
+    know: Information | str = Information.HISTOGRAM,
+    *,
+    masks: Iterable[str] | None = None,
+) -> Evidence:
+    """Return what is known of an attribute in an information setting.
+
+    Parameters
+    ----------
+    attribute
+        The attribute; its values are the atoms, its candidates the evidence.
+    know
+        `raw`, `histogram` or `nothing`. Unless the raw joint is known, candidates that show every
+        value as it is are left out. Noise masks enter with their expected reports.
+    masks
+        Names of the candidates that were seen, as a policy writes them or as text; by default all.
+
+    Raises
+    ------
+    PolicyError
+        The setting or a mask is unknown, the summary carries less, or no candidate is left.
+    DataError
+        A noise mask has too many reports for the attribute's values.
+    """
+    setting = Information.of(know)
+    candidates = _chosen(attribute, masks)
+    _check_carried(attribute, setting)
+    if setting is Information.RAW:
+        own = attribute.unmasked
+        joint = _joint(attribute, own)
+        masked = [MaskedJoint("raw joint", own.groups.astype(np.int64), joint)]
+        noisy: list[NoisyJoint] = []
+    else:
+        seen = [c for c in candidates if c.noise is None and not shows_all(attribute, c)]
+        masked = [
+            MaskedJoint(str(c.declared), _groups(attribute, c), _joint(attribute, c)) for c in seen
+        ]
+        noisy = [_noisy(attribute, c) for c in candidates if c.noise is not None]
+    if not masked and not noisy:
+        raise PolicyError(
+            f"Nothing is known of {attribute.name!r} but what `identity` shows, and that is the raw joint.",
+            hint="Give it another candidate mask, or say that the raw joint is known.",
+        )
+    numbers = attribute.numbers
+    return Evidence(
+        atoms=len(attribute.all_values),
+        labels=attribute.joint.shape[1],
+        masked=tuple(masked),
+        noisy=tuple(noisy),
+        histogram=None if setting is Information.NOTHING else _histogram(attribute).astype(float),
+        ordered=None if numbers is None else np.isfinite(numbers),
+    )
+
+
+def reconstruct_attribute(
+    summary: Summary,
+    name: str,
+    *,
+    know: Information | str = Information.HISTOGRAM,
+    method: str = DEFAULT_METHOD,
+    masks: Iterable[str] | None = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Reconstruction:
+    """Estimate the joint of an attribute's values and the label, shape (V, C), and compare it.
+
+    Parameters
+    ----------
+    summary, name
+        The aggregates, and one of their attributes.
+    know, masks
+        As of `evidence_of`.
+    method
+        A registered reconstruction method.
+    seed
+        Of methods that draw.
+    progress
+        Receives the steps of long work.
+
+    Returns
+    -------
+    Reconstruction
+        With its total variation distance from the raw joint, where the summary carries that.
+
+    Raises
+    ------
+    PolicyError
+        As `evidence_of`; or the method is unknown, or needs what the evidence lacks.
+    """
+    attribute = _scored(summary, name)
+    evidence = evidence_of(attribute, know, masks=masks)
+    settings = Settings(seed=seed, progress=progress)
+    truth = attribute.joint if attribute.domain is None else None
+    return reconstruct(evidence, method, settings=settings, truth=truth)
+
+
+def estimate_pud(
+    summary: Summary,
+    configurations: Sequence[Configuration],
+    *,
+    measure: str = "mi",
+    know: Information | str | None = None,
+    method: str = DEFAULT_METHOD,
+    progress: Progress = SILENT,
+) -> tuple[Estimate, ...]:
+    """Estimate the absolute PUD of configurations under an information setting.
+
+    The raw joint of each attribute is reconstructed once, from all of its candidates, and serves
+    every configuration. Ranking needs none of this (theory.md, Theorem 2).
+
+    Parameters
+    ----------
+    summary
+        The aggregates.
+    configurations
+        What is estimated.
+    measure
+        A measure of single attributes.
+    know
+        As of `evidence_of`; by default what the summary carries, so that a summary with the raw
+        joints gives the deviation itself.
+    method
+        As of `reconstruct_attribute`.
+    progress
+        Receives one step per attribute.
+
+    Raises
+    ------
+    PolicyError
+        The measure is one of whole configurations, or as `reconstruct_attribute`.
+    """
+    chosen = MEASURES.get(measure)
+    setting = summary.information if know is None else Information.of(know)
+    if chosen.scope is not Scope.ATTRIBUTE:
+        raise PolicyError(
+            f"Measure {measure!r} is one of whole configurations; a deviation is per attribute.",
+            hint="For example: mi, chi2, g3.",
+        )
+    scorer = Scorer(summary)
+    raw = {}
+    with progress.step("Reconstructing attributes", len(summary.attributes)) as step:
+        for name in summary.attributes:
+            raw[name] = unmasked_measure(scorer, name, chosen, know=setting, method=method)
+            step.advance()
+    return tuple(_estimate(scorer, c, chosen, setting, method, raw) for c in configurations)
+
+
+def unmasked_measure(
+    scorer: Scorer,
+    name: str,
+    measure: Measure,
+    *,
+    know: Information | str,
+    method: str = DEFAULT_METHOD,
+    masks: Iterable[str] | None = None,
+    reconstruction: Reconstruction | None = None,
+) -> AttributeEstimate:
+    """Estimate the measure of an attribute as it is; `masked` is that of its finest candidate.
+
+    Parameters
+    ----------
+    scorer
+        Of the summary.
+    name
+        The attribute.
+    measure
+        A measure of single attributes.
+    know, method, masks
+        As of `reconstruct_attribute`; the bounds, too, go by the masks that were seen.
+    reconstruction
+        The reconstruction, where it is there already.
+    """
+    attribute, setting = _scored(scorer.summary, name), Information.of(know)
+    _check_carried(attribute, setting)
+    seen = _chosen(attribute, masks)
+    if setting is Information.RAW or all(shows_all(attribute, c) for c in seen):
+        # Nothing was ever hidden: what identity shows is the raw joint.
+        exact = scorer.attribute(attribute, attribute.unmasked, measure)
+        return AttributeEstimate(exact, exact, exact, exact)
+    if reconstruction is None:
+        reconstruction = reconstruct_attribute(
+            scorer.summary, name, know=setting, method=method, masks=masks
+        )
+    estimate = measure(expected.contingency(reconstruction.table, measure))
+    best, limits = _bounds(scorer, attribute, seen, measure, setting)
+    if limits is None:
+        return AttributeEstimate(estimate, None, None, best)
+    return AttributeEstimate(float(np.clip(estimate, *limits)), *limits, best)
+
+
+def _estimate(
+    scorer: Scorer,
+    configuration: Configuration,
+    measure: Measure,
+    setting: Information,
+    method: str,
+    raw: dict[str, AttributeEstimate],
+) -> Estimate:
+    choice: Choice = scorer.choose(configuration)
+    scored = scorer.score(choice, measure)
+    attributes = {}
+    for name, known in raw.items():
+        masked = scored.attributes[name].score
+        if shows_all(scorer.summary.attributes[name], choice[name]):
+            # What this configuration shows of the attribute is the raw joint: nothing is lost.
+            attributes[name] = AttributeEstimate(masked, masked, masked, masked)
+        else:
+            attributes[name] = AttributeEstimate(known.estimate, known.lower, known.upper, masked)
+    return combined(configuration.name, measure.name, setting, method, attributes)
+
+
+def combined(
+    name: str,
+    measure: str,
+    setting: Information,
+    method: str,
+    attributes: dict[str, AttributeEstimate],
+    *,
+    case: str | None = None,
+) -> Estimate:
+    """Return the estimate of a configuration from those of its attributes: their means."""
+    intervals = [a.interval for a in attributes.values()]
+    known_intervals = [i for i in intervals if i is not None]
+    interval = None
+    if len(known_intervals) == len(intervals):
+        low, high = np.mean(known_intervals, axis=0)
+        interval = float(low), float(high)
+    pud = float(np.mean([a.deviation for a in attributes.values()]))
+    return Estimate(name, measure, setting, method, pud, interval, attributes, case)
+
+
+def _bounds(
+    scorer: Scorer,
+    attribute: AttributeSummary,
+    candidates: Sequence[Candidate],
+    measure: Measure,
+    setting: Information,
+) -> tuple[float, tuple[float, float] | None]:
+    """Return the finest candidate's measure, and bounds of the measure of the raw attribute."""
+    sign = measure.direction.sign
+    seen = [
+        scorer.attribute(attribute, candidate, measure)
+        for candidate in candidates
+        if (candidate.noise is None and not shows_all(attribute, candidate))
+        or (candidate.noise is not None and measure.processed)
+    ]
+    best = sign * max((sign * value for value in seen), default=-math.inf)
+    limit = _limit(attribute, measure, setting)
+    if not seen:
+        return math.nan, None
+    if not measure.monotone or limit is None:
+        return best, None
+    if measure.direction is Direction.LOWER:
+        return best, (limit, best)
+    return best, (best, max(best, limit))
+
+
+def _limit(attribute: AttributeSummary, measure: Measure, setting: Information) -> float | None:
+    """Return the best value that a measure can take on any joint with the known margins."""
+    if measure.limit is None:
+        return None
+    known = setting is not Information.NOTHING
+    values = _histogram(attribute).astype(np.float64) if known else None
+    label_classes = attribute.joint.sum(axis=0).astype(np.float64)
+    return measure.limit(Margins(label_classes, len(attribute.all_values), values))
+
+
+def _chosen(attribute: AttributeSummary, masks: Iterable[str] | None) -> Sequence[Candidate]:
+    if masks is None:
+        return attribute.candidates
+    by_name = {str(c.declared): c for c in attribute.candidates}
+    short = {c.declared.name: c for c in attribute.candidates}
+    seen = []
+    for mask in masks:
+        candidate = by_name.get(mask) or short.get(mask)
+        if candidate is None:
+            raise PolicyError.unknown(f"candidate mask of {attribute.name!r}:", mask, by_name)
+        seen.append(candidate)
+    return seen
+
+
+def _scored(summary: Summary, name: str) -> AttributeSummary:
+    if name not in summary.attributes:
+        raise PolicyError.unknown("attribute", name, summary.attributes)
+    return summary.attributes[name]
+
+
+def shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
+    """Whether a mask shows every value as a value of its own, as `identity` does."""
+    return candidate.noise is None and candidate.size == len(attribute.all_values)
+
+
+def known_of(attribute: AttributeSummary) -> Information:
+    """Return the histogram as what is known, or less where the summary does not carry it."""
+    least = attribute.information is Information.NOTHING
+    return Information.NOTHING if least else Information.HISTOGRAM
+
+
+def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
+    """Raise `PolicyError` where more is said to be known than the summary carries."""
+    order = list(Information)
+    carried = attribute.information
+    if order.index(setting) < order.index(carried):
+        raise PolicyError(
+            f"The summary does not carry the {_WORDS[setting]} of {attribute.name!r}.",
+            hint=f"Allowed: {', '.join(order[order.index(carried) :])}. Or give a summary that "
+            "was made with more information.",
+        )
+
+
+def _histogram(attribute: AttributeSummary) -> npt.NDArray[np.int64]:
+    """Return the labelled rows per value, shape (V,)."""
+    domain = attribute.domain
+    known = None if domain is None else domain.counts
+    counts: npt.NDArray[np.int64] = attribute.joint.sum(axis=1) if known is None else known
+    return counts
+
+
+def _groups(attribute: AttributeSummary, candidate: Candidate) -> npt.NDArray[np.int64]:
+    """Return the group of each value of the table, shape (V,)."""
+    groups = candidate.groups.astype(np.int64)
+    return groups if attribute.domain is None else groups[attribute.domain.cells]
+
+
+def _joint(attribute: AttributeSummary, candidate: Candidate) -> Floats:
+    return group_rows(attribute.joint, candidate.groups, candidate.size).astype(np.float64)
+
+
+def _noisy(attribute: AttributeSummary, candidate: Candidate) -> NoisyJoint:
+    joint = expected_reports(attribute, candidate, attribute.joint)
+    if candidate.noise is None or len(joint) * len(attribute.values) > _MOST_CELLS:
+        raise DataError(
+            f"Mask {str(candidate.declared)!r} of {attribute.name!r} has {len(joint):,} reports for "
+            f"{len(attribute.values):,} values: too many for a reconstruction.",
+            hint="Give the mask a coarser resolution.",
+        )
+    return NoisyJoint(str(candidate.declared), candidate.noise.channel(attribute.data), joint)

@@ -1,0 +1,166 @@
+"""The joint of one attribute and the label, estimated from what masks show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from aegis.advisor.estimates import AttributeEstimate
+from aegis.advisor.scoring import Scorer
+from aegis.errors import PolicyError
+from aegis.measures import MEASURES, Measure, Scope
+from aegis.papers.estimates.deviation import (
+    DEFAULT_METHOD,
+    known_of,
+    reconstruct_attribute,
+    unmasked_measure,
+)
+from aegis.papers.reconstruction import Reconstruction
+from aegis.progress import SILENT, Progress
+from aegis.summary import AttributeSummary, Information, Summary
+
+
+@dataclass(frozen=True, eq=False)
+class JointEstimate:
+    """What masks let others infer of one attribute and the label.
+
+    Attributes
+    ----------
+    attribute
+        The attribute, with its true counts where the summary carries them.
+    label
+        The label's column.
+    classes
+        What each class of the label shows.
+    know
+        What is known beside what the masks show.
+    reconstruction
+        The estimated rows by value and class, shape (V, C), and how far they are from the truth.
+    measure
+        Name of the measure of the attribute that `figures` are of.
+    figures
+        The measure of the attribute as it is, estimated and bounded.
+    true
+        Its true figure; None where the summary does not carry the raw joint.
+    """
+
+    attribute: AttributeSummary
+    label: str
+    classes: tuple[str, ...]
+    know: Information
+    reconstruction: Reconstruction
+    measure: str
+    figures: AttributeEstimate
+    true: float | None
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What each value shows, in the order of the estimate's rows."""
+        from aegis.masks.mapping import text_of
+
+        if self.attribute.domain is None:
+            return self.attribute.unmasked.labels
+        shown = self.attribute.domain.values.to_pylist()
+        return tuple("null" if value is None else str(text_of(value)) for value in shown)
+
+    @property
+    def truth(self) -> list[list[int]] | None:
+        """The true rows by value and class; None where the summary does not carry them."""
+        return None if self.attribute.domain else self.attribute.joint.tolist()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "attribute": self.attribute.name,
+            "label": self.label,
+            "know": str(self.know),
+            "values": list(self.values),
+            "classes": list(self.classes),
+            **self.reconstruction.to_dict(),
+            "truth": self.truth,
+            "measure": {
+                "name": self.measure,
+                "estimate": self.figures.estimate,
+                "lower": self.figures.lower,
+                "upper": self.figures.upper,
+                "finest_mask": self.figures.masked,
+                "true": self.true,
+            },
+        }
+
+
+def measure_of_attributes(name: str) -> Measure:
+    """Return a measure of single attributes; raise `PolicyError` for any other."""
+    measure = MEASURES.get(name)
+    if measure.scope is not Scope.ATTRIBUTE:
+        raise PolicyError(
+            f"Measure {name!r} is one of whole configurations.", hint="For example: mi, chi2, g3."
+        )
+    return measure
+
+
+def estimate_joint(
+    summary: Summary,
+    name: str,
+    *,
+    know: Information | str | None = None,
+    method: str = DEFAULT_METHOD,
+    masks: Iterable[str] | None = None,
+    measure: str = "mi",
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> JointEstimate:
+    """Estimate the joint of an attribute and the label, and what it says of a measure.
+
+    Parameters
+    ----------
+    summary, name
+        The aggregates, and one of their attributes.
+    know
+        What is known beside what the masks show; by default what the summary carries, short of
+        the raw joint.
+    method, masks, seed, progress
+        As of `reconstruct_attribute`.
+    measure
+        A measure of single attributes.
+
+    Raises
+    ------
+    PolicyError
+        There is no label or no such attribute, the measure is one of whole configurations, or as
+        `reconstruct_attribute`.
+    """
+    chosen = measure_of_attributes(measure)
+    if not summary.label.there:
+        raise PolicyError(
+            "A reconstruction is of the joint with the label, and the summary has none.",
+            hint="Summarise the table under a policy with `label: COLUMN`.",
+        )
+    own = summary.attributes.get(name)
+    fallback = Information.HISTOGRAM if own is None else known_of(own)
+    setting = fallback if know is None else Information.of(know)
+    seen = None if masks is None else tuple(masks)
+    reconstruction = reconstruct_attribute(
+        summary, name, know=setting, method=method, masks=seen, seed=seed, progress=progress
+    )
+    scorer, own = Scorer(summary), summary.attributes[name]
+    figures = unmasked_measure(
+        scorer,
+        name,
+        chosen,
+        know=setting,
+        method=method,
+        masks=seen,
+        reconstruction=reconstruction,
+    )
+    return JointEstimate(
+        attribute=own,
+        label=summary.label.column,
+        classes=tuple(summary.label.classes),
+        know=setting,
+        reconstruction=reconstruction,
+        measure=measure,
+        figures=figures,
+        true=None if own.domain else scorer.attribute(own, own.unmasked, chosen),
+    )

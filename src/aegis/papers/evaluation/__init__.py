@@ -1,0 +1,21 @@
+"""The gold standard: models trained on every masked table, and how the advice compares."""
+
+from aegis.papers.evaluation.comparators import COMPARATORS, Reconstructed, compare, mascara
+from aegis.papers.evaluation.evaluate import DEFAULT_MODELS, check_request, evaluate_models
+from aegis.papers.evaluation.metrics import METRICS
+from aegis.papers.evaluation.models import MODELS, Model
+from aegis.papers.evaluation.result import Evaluation
+
+__all__ = [
+    "COMPARATORS",
+    "DEFAULT_MODELS",
+    "METRICS",
+    "MODELS",
+    "Evaluation",
+    "Model",
+    "Reconstructed",
+    "check_request",
+    "compare",
+    "evaluate_models",
+    "mascara",
+]

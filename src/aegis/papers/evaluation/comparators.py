@@ -1,0 +1,346 @@
+"""What the published estimators say of a configuration, from a summary alone.
+
+Each gives one number per configuration, the estimated loss of predictive value, lower is better;
+`evaluate` holds their rankings against trained models beside the measures. The published
+procedure and the sampling estimate carry no signal of their own (Theorem 1 of the theory page):
+what they rank by is the noise of their rounding and drawing. They are here to show just that. The
+exhaustive baseline is `evaluate` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor import Choice, Scorer
+from aegis.advisor.grouping import group_rows
+from aegis.errors import PolicyError
+from aegis.measures import MEASURES, Contingency, Measure, Scope
+from aegis.papers.evaluation.agreement import Judged
+from aegis.papers.reconstruction import (
+    Evidence,
+    MaskedJoint,
+    Settings,
+    randomised_rounding,
+    reconstruct,
+)
+from aegis.progress import SILENT, Progress
+from aegis.registry import Registry
+from aegis.summary import AttributeSummary, Candidate
+
+PUBLISHED = ("mi", "chi2", "g3")
+"""Measures under which the AEGIS paper reports its deviations."""
+TOLERANCE = 1e-6
+MAX_SWEEPS = 1000
+"""Limits of the published IPF."""
+
+Table = npt.NDArray[np.float64]
+
+
+class Reconstructed:
+    """Estimates F(A,Y) of masked attributes and the deviation that follows from them.
+
+    Parameters
+    ----------
+    histogram
+        Whether the histogram of the original values is known (AEGIS+1D) or not (AEGIS-1D).
+    drawn
+        Whether originals are drawn at random (the paper's comparator SAMPLING) instead of fitted
+        by IPF.
+    records
+        Where they are drawn: whether original records are, whose labels come with them, as the
+        paper says of SAMPLING (section 5.1.6), or values, which take the label of the masked row.
+        Records need the raw table, which the publisher of the paper's setting does not hold.
+    """
+
+    def __init__(
+        self, *, histogram: bool = True, drawn: bool = False, records: bool = False
+    ) -> None:
+        self.histogram = histogram
+        self.drawn = drawn
+        self.records = records
+        self._fitted: dict[tuple[str, Candidate], Table] = {}
+
+    def fitted(self, attribute: AttributeSummary, candidate: Candidate) -> Table:
+        """Return what IPF reaches, before rounding, shape (V, C); computed once per mask."""
+        key = (attribute.name, candidate)
+        if key not in self._fitted:
+            settings = Settings(tolerance=TOLERANCE, max_sweeps=MAX_SWEEPS)
+            evidence = self._evidence(attribute, candidate)
+            self._fitted[key] = reconstruct(evidence, "ipf", settings=settings).table
+        return self._fitted[key]
+
+    def table(
+        self, attribute: AttributeSummary, candidate: Candidate, seed: int
+    ) -> npt.NDArray[np.int64]:
+        """Return the estimated counts of values and classes, shape (V, C).
+
+        Rounded cell by cell at random, or drawn; totals are not kept by the former.
+        """
+        if self.drawn and self.records:
+            return drawn_records(attribute.joint, candidate.groups, seed=seed)
+        if self.drawn:
+            evidence = self._evidence(attribute, candidate)
+            drawn = reconstruct(evidence, "sampling", settings=Settings(seed=seed)).table
+            return drawn.astype(np.int64)
+        return randomised_rounding(self.fitted(attribute, candidate), seed=seed)
+
+    def deviation(
+        self, scorer: Scorer, choice: Choice, measures: Sequence[Measure], *, seed: int
+    ) -> dict[str, float]:
+        """Return per measure the mean over attributes of |reconstructed - masked|.
+
+        Parameters
+        ----------
+        scorer
+            Of the summary.
+        choice
+            The configuration.
+        measures
+            Measures of one attribute.
+        seed
+            Of rounding or drawing: another one for each configuration.
+
+        References
+        ----------
+        AEGIS (Laskar et al., SIGMOD 2025), equation 1 with the reconstructed joint for the
+        original one; comparator SAMPLING.
+        """
+        by_measure: dict[str, list[float]] = {measure.name: [] for measure in measures}
+        attributes = scorer.summary.attributes.values()
+        seeds = np.random.SeedSequence(seed).generate_state(len(attributes))
+        for attribute, own in zip(attributes, seeds.tolist(), strict=True):
+            candidate = choice[attribute.name]
+            estimated = Contingency.of(self.table(attribute, candidate, own))
+            masked = scorer.contingency(attribute, candidate)
+            for measure in measures:
+                by_measure[measure.name].append(abs(measure(estimated) - measure(masked)))
+        return {name: float(np.mean(values)) for name, values in by_measure.items()}
+
+    def _evidence(self, attribute: AttributeSummary, candidate: Candidate) -> Evidence:
+        joint = attribute.joint.astype(np.float64)
+        masked = group_rows(attribute.joint, candidate.groups, candidate.size)
+        known = MaskedJoint(
+            str(candidate.mask), candidate.groups.astype(np.int64), masked.astype(np.float64)
+        )
+        return Evidence(
+            atoms=joint.shape[0],
+            labels=joint.shape[1],
+            masked=(known,),
+            histogram=joint.sum(axis=1) if self.histogram else None,
+        )
+
+
+def drawn_records(
+    joint: npt.NDArray[np.int64], groups: npt.NDArray[np.integer], *, seed: int
+) -> npt.NDArray[np.int64]:
+    """Return as many original records per group as it has, drawn with replacement, with labels.
+
+    Parameters
+    ----------
+    joint
+        Records per value and class, shape (V, C).
+    groups
+        Group of each value, shape (V,).
+    seed
+        The same seed gives the same draw.
+
+    References
+    ----------
+    AEGIS (Laskar et al., SIGMOD 2025), section 5.1.6: "labels are directly inherited from the
+    sampled original records".
+    """
+    random = np.random.default_rng(seed)
+    drawn = np.zeros(joint.shape, dtype=np.int64)
+    for group in np.unique(groups):
+        members = np.flatnonzero(groups == group)
+        rows = joint[members].ravel()
+        total = int(rows.sum())
+        if total:
+            drawn[members] = random.multinomial(total, rows / total).reshape(len(members), -1)
+    return drawn
+
+
+def mascara(scorer: Scorer, choice: Choice, *, lost_rows: int = 0) -> float:
+    """Return MASCARA's estimate of the loss: sum of KL(P||Q) (1 + |dN| / N), in bits.
+
+    P is the distribution of the original values, Q the one that spreads the rows of each masked
+    value equally over the original values behind it. At least 0; 0 only where the values behind
+    every masked value are equally frequent. It does not look at the label.
+
+    Parameters
+    ----------
+    scorer
+        Of the summary.
+    choice
+        The configuration.
+    lost_rows
+        |dN|: rows that the release leaves out.
+
+    References
+    ----------
+    The estimator of MASCARA, as the AEGIS paper adapts it. For partitions KL(P||Q) is
+    sum_b p(b) (log2 |b| - H(P|b)).
+    """
+    total = 0.0
+    for attribute in scorer.summary.attributes.values():
+        total += spread_divergence(attribute.counts, choice[attribute.name].groups)
+    return total * (1.0 + lost_rows / scorer.summary.rows)
+
+
+def spread_divergence(counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer]) -> float:
+    """Return KL(P||Q) in bits of counts (V,) against the same spread equally within groups (V,)."""
+    rows = counts.astype(np.float64)
+    sizes = np.bincount(groups)
+    spread = (np.bincount(groups, weights=rows) / np.maximum(sizes, 1))[groups]
+    there = rows > 0
+    share = rows[there] / rows.sum()
+    return max(0.0, float((share * np.log2(rows[there] / spread[there])).sum()))
+
+
+@dataclass(frozen=True)
+class Comparator:
+    """An estimator of the literature, as users name it.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    description
+        What it does, and what the theory says of it.
+    reference
+        Where it is from.
+    make
+        Makes the estimator of deviations under a measure; None for one of another kind.
+    measure
+        The measure under which deviations are taken, or None.
+    """
+
+    name: str
+    description: str
+    reference: str
+    make: Callable[[], Reconstructed] | None = None
+    measure: str | None = None
+
+
+COMPARATORS: Registry[Comparator] = Registry("comparator")
+"""The estimators of the literature by name."""
+
+_PAPER = "AEGIS (Laskar et al., SIGMOD 2025)"
+for _name, _description, _make in (
+    ("aegis+1d", "IPF from masked joint and histogram, rounded at random", Reconstructed),
+    (
+        "aegis-1d",
+        "IPF from the masked joint alone, rounded at random",
+        lambda: Reconstructed(histogram=False),
+    ),
+    (
+        "sampling",
+        "originals drawn from the compatible values",
+        lambda: Reconstructed(histogram=False, drawn=True),
+    ),
+    (
+        "sampling-records",
+        "original records drawn from the compatible ones, labels with them",
+        lambda: Reconstructed(histogram=False, drawn=True, records=True),
+    ),
+):
+    for _measure in PUBLISHED:
+        COMPARATORS.register(
+            Comparator(
+                f"{_name}:{_measure}",
+                f"Mean deviation of {_measure} after reconstruction: {_description}. "
+                + (
+                    "Takes the raw table."
+                    if _name == "sampling-records"
+                    else "Carries no signal of its own (Theorem 1)."
+                ),
+                _PAPER,
+                _make,
+                _measure,
+            )
+        )
+COMPARATORS.register(
+    Comparator(
+        "mascara",
+        "Divergence of the original values from the masked ones spread equally; blind to the label.",
+        f"MASCARA, as adapted in {_PAPER}",
+    )
+)
+
+
+def compare(
+    scorer: Scorer,
+    choices: Mapping[str, Choice],
+    names: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> tuple[Judged, ...]:
+    """Return the score of every configuration under comparators, lower is better.
+
+    Parameters
+    ----------
+    scorer
+        Of the summary.
+    choices
+        The configurations by name.
+    names
+        Names of comparators; all by default, and none where a configuration has noise.
+    seed
+        Seed of rounding and drawing; each configuration has its own noise.
+    progress
+        Receives one step.
+
+    Raises
+    ------
+    PolicyError
+        A name is unknown, or comparators are asked for by name where a configuration has noise.
+    """
+    if any(
+        candidate.noise is not None for choice in choices.values() for candidate in choice.values()
+    ):
+        if names:
+            raise PolicyError(
+                f"Comparator {names[0]!r} is not defined for masks that draw what they show.",
+                hint="Leave the comparators out, or noise masks.",
+            )
+        return ()
+    listed = [COMPARATORS.get(name) for name in (COMPARATORS.names() if names is None else names)]
+    scores: dict[str, dict[str, float]] = {comparator.name: {} for comparator in listed}
+    kinds = {
+        comparator.name.partition(":")[0]: comparator.make
+        for comparator in listed
+        if comparator.make is not None
+    }
+    made = {kind: make() for kind, make in kinds.items()}
+    with progress.step("Scoring with the comparators", len(choices)) as step:
+        for number, (name, choice) in enumerate(choices.items()):
+            for kind, estimator in made.items():
+                wanted = {f"{kind}:{m}": m for m in PUBLISHED if f"{kind}:{m}" in scores}
+                measures = [_attribute_measure(m) for m in wanted.values()]
+                deviations = estimator.deviation(
+                    scorer, choice, measures, seed=seed * 1_000_003 + number
+                )
+                for comparator, measure in wanted.items():
+                    scores[comparator][name] = deviations[measure]
+            if "mascara" in scores:
+                scores["mascara"][name] = mascara(scorer, choice)
+            step.advance()
+    return tuple(
+        Judged(comparator.name, -1, scores[comparator.name], kind="comparator")
+        for comparator in listed
+    )
+
+
+def _attribute_measure(name: str) -> Measure:
+    measure = MEASURES.get(name)
+    if measure.scope is not Scope.ATTRIBUTE:
+        raise PolicyError(
+            f"Deviations are taken attribute by attribute; {name!r} is a measure of the whole.",
+            hint=f"Use one of {', '.join(PUBLISHED)}.",
+        )
+    return measure

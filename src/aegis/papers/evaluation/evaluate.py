@@ -1,0 +1,362 @@
+"""Train models on every configuration and hold the measures against what they reach."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aegis.advisor import Advice, Choice, PrivacyPlan, Scorer, rank_configurations
+from aegis.errors import PolicyError
+from aegis.measures import MEASURES
+from aegis.papers.evaluation.agreement import Judged
+from aegis.papers.evaluation.coding import CodedTable, Design, code_table
+from aegis.papers.evaluation.comparators import compare
+from aegis.papers.evaluation.metrics import METRICS
+from aegis.papers.evaluation.models import Model, choose_models
+from aegis.papers.evaluation.result import UNMASKED, Evaluation
+from aegis.papers.evaluation.splits import Split, make_splits, rare_classes
+from aegis.papers.evaluation.store import Store
+from aegis.papers.evaluation.training import Task, Training, train
+from aegis.policy import Configuration, Policy
+from aegis.progress import SILENT, Progress, Step
+from aegis.sources import Source
+from aegis.summary import Summary
+
+if TYPE_CHECKING:
+    from aegis.anonymizers import Recipe
+    from aegis.papers.evaluation.releases import CodedRelease
+
+DEFAULT_MODELS = ("lr", "svm", "rf", "sgd", "nb", "mlp", "gbdt")
+
+
+def check_request(
+    models: Sequence[str] = DEFAULT_MODELS, metric: str = "accuracy", jobs: int = 1, **_: Any
+) -> None:
+    """Raise `PolicyError` for what no evaluation can be asked, before the table is read."""
+    choose_models(models)
+    METRICS.get(metric)
+    if jobs < 1:
+        raise PolicyError(f"{jobs} jobs were asked for.", hint="Ask for at least 1.")
+
+
+def evaluate_models(
+    source: Source,
+    summary: Summary,
+    plan: PrivacyPlan,
+    policy: Policy,
+    *,
+    configurations: Mapping[str, Configuration] | Sequence[Configuration] | None = None,
+    generate_count: int | None = None,
+    models: Sequence[str] = DEFAULT_MODELS,
+    metric: str = "accuracy",
+    splits: int = 1,
+    test_share: float = 0.3,
+    unmasked: bool = True,
+    comparators: Sequence[str] | None = None,
+    methods: Sequence[str | Recipe] | None = None,
+    seed: int = 0,
+    store: str | Path | None = None,
+    jobs: int = 1,
+    progress: Progress = SILENT,
+) -> Evaluation:
+    """Train every model on every configuration, and compare with every measure.
+
+    Each configuration masks all rows (none is suppressed: the measures, too, score masks before
+    suppression). Every split holds the same rows for all configurations and is stratified by
+    class. One-hot models see one 0/1 column per masked value, numbers too, none grouped; gradient
+    boosting sees the rank of the masked value. The label is predicted as it is, cut into the
+    policy's bins, even where a configuration masks it. Each training runs on one thread.
+
+    Parameters
+    ----------
+    source
+        The table.
+    summary
+        Its aggregates.
+    plan
+        Holds configurations against the rule.
+    policy
+        Roles, candidate masks, the label and the rule.
+    configurations, generate_count
+        As for `aegis.advise`.
+    models
+        Names of registered models.
+    metric
+        Figure of merit that measures are compared with: accuracy, roc_auc, log_loss or f1. All
+        are computed.
+    splits
+        Number of divisions of the rows.
+    test_share
+        Share of the rows to test on.
+    unmasked
+        Whether to train on the table as it is, too.
+    comparators
+        Names of estimators of the literature to compare beside the measures; all by default.
+    methods
+        Record-level methods whose releases are trained on, too: names of registered anonymizers,
+        or recipes; by default those of the policy. Rows that a method leaves out take no part.
+    seed
+        Seed of the generator, the splits, the models, the comparators and the methods.
+    store
+        A file of finished trainings (see `Store`); what is in it is not trained again.
+    jobs
+        Trainings at a time, each in a process of its own.
+    progress
+        Receives one step per stage.
+
+    Raises
+    ------
+    PolicyError
+        A model, metric, comparator, method or mask is unknown, a parameter is out of range, or scikit-learn
+        is missing.
+    DataError
+        No row is left to test on.
+    """
+    check_request(models, metric, jobs)
+    policy.require_label("Training")
+    chosen = choose_models(models)
+    started = time.perf_counter()
+    advice = rank_configurations(
+        summary,
+        plan,
+        policy,
+        configurations=configurations,
+        generate_count=generate_count,
+        seed=seed,
+        progress=progress,
+    )
+    listed = _in_order(advice)
+    scorer = Scorer(summary)
+    choices = {name: scorer.choose(configuration) for name, configuration in listed.items()}
+    judged = (
+        *judge(scorer, choices, progress),
+        *compare(scorer, choices, comparators, seed=seed, progress=progress),
+    )
+    rows = code_table(source, summary, policy, seed=seed)
+    divided = make_splits(
+        rows.label, count=splits, test_share=test_share, seed=seed, persons=rows.persons
+    )
+    advice, releases = _releases(source, policy, advice, rows, summary, methods, seed, progress)
+    ready = time.perf_counter()
+    trained = {**choices, UNMASKED: scorer.unmasked} if unmasked else choices
+    trainings, reused = _train_all(
+        rows, trained, releases, chosen, divided, seed, Store(store), jobs, progress
+    )
+    shifts = _shifts(rows, scorer, advice, choices, releases, divided[0], seed)
+    now = time.perf_counter()
+    evaluation = Evaluation(
+        models=tuple(model.name for model in chosen),
+        metric=metric,
+        configurations=listed,
+        advice=advice,
+        judged=judged,
+        trainings=trainings,
+        releases={name: release.ranked for name, release in releases.items()},
+        importance_shift=shifts,
+        splits=splits,
+        test_share=test_share,
+        seed=seed,
+        train_rows=len(divided[0].train),
+        test_rows=len(divided[0].test),
+        reused=reused,
+        timings={"scoring": ready - started, "training": now - ready, "total": now - started},
+    )
+    return _noted(evaluation, rows, divided)
+
+
+def judge(
+    scorer: Scorer, choices: Mapping[str, Choice], progress: Progress = SILENT
+) -> tuple[Judged, ...]:
+    """Return the score of every configuration under every registered measure."""
+    judged = []
+    with progress.step("Scoring under every measure", len(MEASURES.names())) as step:
+        for measure in MEASURES:
+            step.note(measure.name)
+            scores = {name: scorer.value(choice, measure) for name, choice in choices.items()}
+            judged.append(Judged(measure.name, measure.direction.sign, scores))
+            step.advance()
+    return tuple(judged)
+
+
+def _in_order(advice: Advice) -> dict[str, Configuration]:
+    """Return the configurations by name, in alphabetical order: a ranking must not decide it."""
+    return {
+        ranked.name: ranked.configuration for ranked in sorted(advice.ranking, key=lambda r: r.name)
+    }
+
+
+def _releases(
+    source: Source,
+    policy: Policy,
+    advice: Advice,
+    rows: CodedTable,
+    summary: Summary,
+    methods: Sequence[str | Recipe] | None,
+    seed: int,
+    progress: Progress,
+) -> tuple[Advice, dict[str, CodedRelease]]:
+    """Return the record-level releases as models see them, and the advice with them in it."""
+    if methods is None and not policy.anonymizers:
+        return advice, {}
+    from aegis.advisor.methods import RecordRanker, apart, choose_recipes, insert_methods
+    from aegis.papers.evaluation.releases import code_release
+
+    recipes = apart(choose_recipes(policy, methods, seed=seed), advice)
+    if not recipes:
+        return advice, {}
+    measure = MEASURES.get(advice.measure)
+    ranker = RecordRanker(summary, source, policy, measure, seed, progress)
+    releases = {}
+    for recipe in recipes:
+        made = ranker.make(recipe)
+        ranked = ranker.rank(made)
+        names = tuple(summary.attributes)
+        releases[recipe.name] = code_release(ranker.read, made, ranked, rows, names)
+    both = insert_methods(
+        advice, [release.ranked for release in releases.values()], ranker.read.notes
+    )
+    return both, releases
+
+
+def _shifts(
+    rows: CodedTable,
+    scorer: Scorer,
+    advice: Advice,
+    choices: Mapping[str, Choice],
+    releases: Mapping[str, CodedRelease],
+    split: Split,
+    seed: int,
+) -> dict[str, float]:
+    """Return how far the importance of features moves in each release and the best configuration."""
+    if not releases:
+        return {}
+    from aegis.papers.evaluation.original import importance_shift, importances
+
+    attributes = tuple(rows.codes)
+
+    def of_choice(choice: Choice) -> dict[str, float]:
+        names = rows.designed(choice)
+        design = rows.design(choice)
+        return importances(design, names, rows.label, split, attributes, seed=seed)
+
+    original = of_choice(scorer.unmasked)
+    best = next((r.name for r in advice.ranking if r.method is None), None)
+    shifts = {} if best is None else {best: importance_shift(original, of_choice(choices[best]))}
+    for name, release in releases.items():
+        seen = release.split(split)
+        moved = importances(release.design, release.names, rows.label, seen, attributes, seed=seed)
+        shifts[name] = importance_shift(original, moved)
+    return shifts
+
+
+def tasks(
+    rows: CodedTable,
+    choices: Mapping[str, Choice],
+    models: Sequence[Model],
+    splits: Sequence[Split],
+    seed: int,
+    releases: Mapping[str, CodedRelease] | None = None,
+) -> Iterator[Task]:
+    """Yield every training to do; the masked rows of one configuration are made at a time."""
+    designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
+        ((name, rows.design(choice), splits) for name, choice in choices.items()),
+        (
+            (name, release.design, [release.split(split) for split in splits])
+            for name, release in (releases or {}).items()
+        ),
+    )
+    for name, design, divided in designs:
+        for model in models:
+            for split in divided:
+                yield Task(
+                    configuration=name,
+                    design=design,
+                    label=rows.label,
+                    classes=len(rows.classes),
+                    model=model,
+                    split=split.number,
+                    train=split.train,
+                    test=split.test,
+                    seed=seed + split.number,
+                )
+
+
+def _train_all(
+    rows: CodedTable,
+    choices: Mapping[str, Choice],
+    releases: Mapping[str, CodedRelease],
+    models: Sequence[Model],
+    splits: Sequence[Split],
+    seed: int,
+    store: Store,
+    jobs: int,
+    progress: Progress,
+) -> tuple[tuple[Training, ...], int]:
+    """Return all trainings in a fixed order, and how many of them were in the store."""
+    total = (len(choices) + len(releases)) * len(models) * len(splits)
+    known: list[Training] = []
+    done: list[Training] = []
+    with progress.step("Training models", total) as step:
+        waiting = _unknown(tasks(rows, choices, models, splits, seed, releases), store, known, step)
+        try:
+            for key, training in _run(waiting, jobs):
+                store.add(key, training)
+                done.append(training)
+                step.note(f"{training.model} on {training.configuration}")
+                step.advance()
+        finally:
+            store.close()
+    order = {name: i for i, name in enumerate((*choices, *releases))}
+    place = {model.name: i for i, model in enumerate(models)}
+    trainings = sorted(
+        [*known, *done], key=lambda t: (order[t.configuration], place[t.model], t.split)
+    )
+    return tuple(trainings), len(known)
+
+
+def _unknown(
+    wanted: Iterator[Task], store: Store, known: list[Training], step: Step
+) -> Iterator[Task]:
+    """Yield the tasks that are not in the store; put the finished ones aside."""
+    for task in wanted:
+        finished = store.get(task)
+        if finished is None:
+            yield task
+        else:
+            known.append(finished)
+            step.advance()
+
+
+def run_task(task: Task) -> tuple[str, Training]:
+    """Train one task; return its key with the result."""
+    return task.key, train(task)
+
+
+def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
+    """Train what is waiting, `jobs` at a time, and yield each result as it is ready."""
+    if jobs == 1:
+        yield from map(run_task, waiting)
+        return
+    joblib = import_module("joblib")  # comes with scikit-learn
+    pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=2 * jobs)
+    yield from pool(joblib.delayed(run_task)(task) for task in waiting)
+
+
+def _noted(evaluation: Evaluation, rows: CodedTable, splits: Sequence[Split]) -> Evaluation:
+    notes = [
+        *evaluation.advice.warnings,
+        *(
+            f"class {rows.classes[class_]!r} has one row only in a training part: models learn next "
+            "to nothing of it"
+            for class_ in rare_classes(tuple(splits), rows.label).tolist()
+        ),
+    ]
+    for model, count in evaluation.unconverged.items():
+        total = sum(t.model == model for t in evaluation.trainings)
+        notes.append(f"{count:,} of {total:,} trainings of {model} did not converge; they are kept")
+    return replace(evaluation, notes=tuple(notes))

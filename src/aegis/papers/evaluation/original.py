@@ -1,0 +1,100 @@
+"""What a release does to trained models, against the table as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from aegis.papers.evaluation.coding import Design, Labels
+from aegis.papers.evaluation.models import require_extra
+from aegis.papers.evaluation.splits import Split
+from aegis.papers.evaluation.training import one_thread
+
+TREES = 100
+"""Trees of the forest whose importances are compared."""
+
+
+@dataclass(frozen=True)
+class AgainstOriginal:
+    """One figure of merit on a masked table or release, against that on the table as it is.
+
+    Attributes
+    ----------
+    configuration, model, metric
+        What was trained, and by which figure.
+    difference
+        Mean over the splits minus that of the table as it is.
+    u
+        Mann-Whitney U of the splits (Mann and Whitney 1947), 0 to the product of their numbers;
+        None for a single split.
+    p
+        Its two-sided p-value; None for a single split. Splits of one table overlap, so it is
+        smaller than for independent tables: read it as a screen, not as a proof.
+    """
+
+    configuration: str
+    model: str
+    metric: str
+    difference: float
+    u: float | None
+    p: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+
+def compare_with_original(
+    configuration: str, model: str, metric: str, reached: Sequence[float], original: Sequence[float]
+) -> AgainstOriginal:
+    """Compare the figures of the splits, shape (n,) and (m,), without pairing them.
+
+    Equal figures throughout have U = n m / 2 and p = 1.
+    """
+    difference = float(np.mean(reached) - np.mean(original))
+    if min(len(reached), len(original)) < 2:
+        return AgainstOriginal(configuration, model, metric, difference, None, None)
+    if len({*reached, *original}) == 1:
+        middle = len(reached) * len(original) / 2
+        return AgainstOriginal(configuration, model, metric, difference, middle, 1.0)
+    from scipy import stats
+
+    tested = stats.mannwhitneyu(reached, original, alternative="two-sided")
+    return AgainstOriginal(
+        configuration, model, metric, difference, float(tested.statistic), float(tested.pvalue)
+    )
+
+
+def importances(
+    design: Design,
+    names: Sequence[str],
+    label: Labels,
+    split: Split,
+    attributes: Sequence[str],
+    *,
+    seed: int,
+) -> dict[str, float]:
+    """Return the share of each attribute in the impurity that a random forest removes.
+
+    Mean decrease in impurity (Breiman 2001) on the training rows, values seen by their rank; sums
+    to 1, unless no attribute helps. Attributes that are not in the design have 0.
+    """
+    shares = dict.fromkeys(attributes, 0.0)
+    if len(np.unique(label[split.train])) < 2:
+        return shares
+    require_extra()
+    forest = import_module("sklearn.ensemble").RandomForestClassifier(
+        n_estimators=TREES, random_state=seed, n_jobs=1
+    )
+    with one_thread():
+        forest.fit(design.ordinal(split.train), label[split.train])
+    return shares | dict(zip(names, forest.feature_importances_.tolist(), strict=True))
+
+
+def importance_shift(masked: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """Return half the sum of absolute differences of importances, 0 (alike) to 1."""
+    return 0.5 * float(sum(abs(masked[name] - other[name]) for name in masked))

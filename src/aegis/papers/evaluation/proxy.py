@@ -1,0 +1,93 @@
+"""A small model trained on a sample of the finalists: a look at rows beside what aggregates expect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from aegis.advisor import Advice, Scorer
+from aegis.advisor.figures import ProxyFigures
+from aegis.measures import MEASURES
+from aegis.papers.evaluation.coding import code_table
+from aegis.papers.evaluation.evaluate import run_task, tasks
+from aegis.papers.evaluation.models import choose_models
+from aegis.papers.evaluation.splits import make_splits
+from aegis.policy import Policy
+from aegis.progress import SILENT, Progress
+from aegis.sources import Source
+from aegis.summary import Summary
+
+FINALISTS = 5
+"""Configurations that are trained on: the best ones."""
+ROWS = 2_000
+"""Rows that are drawn for it."""
+SPLITS = 3
+TEST_SHARE = 0.3
+METRICS = {"accuracy": "accuracy", "nats": "log_loss"}
+"""The figure of merit by the unit of the measure that ranks; the AUC for all others."""
+
+
+def train_proxy(
+    source: Source,
+    summary: Summary,
+    policy: Policy,
+    advice: Advice,
+    *,
+    models: Sequence[str] = ("lr",),
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Advice:
+    """Return the advice with what small models reached on a sample of its finalists.
+
+    The order of the ranking stays: a sample of rows is less sure than the counts of all of them.
+
+    Parameters
+    ----------
+    source, summary, policy
+        The table, its aggregates and its policy.
+    advice
+        Its best `FINALISTS` admissible configurations are trained on; record-level releases are
+        passed over.
+    models
+        Names of models, as of an evaluation.
+    seed
+        Of the drawn rows and the splits: the same rows for all configurations.
+
+    Raises
+    ------
+    PolicyError
+        A model is unknown, or the extra `ml` is not installed.
+    """
+    chosen = choose_models(models)
+    able = [ranked for ranked in advice.ranking if ranked.admissible and ranked.method is None][
+        :FINALISTS
+    ]
+    rows = code_table(source, summary, policy, seed=seed)
+    random = np.random.default_rng(seed)
+    known = np.flatnonzero(rows.label >= 0)
+    drawn = random.choice(known, min(ROWS, len(known)), replace=False)
+    label = np.full_like(rows.label, -1)
+    label[drawn] = rows.label[drawn]
+    sample = replace(rows, label=label)
+    splits = make_splits(label, count=SPLITS, test_share=TEST_SHARE, seed=seed)
+    metric = METRICS.get(MEASURES.get(advice.measure).unit, "roc_auc")
+    scorer = Scorer(summary)
+    choices = {ranked.name: scorer.choose(ranked.configuration) for ranked in able}
+    reached: dict[str, list[float]] = {}
+    with progress.step("Training proxies", len(choices) * len(chosen) * SPLITS) as step:
+        for task in tasks(sample, choices, chosen, splits, seed):
+            _, training = run_task(task)
+            value = training.metrics[metric]
+            if value is not None:
+                reached.setdefault(training.configuration, []).append(value)
+            step.advance()
+    figures = ProxyFigures(
+        models=tuple(model.name for model in chosen),
+        rows=len(drawn),
+        splits=SPLITS,
+        metric=metric,
+        reached={name: float(np.mean(values)) for name, values in reached.items()},
+    )
+    return replace(advice, proxy=figures)

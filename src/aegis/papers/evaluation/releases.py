@@ -1,0 +1,119 @@
+"""Record-level releases as models see them: coded rows, aligned with those of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.advisor import Ranked
+from aegis.anonymizers import Anonymized, RecordTable
+from aegis.errors import EngineError
+from aegis.papers.evaluation.coding import CodedTable, Design
+from aegis.papers.evaluation.splits import Rows, Split
+from aegis.summary.codes import encode
+
+Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRelease:
+    """One record-level release.
+
+    Attributes
+    ----------
+    ranked
+        Its score, privacy and cost.
+    design
+        The released features of all rows; rows that the method left out hold 0.
+    names
+        The attribute of each column of the design.
+    rows
+        The rows of the table that the method released, ascending. Classes that fail the rule are
+        among them, as rows of configurations that fail it are.
+    """
+
+    ranked: Ranked
+    design: Design
+    names: tuple[str, ...]
+    rows: Rows
+
+    def split(self, whole: Split) -> Split:
+        """Return a split without the rows that the method left out."""
+        return Split(
+            whole.number,
+            np.intersect1d(whole.train, self.rows),
+            np.intersect1d(whole.test, self.rows),
+        )
+
+
+def code_release(
+    read: RecordTable, made: Anonymized, ranked: Ranked, rows: CodedTable, names: Sequence[str]
+) -> CodedRelease:
+    """Code the scored columns of a release.
+
+    Released values of a quasi-identifier are ordered by the mean rank of the originals that they
+    stand for, so that "[5, 9]" comes before "[10, 20]"; others as they are.
+
+    Parameters
+    ----------
+    read, made
+        The records and their release.
+    ranked
+        What advice says of it.
+    rows
+        The same table, coded for configurations.
+    names
+        The scored attributes.
+
+    Raises
+    ------
+    EngineError
+        The engine gave the rows in another order than before.
+    """
+    if read.table.num_rows != rows.rows:
+        raise EngineError(
+            f"The engine gave {read.table.num_rows:,} rows, and {rows.rows:,} before.",
+            hint="Evaluate a table that nobody changes, such as a file.",
+        )
+    grouped = np.flatnonzero(made.grouped.groups.of >= 0)
+    ranks = {a.name: a.codes.astype(np.int64) for a in read.records.attributes}
+    _require_same_order(rows, ranks)
+    columns, sizes, shown = [], [], []
+    for name in names:
+        codes, size = _codes(made.data[name], ranks[name][grouped] if name in ranks else None)
+        if size > 1:
+            whole = np.zeros(rows.rows, dtype=np.int32)
+            whole[grouped] = codes
+            columns.append(whole)
+            sizes.append(size)
+            shown.append(name)
+    if not columns:  # everything alike: one column that says nothing
+        columns, sizes, shown = [np.zeros(rows.rows, dtype=np.int32)], [1], [names[0]]
+    design = Design(np.stack(columns, axis=1), tuple(sizes))
+    return CodedRelease(ranked, design, tuple(shown), grouped)
+
+
+def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:
+    codes, values = encode(column.combine_chunks())
+    if ranks is None or not len(codes):
+        return codes, len(values)
+    means = np.bincount(codes, weights=ranks, minlength=len(values)) / np.bincount(codes)
+    place = np.empty(len(values), dtype=np.int64)
+    place[np.argsort(means, kind="stable")] = np.arange(len(values))
+    return place[codes], len(values)
+
+
+def _require_same_order(rows: CodedTable, ranks: dict[str, Codes]) -> None:
+    """Raise unless each value of a quasi-identifier has one code in either coding of the rows."""
+    for name, codes in ranks.items():
+        if name in rows.codes:
+            pairs = np.unique(np.stack([codes, rows.codes[name]]), axis=1)
+            if len(np.unique(pairs[1])) != pairs.shape[1]:
+                raise EngineError(
+                    "The engine gave the rows in another order than before.",
+                    hint="Evaluate a file or a table in memory, whose order is fixed.",
+                )

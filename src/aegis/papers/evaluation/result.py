@@ -1,0 +1,352 @@
+"""What an evaluation is: trained figures per configuration, and how the measures agree with them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aegis.advisor import Advice, Ranked
+from aegis.errors import PolicyError
+from aegis.papers.evaluation.agreement import Agreement, Judged, agree, reliability
+from aegis.papers.evaluation.metrics import METRICS
+from aegis.papers.evaluation.original import AgainstOriginal, compare_with_original
+from aegis.papers.evaluation.training import Training
+from aegis.policy import Configuration
+
+if TYPE_CHECKING:
+    import polars
+
+    from aegis.report import ReportSection
+
+SCHEMA_VERSION = 1
+"""Version of the JSON form of `Evaluation`."""
+UNMASKED = "(unmasked)"
+"""Name under which the table as it is was trained; no configuration can have it."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One figure of merit of one model on one configuration.
+
+    Attributes
+    ----------
+    model, metric, configuration
+        What was measured.
+    value
+        Mean over the splits.
+    deviation
+        Standard deviation over the splits (n - 1); None for a single one.
+    unmasked
+        The mean on the table as it is; None where it was not trained.
+    """
+
+    model: str
+    metric: str
+    configuration: str
+    value: float
+    deviation: float | None
+    unmasked: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The gold standard of a set of configurations.
+
+    Attributes
+    ----------
+    models
+        Names of the models, in the order asked for.
+    metric
+        Figure of merit that `agreement` is about.
+    configurations
+        The configurations by name, fitted, in the order given.
+    advice
+        Scores and admissibility of the same configurations.
+    judged
+        Measures and comparators with their scores.
+    trainings
+        Every training, of the table as it is too.
+    splits, test_share, seed
+        How the rows were divided.
+    train_rows, test_rows
+        Rows of one split.
+    reused
+        Trainings that came from the store.
+    releases
+        Record-level releases by name; they are trained on, and no part of `agreement`.
+    importance_shift
+        By release, and for the best configuration: half the sum of absolute differences between
+        the importances of the attributes there and in the table as it is.
+    notes
+        What a reader should know: rare classes, solvers that did not converge.
+    timings
+        Seconds per step.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
+    >>> evaluation.metric, len(evaluation.trainings)
+    ('accuracy', 3)
+    """
+
+    models: tuple[str, ...]
+    metric: str
+    configurations: Mapping[str, Configuration]
+    advice: Advice
+    judged: tuple[Judged, ...]
+    trainings: tuple[Training, ...]
+    splits: int
+    test_share: float
+    seed: int
+    train_rows: int
+    test_rows: int
+    reused: int = 0
+    releases: Mapping[str, Ranked] = field(default_factory=dict)
+    importance_shift: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def _values(self) -> dict[tuple[str, str], dict[str, dict[int, float]]]:
+        """Figure by (model, metric), configuration and split."""
+        figures: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+        for training in self.trainings:
+            for metric, value in training.metrics.items():
+                if value is not None:
+                    by_configuration = figures.setdefault((training.model, metric), {})
+                    by_configuration.setdefault(training.configuration, {})[training.split] = value
+        return figures
+
+    @cached_property
+    def scores(self) -> tuple[Score, ...]:
+        """One entry per model, metric and configuration; undefined figures are left out."""
+        made = []
+        for (model, metric), values in self._values.items():
+            raw = values.get(UNMASKED)
+            unmasked = None if raw is None else float(np.mean(list(raw.values())))
+            for name in (*self.configurations, *self.releases):
+                if name in values:
+                    figures = list(values[name].values())
+                    spread = float(np.std(figures, ddof=1)) if len(figures) > 1 else None
+                    mean = float(np.mean(figures))
+                    made.append(Score(model, metric, name, mean, spread, unmasked))
+        return tuple(made)
+
+    @cached_property
+    def agreement(self) -> tuple[Agreement, ...]:
+        """How each measure agrees with each model, by the evaluation's own metric."""
+        return self.agreement_by(self.metric)
+
+    def agreement_by(self, metric: str) -> tuple[Agreement, ...]:
+        """Return how each measure agrees with each model by any metric.
+
+        Models without the metric, such as support vector machines without a log loss, are left
+        out. Raises `PolicyError` for an unknown metric.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
+        >>> sorted({agreement.model for agreement in evaluation.agreement_by("accuracy")})
+        ['nb']
+        """
+        chosen = METRICS.get(metric)
+        agreements = []
+        for model in self.models:
+            means = self.means(model, metric)
+            if means:
+                agreements += [
+                    agree(judged, model, metric, means, sign=chosen.sign, share=chosen.share)
+                    for judged in self.judged
+                ]
+        return tuple(agreements)
+
+    @cached_property
+    def against_original(self) -> tuple[AgainstOriginal, ...]:
+        """Each figure of each configuration and release against the table as it is."""
+        return tuple(
+            compare_with_original(
+                name, model, metric, list(values[name].values()), list(values[UNMASKED].values())
+            )
+            for (model, metric), values in self._values.items()
+            if UNMASKED in values
+            for name in (*self.configurations, *self.releases)
+            if name in values
+        )
+
+    def means(
+        self, model: str, metric: str | None = None, *, releases: bool = False
+    ) -> dict[str, float]:
+        """Return the mean figure over the splits by configuration; empty where undefined.
+
+        With `releases`, also by record-level release.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
+        >>> sorted(evaluation.means("nb")) == sorted(evaluation.configurations)
+        True
+        """
+        if model not in self.models:
+            raise PolicyError.unknown("model of this evaluation", model, self.models)
+        values = self._values.get((model, metric or self.metric), {})
+        return {
+            name: float(np.mean(list(values[name].values())))
+            for name in (*self.configurations, *(self.releases if releases else ()))
+            if name in values
+        }
+
+    @cached_property
+    def reliability(self) -> dict[str, float | None]:
+        """Per model the correlation of two halves of the splits: the ceiling of any measure."""
+        by_model = {}
+        for model in self.models:
+            values = self._values.get((model, self.metric), {})
+            configured = {name: v for name, v in values.items() if name in self.configurations}
+            by_model[model] = reliability(configured) if configured else None
+        return by_model
+
+    @property
+    def unconverged(self) -> dict[str, int]:
+        """Per model how many trainings did not converge; models that always did are left out."""
+        counts = {
+            m: sum(not t.converged for t in self.trainings if t.model == m) for m in self.models
+        }
+        return {model: count for model, count in counts.items() if count}
+
+    def report_sections(self) -> tuple[ReportSection, ...]:
+        """Return what a report shows of the trained models.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
+        >>> [section.title for section in evaluation.report_sections()]
+        ['Trained models']
+        """
+        from aegis.papers.report.section import trained_section
+
+        section = trained_section(self, self.advice)
+        return () if section is None else (section,)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the documented JSON form.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
+        >>> evaluation.to_dict()["models"]
+        ['nb']
+        """
+        admissible = {ranked.name: ranked.admissible for ranked in self.advice.ranking}
+        return {
+            "schema": SCHEMA_VERSION,
+            "metric": self.metric,
+            "models": list(self.models),
+            "splits": self.splits,
+            "test_share": self.test_share,
+            "seed": self.seed,
+            "train_rows": self.train_rows,
+            "test_rows": self.test_rows,
+            "configurations": {
+                name: {"masks": configuration.spec(), "admissible": admissible[name]}
+                for name, configuration in self.configurations.items()
+            },
+            "releases": {
+                name: {"method": release.to_dict()["method"], "admissible": release.admissible}
+                for name, release in self.releases.items()
+            },
+            "against_original": [comparison.to_dict() for comparison in self.against_original],
+            "importance_shift": dict(self.importance_shift),
+            "measures": {
+                judged.name: {
+                    "kind": judged.kind,
+                    "better": "higher" if judged.sign > 0 else "lower",
+                    "scores": dict(judged.scores),
+                }
+                for judged in self.judged
+            },
+            "scores": [score.to_dict() for score in self.scores],
+            "agreement": [agreement.to_dict() for agreement in self.agreement],
+            "reliability": self.reliability,
+            "trainings": [training.to_dict() for training in self.trainings],
+            "unconverged": self.unconverged,
+            "reused": self.reused,
+            "notes": list(self.notes),
+            "timings": dict(self.timings),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one flat row per training: configuration, model, split and the figures.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
+        >>> len(evaluation.rows())
+        3
+        """
+        return [
+            {
+                "configuration": training.configuration,
+                "model": training.model,
+                "split": training.split,
+                **training.metrics,
+                "converged": training.converged,
+                "seconds": training.seconds,
+            }
+            for training in self.trainings
+        ]
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return `rows()` as a Polars frame (Polars must be installed).
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
+        >>> evaluation.to_polars().height
+        3
+        """
+        import polars
+
+        return polars.DataFrame(self.rows())
+
+    def __repr__(self) -> str:
+        return (
+            f"Evaluation({len(self.configurations)} configurations, "
+            f"{', '.join(self.models)}, {self.splits} splits of {self.train_rows:,} + "
+            f"{self.test_rows:,} rows, {len(self.trainings)} trainings)"
+        )
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{h}</th>" for h in ("measure", "model", "Spearman", "Kendall", "loss"))
+        body = "".join(
+            f"<tr><td>{html.escape(a.measure)}</td><td>{html.escape(a.model)}</td>"
+            f"<td>{_cell(a.spearman)}</td><td>{_cell(a.kendall)}</td><td>{a.loss:.4f}</td></tr>"
+            for a in self.agreement
+        )
+        return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

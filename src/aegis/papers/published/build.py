@@ -1,0 +1,252 @@
+"""Summarise masked tables as they stand, and hold what is said of their raw values against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ibis
+import numpy as np
+
+from aegis.errors import DataError, PolicyError
+from aegis.masks import Identity
+from aegis.masks.base import SUPPRESSED
+from aegis.papers.published.contingencies import Contingencies, table_of
+from aegis.papers.published.model import Histogram, Possible, Published, codes_of
+from aegis.policy import Attribute, Policy, Terms, as_policy
+from aegis.progress import SILENT, Progress
+from aegis.sources import Source, open_table
+from aegis.summary import Summary, lock, summarize
+
+
+def publish(
+    masked: Mapping[str, Any],
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    contingencies: Mapping[str, Contingencies] | None = None,
+    histograms: Mapping[str, Histogram] | None = None,
+    mappings: Mapping[str, Mapping[str, Possible]] | None = None,
+    exact: bool = False,
+    locked: bool = False,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Published:
+    """Return what masked tables of the same rows hold, for ranking; the raw table is not needed.
+
+    Parameters
+    ----------
+    masked
+        A masked table by the name of its configuration, which may be any: `M1`, `M17`. Each is
+        anything that `aegis.sources.open_table` opens. A column that a table lacks was suppressed.
+    policy
+        Label, roles and the rule. Its candidate masks are not looked at.
+    contingencies
+        By the name of their configuration: contingency tables in place of a masked table, as
+        `read_contingencies` gives them. They rank under measures of one attribute and under a
+        policy that asks nothing of classes; an attribute that is not among them was suppressed.
+    histograms
+        By attribute, where it is known: rows of each raw value, values as text.
+    mappings
+        By configuration and attribute, where it is known: the raw values of each masked one.
+    locked
+        Whether a rule weaker than the policy's is refused wherever the tables are ranked.
+    exact, seed, progress
+        As of `aegis.summarize`.
+
+    Raises
+    ------
+    PolicyError
+        No table is given, two are of one name, or a mapping names a configuration or attribute
+        that is not there.
+    DataError
+        Tables differ in length or in the rows of their classes; a histogram does not add up to the
+        rows, or contradicts a table; a mapping does not cover the masked values, or gives a raw
+        value to two of them; contingency tables disagree in the rows of a class.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from aegis.papers.published import publish, rank_published
+    >>> fine = pa.table({"age": ["20-29", "20-29", "30-39", "30-39"], "bought": [0, 0, 1, 1]})
+    >>> coarse = pa.table({"age": ["*"] * 4, "bought": [0, 0, 1, 1]})
+    >>> policy = {
+    ...     "version": 1,
+    ...     "label": "bought",
+    ...     "privacy": {"k": 2},
+    ...     "attributes": {"age": {"role": "quasi-identifier"}},
+    ... }
+    >>> held = publish({"M1": fine, "M2": coarse}, policy, histograms={"age": {"25": 2, "35": 2}})
+    >>> rank_published(held, policy, measure="mi").best.name
+    'M1'
+    """
+    declared = as_policy(policy)
+    declared.require_label("A file of published tables")
+    counted = dict(contingencies or {})
+    given = _given(masked, counted, declared)
+    told, known = dict(histograms or {}), dict(mappings or {})
+    _check_names(declared, given, told, known)
+    tables = {}
+    with progress.step("Summarising masked tables", len(given)) as step:
+        for name, table in given.items():
+            step.note(name)
+            tables[name] = _summarised(table, declared, exact=exact, seed=seed)
+            step.advance()
+    if locked:
+        tables = {name: lock(summary) for name, summary in tables.items()}
+    published = Published(tables, told, known, frozenset(counted))
+    _check_tables(published)
+    for attribute, histogram in told.items():
+        _check_histogram(published, attribute, histogram)
+    for name, by_attribute in known.items():
+        for attribute, possible in by_attribute.items():
+            _check_mapping(published, name, attribute, possible)
+    _check_against(published)
+    return published
+
+
+def _given(
+    masked: Mapping[str, Any], counted: Mapping[str, Contingencies], policy: Policy
+) -> dict[str, Any]:
+    """Return every table by its name, contingency tables as some table that has them."""
+    if not masked and not counted:
+        raise PolicyError("No masked table is given.", hint="Give at least one, by name.")
+    twice = [name for name in counted if name in masked]
+    if twice:
+        raise PolicyError(
+            f"{twice[0]!r} names a masked table and contingency tables.", hint="Give one of them."
+        )
+    attributes = [a.name for a in policy.features if a.scored]
+    for cells in counted.values():
+        for name in cells:
+            if name not in attributes:
+                raise PolicyError.unknown("attribute of contingency tables", name, attributes)
+    label = policy.label.column
+    return {**masked, **{n: table_of(cells, label, n) for n, cells in counted.items()}}
+
+
+def _summarised(table: Any, policy: Policy, *, exact: bool, seed: int) -> Summary:
+    source = open_table(table, reading=policy.reading)
+    own = as_it_stands(policy)
+    present = {
+        a.name: a for a in own.attributes.values() if a.scored or a.name in source.columns
+    }  # a masked table has dropped its identifiers
+    own = replace(own, attributes=present)
+    lacking = [a.name for a in own.attributes.values() if a.scored and a.name not in source.columns]
+    if lacking:
+        hidden = {name: ibis.literal(SUPPRESSED) for name in lacking}
+        source = Source(source.table.mutate(hidden), source.origin)
+    summary = summarize(source, own, exact=exact, seed=seed)
+    if summary.label.unlabelled:
+        raise DataError(
+            f"{source.origin} has {summary.label.unlabelled:,} rows without a label.",
+            hint="Leave them out of all tables and histograms: nothing can be predicted from them.",
+        )
+    terms = Terms.of(policy)
+    return replace(summary, terms=terms, digests={"policy": terms.digest})
+
+
+def as_it_stands(policy: Policy) -> Policy:
+    """Return the policy with `identity` for every mask: a masked table shows what it shows."""
+    attributes = {
+        a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight)
+        if a.scored and a.name != policy.label.column
+        else a
+        for a in policy.attributes.values()
+    }
+    return replace(policy, attributes=attributes, configurations={}, anonymizers=())
+
+
+def _check_names(
+    policy: Policy,
+    masked: Mapping[str, Any],
+    histograms: Mapping[str, Histogram],
+    mappings: Mapping[str, Mapping[str, Possible]],
+) -> None:
+    attributes = [a.name for a in policy.features if a.scored]
+    for name in mappings:
+        if name not in masked:
+            raise PolicyError.unknown("configuration of the mapping", name, masked)
+    for name in (*histograms, *(a for mapping in mappings.values() for a in mapping)):
+        if name not in attributes:
+            raise PolicyError.unknown("attribute of histograms or mapping", name, attributes)
+
+
+def _check_tables(published: Published) -> None:
+    """Raise where tables cannot be of the same rows."""
+    first_name, first = next(iter(published.tables.items()))
+    for name, other in published.tables.items():
+        if other.rows != first.rows:
+            raise DataError(
+                f"{first_name} has {first.rows:,} rows and {name} has {other.rows:,}.",
+                hint="Masked tables are ranked against each other: give them of the same rows.",
+            )
+        mine = dict(zip(other.label.classes, other.label.counts.tolist(), strict=True))
+        theirs = dict(zip(first.label.classes, first.label.counts.tolist(), strict=True))
+        if mine != theirs:
+            raise DataError(
+                f"{first_name} and {name} differ in the rows of their classes: {theirs} and {mine}.",
+                hint="The label is not masked: give tables of the same rows.",
+            )
+
+
+def _check_histogram(published: Published, name: str, histogram: Histogram) -> None:
+    rows, total = published.first.rows, sum(histogram.values())
+    if total != rows:
+        raise DataError(
+            f"The histogram of {name!r} adds up to {total:,} rows; the tables have {rows:,}.",
+            hint="Give the histogram of the rows that the tables are of.",
+        )
+
+
+def _check_mapping(published: Published, name: str, attribute: str, possible: Possible) -> None:
+    shown = published.tables[name].attributes[attribute].unmasked.labels
+    missing = [value for value in shown if value not in possible]
+    if missing:
+        raise DataError(
+            f"The mapping of {attribute!r} under {name} does not cover {len(missing)} of its masked "
+            f"values: {', '.join(map(repr, missing[:5]))}.",
+            hint="Say for each masked value which raw ones it may stand for.",
+        )
+    seen: dict[str, str] = {}
+    for masked, raws in possible.items():
+        for raw in raws:
+            if raw in seen:
+                raise DataError(
+                    f"The mapping of {attribute!r} under {name} gives {raw!r} to {seen[raw]!r} and to "
+                    f"{masked!r}.",
+                    hint="A mask shows each raw value as one: give it to one of them.",
+                )
+            seen[raw] = masked
+    domain = published.domain(attribute)
+    lost = [value for value in domain if value not in seen]
+    if lost:
+        raise DataError(
+            f"The mapping of {attribute!r} under {name} gives {len(lost)} raw values to no masked "
+            f"one: {', '.join(map(repr, lost[:5]))}.",
+            hint="Give every value of the histogram, or of the other mappings, to a masked one.",
+        )
+
+
+def _check_against(published: Published) -> None:
+    """Raise where a histogram says other rows of a masked value than its table."""
+    for attribute, histogram in published.histograms.items():
+        domain = published.domain(attribute)
+        rows = np.array([histogram[value] for value in domain], dtype=np.int64)
+        for name, summary in published.tables.items():
+            own = summary.attributes[attribute]
+            shown = own.unmasked.labels
+            possible = published.mappings.get(name, {}).get(attribute)
+            codes = codes_of(domain, shown, possible)
+            if codes is None:
+                continue
+            sums = np.bincount(codes, weights=rows, minlength=len(shown)).astype(np.int64)
+            wrong = np.flatnonzero(sums != own.counts)
+            if len(wrong):
+                place = int(wrong[0])
+                raise DataError(
+                    f"The histogram of {attribute!r} has {sums[place]:,} rows that {name} shows as "
+                    f"{shown[place]!r}; the table has {own.counts[place]:,}.",
+                    hint="Give histograms and mapping of the rows that the tables are of.",
+                )

@@ -1,0 +1,329 @@
+"""Rank masked tables by what they tell of the label, and by the estimated deviation from the raw one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aegis.advisor import Advice, Ranked, measure_for, plan_of
+from aegis.advisor.confidence import COMPARED, compared, jackknife, marked, shrink_of
+from aegis.advisor.estimates import AttributeEstimate, Estimate
+from aegis.advisor.expected import contingency
+from aegis.advisor.owner import WHAT
+from aegis.advisor.rank import rank_choice
+from aegis.advisor.scoring import AttributeScore, Scorer, utility_kept
+from aegis.errors import PolicyError
+from aegis.measures import Direction, Margins, Measure, Scope
+from aegis.papers.estimates.cases import (
+    ONE_MASK,
+    PaperEstimate,
+    case_of,
+    estimated_measure,
+)
+from aegis.papers.estimates.deviation import (
+    DEFAULT_METHOD,
+    combined,
+)
+from aegis.papers.published.build import as_it_stands
+from aegis.papers.published.model import Published
+from aegis.papers.reconstruction import Evidence, MaskedJoint, reconstruct
+from aegis.policy import Configuration, Policy, RuleOverride, as_policy, policy_mapping
+from aegis.progress import SILENT, Progress
+from aegis.summary import Information
+
+AGAINST = (
+    "the raw table is not at hand: kept, and PUD (finest), are against the best that any of the masked "
+    "tables shows of the label and of each attribute"
+)
+
+NO_ERRORS = (
+    "no standard errors: contingency tables do not tell which values share a row, and so not how their "
+    "scores move together when rows are left out"
+)
+TOO_MANY_VALUES = (
+    "no standard errors: the rows of these tables are too few to be left out in parts, or their values "
+    "too many to be factorised without each part"
+)
+
+
+def rank_published(
+    published: Published,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    measure: str | None = None,
+    estimate: str | None = None,
+    rule_override: bool = False,
+    progress: Progress = SILENT,
+) -> Advice:
+    """Rank masked tables: those that meet the rule first, and the best first among them.
+
+    Parameters
+    ----------
+    published
+        The tables.
+    policy
+        Label, roles and the rule, which is held against the tables as they stand; or its file, or
+        what the file holds.
+    measure
+        Name of a measure; by default the policy's, else the default of rankings.
+    estimate
+        Rank by the estimated deviation from the raw table instead: see
+        `aegis.papers.estimates.cases.CASES`. `raw` takes the raw table and is refused.
+    rule_override
+        Whether another rule than the one that the file was made under is meant.
+    progress
+        Receives one step per table.
+
+    Raises
+    ------
+    PolicyError
+        A measure or estimate is unknown, or the policy has other attributes or another rule; an
+        estimate is asked for, and of an attribute it is not known what its masked values stand for;
+        or of contingency tables it is asked what they cannot tell.
+    """
+    started = time.perf_counter()
+    policy = as_policy(policy)
+    override = _override(published, policy, rule_override)
+    chosen, lacking = measure_for(published.first, measure, policy.measure)
+    _check_marginal(published, policy, chosen)
+    ranking = []
+    with progress.step("Scoring masked tables", len(published.tables)) as step:
+        for name in published.tables:
+            ranking.append(_ranked(published, name, policy, chosen))
+            step.advance()
+    ranking = _against_best(ranking, chosen)
+    case = None if estimate is None else case_of(estimate)
+    if case is not None:
+        estimator = _PublishedEstimator(
+            published, case, estimated_measure(measure or policy.measure)
+        )
+        ranking = [replace(r, estimate=estimator.estimate(r.name)) for r in ranking]
+    sign = chosen.direction.sign
+    ranking.sort(
+        key=lambda r: (
+            not r.admissible,
+            0.0 if r.estimate is None else r.estimate.place,
+            -sign * r.score,
+            r.name,
+        )
+    )
+    notes: tuple[str, ...] = (ONE_MASK,) if case is not None and case.own_mask else ()
+    if case is None:  # of an order by estimates, errors of the measure say nothing
+        ranking, notes = _with_errors(published, ranking, chosen, progress)
+    own = None if published.terms is None else published.terms.owner
+    best = sign * max(sign * r.score for r in ranking)
+    return Advice(
+        measure=chosen.name,
+        ranking=tuple(ranking),
+        unmasked=best,
+        optimal=False,  # of what masks might have made, nothing is known
+        combinations=len(ranking),
+        masked_tables=True,
+        summary={**published.first.to_dict(), "information": str(_known(published))},
+        policy=policy_mapping(policy),
+        warnings=(*([] if override is None else [override.sentence]), *lacking, *notes, AGAINST),
+        timings={"total": time.perf_counter() - started},
+        owner_rule=own,
+        rule_override=override,
+    )
+
+
+def _with_errors(
+    published: Published, ranking: list[Ranked], measure: Measure, progress: Progress
+) -> tuple[list[Ranked], tuple[str, ...]]:
+    """Return the ranking with standard errors and ties, and a sentence where there are none.
+
+    Each table is scored anew without each fold of its own rows. Folds go by the place of a row, so
+    tables whose rows are in the same order are compared as masks of one table are. In another order
+    folds have nothing to do with one another: the errors of both then add up in that of their
+    difference, and ties are seen rather too often than too rarely.
+    """
+    if published.marginal:
+        return ranking, (NO_ERRORS,)
+    met = [ranked for ranked in ranking if ranked.admissible]
+    values: list[np.ndarray] = []
+    for ranked in (met or ranking)[:COMPARED]:
+        scorer = Scorer(published.tables[ranked.name])
+        affordable = compared(scorer, [scorer.unmasked] * 2, measure) == 2
+        own = jackknife(scorer, [scorer.unmasked], measure, progress) if affordable else None
+        if own is None or (values and len(own) != len(values[0])):
+            break
+        values.append(own[:, 0])
+    if not values:
+        return ranking, (TOO_MANY_VALUES,)
+    shrink = shrink_of(published.tables[ranking[0].name], measure)
+    return marked(ranking, np.stack(values, axis=1), shrink), ()
+
+
+def _known(published: Published) -> Information:
+    """Return what is known of every attribute beside what the tables show."""
+    whole = all(name in published.histograms for name in published.first.attributes)
+    return Information.HISTOGRAM if whole else Information.NOTHING
+
+
+def _check_marginal(published: Published, policy: Policy, measure: Measure) -> None:
+    """Raise where contingency tables are asked what only rows can tell."""
+    if not published.marginal:
+        return
+    names = ", ".join(sorted(published.marginal))
+    if measure.scope is not Scope.ATTRIBUTE:
+        raise PolicyError(
+            f"{measure.name} looks at attributes together, of which contingency tables ({names}) "
+            "tell nothing.",
+            hint="Rank by a measure of one attribute, such as --measure mi.",
+        )
+    if policy.privacy.criteria:
+        raise PolicyError(
+            f"Contingency tables ({names}) do not tell which values share a row, so the rule cannot "
+            "be held against them.",
+            hint="Give masked tables; or write privacy: {} where the owner has held the rule.",
+        )
+
+
+def _override(published: Published, policy: Policy, meant: bool) -> RuleOverride | None:
+    terms = published.terms
+    if terms is None or not terms.binding:
+        return None
+    return terms.owner.require(policy.privacy, override=meant, what=WHAT)
+
+
+def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -> Ranked:
+    """Return a masked table with its score as it stands, and what the rule says of it."""
+    summary = replace(published.tables[name], terms=None)
+    scorer = Scorer(summary)
+    plan = plan_of(summary, as_it_stands(policy))
+    ranked = rank_choice(name, scorer.unmasked, scorer, plan, measure)
+    return replace(
+        ranked,
+        configuration=Configuration(name, {}),
+        declared={attribute: _shows(published, name, attribute) for attribute in ranked.attributes},
+        against_finest=True,
+        classes_known=name not in published.marginal,
+    )
+
+
+def _shows(published: Published, name: str, attribute: str) -> str:
+    """Return what is known of the mask of a table's column, in words."""
+    size = published.tables[name].attributes[attribute].unmasked.size
+    if size <= 1:
+        return f"{name}: hidden"
+    raw = _shows_all(published, published.joint(name, attribute), attribute)
+    return f"{name}: {size:,} {'raw ' if raw else ''}values"
+
+
+def _shows_all(published: Published, joint: MaskedJoint | None, attribute: str) -> bool:
+    """Whether a table is known to show every raw value of an attribute apart."""
+    return joint is not None and len(joint.joint) == len(published.domain(attribute))
+
+
+def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
+    """Return the tables with deviation and utility kept from the best that any of them shows."""
+    sign = measure.direction.sign
+    best = {
+        name: sign * max(sign * r.attributes[name].score for r in ranking)
+        for name in ranking[0].attributes
+    }
+    whole = sign * max(sign * r.score for r in ranking)
+    told = []
+    for ranked in ranking:
+        scores = {n: AttributeScore(a.score, best[n]) for n, a in ranked.attributes.items()}
+        told.append(
+            replace(
+                ranked,
+                attributes=scores,
+                pud=float(np.mean([abs(s.score - s.unmasked) for s in scores.values()])),
+                utility_kept=utility_kept(ranked.score, whole, measure),
+            )
+        )
+    return told
+
+
+class _PublishedEstimator:
+    """Estimates the deviation of masked tables from what they, and histograms, say of raw values."""
+
+    def __init__(self, published: Published, case: PaperEstimate, measure: Measure) -> None:
+        if case.know is Information.RAW:
+            raise PolicyError(
+                "The deviation itself takes the raw table, which is not at hand.",
+                hint="Estimate it: aegis+1d, aegis-1d, sampling, all-evidence.",
+            )
+        self.published, self.case, self.measure = published, case, measure
+        self.joints = {
+            attribute: self._joints(attribute) for attribute in published.first.attributes
+        }
+
+    def _joints(self, attribute: str) -> dict[str, MaskedJoint]:
+        joints = {name: self.published.joint(name, attribute) for name in self.published.tables}
+        told = {name: joint for name, joint in joints.items() if joint is not None}
+        needed = self.published.tables if self.case.own_mask else list(told)[:1]
+        missing = [name for name in needed if name not in told]
+        if missing or not told:
+            where = ", ".join(missing) or "any table"
+            raise PolicyError(
+                f"What the masked values of {attribute!r} in {where} stand for is not known, so that "
+                "no deviation from the raw table can be estimated.",
+                hint="Give a mapping for it (of a column that is as it was, its histogram), or rank by "
+                "a measure, which needs none.",
+            )
+        return told
+
+    def estimate(self, name: str) -> Estimate:
+        attributes = {attribute: self._attribute(name, attribute) for attribute in self.joints}
+        case = self.case
+        return combined(name, self.measure.name, case.know, case.method, attributes, case=case.name)
+
+    def _attribute(self, name: str, attribute: str) -> AttributeEstimate:
+        joints = self.joints[attribute]
+        masked = self._value(name, attribute)
+        domain = self.published.domain(attribute)
+        looked_at = [name] if self.case.own_mask else list(joints)
+        exact = next(
+            (n for n in looked_at if _shows_all(self.published, joints[n], attribute)), None
+        )
+        if exact is not None:
+            value = self._value(exact, attribute)
+            return AttributeEstimate(
+                value, value, value, masked, information=Information.RAW, method="exact"
+            )
+        rows = self.published.histograms.get(attribute)
+        known = rows is not None and self.case.know is Information.HISTOGRAM
+        histogram = np.array([rows[v] for v in domain], dtype=float) if known and rows else None
+        used = [joints[name]] if self.case.own_mask else list(joints.values())
+        labels = used[0].joint.shape[1]
+        evidence = Evidence(len(domain), labels, masked=used, histogram=histogram)
+        estimated = reconstruct(evidence, self.case.method or DEFAULT_METHOD)
+        value = self.measure(contingency(estimated.table, self.measure))
+        setting = Information.HISTOGRAM if known else Information.NOTHING
+        lower, upper = self._bounds(attribute, histogram, len(domain), used)
+        if lower is not None and upper is not None:
+            value = float(np.clip(value, lower, upper))
+        return AttributeEstimate(
+            value, lower, upper, masked, information=setting, method=self.case.method
+        )
+
+    def _value(self, name: str, attribute: str) -> float:
+        scorer = Scorer(self.published.tables[name])
+        own = scorer.summary.attributes[attribute]
+        return scorer.attribute(own, own.unmasked, self.measure)
+
+    def _bounds(
+        self,
+        attribute: str,
+        histogram: np.ndarray | None,
+        values: int,
+        used: Sequence[MaskedJoint],
+    ) -> tuple[float | None, float | None]:
+        """Return bounds of the raw attribute's measure: no mask adds to what it tells."""
+        classes = used[0].joint.sum(axis=0)
+        if not self.measure.monotone or self.measure.limit is None:
+            return None, None
+        limit = self.measure.limit(Margins(classes, values, histogram))
+        shown = [self._value(joint.name, attribute) for joint in used]
+        if self.measure.direction is Direction.LOWER:
+            return limit, min(shown)
+        return max(shown), max(limit, *shown)

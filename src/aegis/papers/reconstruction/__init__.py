@@ -1,0 +1,48 @@
+"""Reconstruction of the joint of an attribute and the label, from whatever is known of it."""
+
+from aegis.measures.checks import check_channel
+from aegis.measures.rounding import controlled_rounding
+from aegis.papers.reconstruction.channels import (
+    deterministic_channel,
+    expected_joint,
+    privacy_level,
+)
+from aegis.papers.reconstruction.closed import closed_form
+from aegis.papers.reconstruction.combine import all_evidence
+from aegis.papers.reconstruction.composite import composite_link
+from aegis.papers.reconstruction.evidence import Evidence, MaskedJoint, NoisyJoint
+from aegis.papers.reconstruction.families import Groups, Margin
+from aegis.papers.reconstruction.ipf import ipf
+from aegis.papers.reconstruction.methods import METHODS, Settings, reconstruct
+from aegis.papers.reconstruction.result import Reconstruction, total_variation
+from aegis.papers.reconstruction.rounding import randomised_rounding
+from aegis.papers.reconstruction.sample import sampling
+from aegis.papers.reconstruction.smooth import smooth
+from aegis.papers.reconstruction.unfold import channel_em, unfold
+
+__all__ = [
+    "METHODS",
+    "Evidence",
+    "Groups",
+    "Margin",
+    "MaskedJoint",
+    "NoisyJoint",
+    "Reconstruction",
+    "Settings",
+    "all_evidence",
+    "channel_em",
+    "check_channel",
+    "closed_form",
+    "composite_link",
+    "controlled_rounding",
+    "deterministic_channel",
+    "expected_joint",
+    "ipf",
+    "privacy_level",
+    "randomised_rounding",
+    "reconstruct",
+    "sampling",
+    "smooth",
+    "total_variation",
+    "unfold",
+]

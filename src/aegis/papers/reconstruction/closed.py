@@ -1,0 +1,78 @@
+"""Closed forms: what IPF reaches from one deterministic mask (Theorem 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aegis.errors import PolicyError
+from aegis.measures.checks import group_sums
+from aegis.papers.reconstruction.evidence import Evidence, MaskedJoint, check_sizes
+from aegis.papers.reconstruction.result import FloatArray, Reconstruction
+
+THEOREM_1 = (
+    "One deterministic mask: atom and label are independent given the masked value, so every "
+    "association measure of this table equals that of the masked table and ranks nothing "
+    "(Theorem 1)."
+)
+
+
+def closed_form(evidence: Evidence) -> Reconstruction:
+    """Return the table closest to uniform that agrees with one masked joint.
+
+    With the histogram (AEGIS+1D) F(a,y) = f(a) F(M(a),y) / f(M(a)); without it (AEGIS-1D)
+    F(a,y) = F(M(a),y) / |preimage of M(a)|. This is the fixed point of IPF from a uniform seed,
+    reached in one sweep.
+
+    Parameters
+    ----------
+    evidence
+        Exactly one masked joint; the histogram is used where it is there, noisy joints are not.
+
+    Returns
+    -------
+    Reconstruction
+        Table of shape (V, C), in rows. An atom without rows in the histogram stays empty.
+
+    Raises
+    ------
+    PolicyError
+        There is no masked joint, or more than one.
+    DataError
+        The histogram contradicts the joint; the message names the group.
+
+    References
+    ----------
+    AEGIS (Laskar et al., SIGMOD 2025), settings AEGIS+1D and AEGIS-1D.
+    """
+    mask = the_only_mask(evidence, "closed-form")
+    table = spread(mask, evidence.histogram)
+    return Reconstruction(
+        table, "closed-form", residual=evidence.residual(table), notes=(THEOREM_1,)
+    )
+
+
+def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
+    """Return the one masked joint of `evidence`; raise `PolicyError` where there is not one."""
+    if len(evidence.masked) != 1:
+        names = ", ".join(mask.name for mask in evidence.masked) or "none"
+        raise PolicyError(
+            f"Method {method!r} works from exactly one masked joint; given: {names}.",
+            hint="Choose one (--mask NAME on the command line, Evidence.only(name) in Python), or "
+            "use method 'all-evidence'.",
+        )
+    return evidence.masked[0]
+
+
+def spread(mask: MaskedJoint, histogram: FloatArray | None) -> FloatArray:
+    """Spread each row of a masked joint over its atoms: by the histogram, or equally.
+
+    Returns a (V, C) table. Raises `DataError` where a group's histogram total is not its number
+    of rows in the joint.
+    """
+    if histogram is None:
+        weights = np.ones(len(mask.codes))
+        sizes = group_sums(mask.codes, weights, mask.groups)
+    else:
+        weights, sizes = histogram, check_sizes(mask, histogram)
+    shares = np.divide(weights, sizes[mask.codes], out=np.zeros(len(weights)), where=weights > 0)
+    return shares[:, None] * mask.joint[mask.codes]

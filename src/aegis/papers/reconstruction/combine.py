@@ -1,0 +1,231 @@
+"""All evidence: the joints of every candidate mask of an attribute, together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from aegis.errors import DataError, PolicyError
+from aegis.measures.checks import group_sums
+from aegis.papers.reconstruction.closed import THEOREM_1, spread
+from aegis.papers.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint, aggregate
+from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
+from aegis.papers.reconstruction.result import FloatArray, IntArray, Reconstruction
+from aegis.progress import SILENT, Progress
+
+
+def all_evidence(
+    evidence: Evidence,
+    *,
+    tolerance: float = 1e-8,
+    max_sweeps: int = 10_000,
+    progress: Progress = SILENT,
+) -> Reconstruction:
+    """Return the table closest to uniform that agrees with every masked joint at once.
+
+    The fixed point of IPF from a uniform seed with one family per mask, and the histogram where
+    it is known. Before any iteration the problem is made as small as it is:
+
+    1. masks whose groups are runs of consecutive atoms (widths, quantiles, erased digits,
+       prefixes of sorted text) are merged: their cumulative counts at all their cuts are known,
+       so the joint of their common refinement is exact, by differences;
+    2. a mask that another one refines adds nothing and is dropped, once it is found to agree;
+    3. what remains is fitted on the blocks of the common refinement and spread inside each block
+       as Theorem 1 says, because no constraint tells its atoms apart.
+
+    Where one family remains the answer is a closed form.
+
+    Parameters
+    ----------
+    evidence
+        At least one masked joint; noisy joints are left unused, with a note.
+    tolerance, max_sweeps, progress
+        As for `ipf`.
+
+    Returns
+    -------
+    Reconstruction
+        Table of shape (V, C), in rows; `residual` over all joints given and the histogram.
+
+    Raises
+    ------
+    PolicyError
+        There is no masked joint.
+    DataError
+        The joints contradict each other or the histogram; the masks are named.
+    """
+    if not evidence.masked:
+        raise PolicyError(
+            "Method 'all-evidence' needs the joint of at least one deterministic mask; given none.",
+            hint="Use 'channel-em' for noise masks.",
+        )
+    slack = AGREEMENT * evidence.rows
+    masks = drop_implied(merge_intervals(evidence.masked, slack), slack)
+    block, blocks = common_refinement([mask.codes for mask in masks])
+    fit = _fit_blocks(masks, block, blocks, evidence.histogram, tolerance, max_sweeps, progress)
+    refined = MaskedJoint("common refinement", block, fit.table)
+    table = _spread_blocks(refined, evidence.histogram)
+    return replace(
+        fit,
+        table=table,
+        method="all-evidence",
+        residual=evidence.residual(table),
+        details={"families": float(len(masks)), "blocks": float(blocks)},
+        notes=(*fit.notes, *_notes(evidence)),
+    )
+
+
+def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
+    """Replace all masks made of runs of consecutive atoms by their common refinement, exactly.
+
+    Each such mask gives the cumulative count at its cuts, per label; the union of the cuts cuts
+    finer. Raises `DataError`, naming two masks, where they disagree at a cut or the count between
+    two cuts is negative by more than `slack` rows.
+    """
+    runs = [mask for mask in masks if _is_runs(mask.codes)]
+    if len(runs) < 2:
+        return list(masks)
+    ends, cumulative, source = [], [], []
+    for number, mask in enumerate(runs):
+        starts = np.flatnonzero(np.diff(mask.codes, prepend=-1))
+        ends.append(np.append(starts[1:], len(mask.codes)))
+        cumulative.append(np.cumsum(mask.joint[mask.codes[starts]], axis=0))
+        source.append(np.full(len(starts), number))
+    every_end, origin = np.concatenate(ends), np.concatenate(source)
+    every_count = np.concatenate(cumulative)
+    cuts, first, place = np.unique(every_end, return_index=True, return_inverse=True)
+    gap = np.abs(every_count - every_count[first][place]).max(axis=1)
+    if gap.max() > slack:
+        worst = int(gap.argmax())
+        raise _contradiction(runs[origin[first][place[worst]]], runs[origin[worst]], gap[worst])
+    joint = np.diff(every_count[first], axis=0, prepend=0.0)
+    if joint.min() < -slack:
+        worst = int(joint.min(axis=1).argmin())
+        raise _contradiction(
+            runs[origin[first][worst - 1]], runs[origin[first][worst]], -joint.min()
+        )
+    merged = MaskedJoint(
+        " & ".join(mask.name for mask in runs),
+        np.searchsorted(cuts, np.arange(len(masks[0].codes)), side="right"),
+        np.maximum(joint, 0.0),
+    )
+    return [merged, *(mask for mask in masks if not _is_runs(mask.codes))]
+
+
+def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
+    """Drop every mask that is a coarsening of another one that stays.
+
+    Raises `DataError`, naming both, where the finer joint does not add up to the coarser one
+    within `slack` rows.
+    """
+    joints: list[MaskedJoint] = []
+    for mask in sorted(masks, key=lambda mask: -len(np.unique(mask.codes))):
+        implied = False
+        for finer in joints:
+            onto = _coarsening(finer.codes, mask.codes, finer.groups)
+            if onto is None:
+                continue
+            gap = np.abs(aggregate(onto, finer.joint, mask.groups) - mask.joint).max()
+            if gap > slack:
+                raise _contradiction(finer, mask, gap)
+            implied = True
+            break
+        if not implied:
+            joints.append(mask)
+    return joints
+
+
+def common_refinement(groupings: Sequence[IntArray]) -> tuple[IntArray, int]:
+    """Return the block of each atom in the common refinement, and the number of blocks."""
+    block: IntArray = np.zeros(len(groupings[0]), dtype=np.int64)
+    blocks = 1
+    for codes in groupings:
+        _, block = np.unique(block * (int(codes.max()) + 1) + codes, return_inverse=True)
+        blocks = int(block.max()) + 1
+    return block.astype(np.int64), blocks
+
+
+def _is_runs(codes: IntArray) -> bool:
+    """Whether every group is one run of consecutive atoms."""
+    starts = codes[np.flatnonzero(np.diff(codes, prepend=-1))]
+    return len(starts) == len(np.unique(starts))
+
+
+def _coarsening(fine: IntArray, coarse: IntArray, groups: int) -> IntArray | None:
+    """Return the coarse group of each fine group, or None where a fine group is split."""
+    onto = np.zeros(groups, dtype=np.int64)
+    onto[fine] = coarse
+    return onto if bool((onto[fine] == coarse).all()) else None
+
+
+def _fit_blocks(
+    masks: Sequence[MaskedJoint],
+    block: IntArray,
+    blocks: int,
+    histogram: FloatArray | None,
+    tolerance: float,
+    max_sweeps: int,
+    progress: Progress,
+) -> Reconstruction:
+    """Return the joint of the blocks: in closed form for one mask, by IPF for several."""
+    leader = np.zeros(blocks, dtype=np.int64)
+    leader[block] = np.arange(len(block))
+    if len(masks) == 1:
+        return Reconstruction(masks[0].joint[masks[0].codes[leader]], "all-evidence")
+    labels = masks[0].joint.shape[1]
+    seed = np.repeat(np.bincount(block, minlength=blocks), labels).reshape(blocks, labels)
+    families = [joint_family(mask.name, mask.codes[leader], mask.joint) for mask in masks]
+    if histogram is None:
+        return ipf(seed, families, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
+    totals = group_sums(block, histogram, blocks)
+    return ipf(
+        seed,
+        [*families, histogram_family(totals, labels)],
+        tolerance=tolerance,
+        max_sweeps=max_sweeps,
+        progress=progress,
+    )
+
+
+def _spread_blocks(refined: MaskedJoint, histogram: FloatArray | None) -> FloatArray:
+    if histogram is None or np.allclose(
+        refined.joint.sum(axis=1),
+        group_sums(refined.codes, histogram, refined.groups),
+        rtol=0,
+        atol=AGREEMENT * float(histogram.sum()),
+    ):
+        return spread(refined, histogram)
+    # IPF stopped short of the histogram: keep its joint, share by the histogram inside blocks.
+    return _share_unconverged(refined, histogram)
+
+
+def _share_unconverged(refined: MaskedJoint, histogram: FloatArray) -> FloatArray:
+    sizes = group_sums(refined.codes, histogram, refined.groups)
+    counts = np.bincount(refined.codes, minlength=refined.groups)
+    bare = sizes[refined.codes] == 0
+    shares = np.divide(
+        np.where(bare, 1.0, histogram),
+        np.where(bare, counts[refined.codes], sizes[refined.codes]),
+    )
+    table: FloatArray = shares[:, None] * refined.joint[refined.codes]
+    return table
+
+
+def _notes(evidence: Evidence) -> tuple[str, ...]:
+    notes = []
+    if len(evidence.masked) == 1:
+        notes.append(THEOREM_1)
+    if evidence.noisy:
+        names = ", ".join(noise.name for noise in evidence.noisy)
+        notes.append(f"Not used: the reports of noise masks ({names}); 'channel-em' uses them.")
+    return tuple(notes)
+
+
+def _contradiction(first: MaskedJoint, second: MaskedJoint, gap: float) -> DataError:
+    return DataError(
+        f"Inconsistent evidence: the joints of masks {first.name!r} and {second.name!r} "
+        f"contradict each other by {gap:g} rows.",
+        hint="All joints must come from the same rows, unrounded and without added noise.",
+    )

@@ -1,0 +1,222 @@
+"""What is known about an attribute: the joints of its masks, its histogram, its noisy reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import DataError, PolicyError
+from aegis.measures.checks import check_channel, counts, group_codes, group_sums
+from aegis.papers.reconstruction.result import FloatArray, IntArray
+
+AGREEMENT = 1e-8
+"""Largest disagreement between two sources of evidence, as a share of N, taken as rounding."""
+
+
+def aggregate(codes: IntArray, table: FloatArray, groups: int) -> FloatArray:
+    """Return the (groups, C) sums of the rows of the (V, C) `table` by group code."""
+    labels = table.shape[1]
+    cells = (codes[:, None] * labels + np.arange(labels)).ravel()
+    return group_sums(cells, table.ravel(), groups * labels).reshape(groups, labels)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedJoint:
+    """The joint counts of one deterministic mask and the label.
+
+    Attributes
+    ----------
+    name
+        Name of the mask, for messages.
+    codes
+        Group of each atom, shape (V,), integers in 0..G-1.
+    joint
+        Rows per group and label, shape (G, C). A group without atoms must hold no rows.
+    """
+
+    name: str
+    codes: IntArray
+    joint: FloatArray
+
+    def __post_init__(self) -> None:
+        joint = counts(self.joint, f"The joint of mask {self.name!r}")
+        if joint.ndim != 2:
+            raise DataError(
+                f"The joint of mask {self.name!r} must be (groups, labels), given {joint.shape}."
+            )
+        codes = group_codes(self.codes, len(joint), f"Mask {self.name!r}")
+        object.__setattr__(self, "joint", joint)
+        object.__setattr__(self, "codes", codes)
+        empty = np.bincount(codes, minlength=len(joint)) == 0
+        if joint[empty].any():
+            group = int(np.flatnonzero(empty & joint.any(axis=1))[0])
+            raise DataError(
+                f"Mask {self.name!r} reports {joint[group].sum():g} rows in group {group}, "
+                "to which no atom belongs.",
+                hint="Take joint and grouping from the same summary.",
+            )
+
+    @property
+    def groups(self) -> int:
+        """The number of groups G."""
+        return len(self.joint)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyJoint:
+    """The joint counts of the reports of one noise mask and the label.
+
+    Attributes
+    ----------
+    name
+        Name of the mask, for messages.
+    channel
+        P(report j | true atom i), shape (V, R), rows sum to one.
+    joint
+        Rows per report and label, shape (R, C).
+    """
+
+    name: str
+    channel: FloatArray
+    joint: FloatArray
+
+    def __post_init__(self) -> None:
+        channel = check_channel(self.channel, f"of noise mask {self.name!r}")
+        joint = counts(self.joint, f"The joint of noise mask {self.name!r}")
+        if joint.ndim != 2 or len(joint) != channel.shape[1]:
+            raise DataError(
+                f"Noise mask {self.name!r} has {channel.shape[1]} possible reports, but its joint "
+                f"has shape {joint.shape}.",
+                hint="The joint must be (reports, labels).",
+            )
+        object.__setattr__(self, "channel", channel)
+        object.__setattr__(self, "joint", joint)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that is known about one attribute and the label, short of their joint.
+
+    Attributes
+    ----------
+    atoms, labels
+        V and C.
+    masked
+        Joints of deterministic masks.
+    histogram
+        Rows per atom, shape (V,), or None where it is not shared (AEGIS-1D).
+    noisy
+        Joints of noise masks.
+    ordered
+        Which atoms follow the order of their index, shape (V,), bool: all but null for a
+        numeric attribute. None where the attribute has no order.
+    """
+
+    atoms: int
+    labels: int
+    masked: Sequence[MaskedJoint] = ()
+    histogram: FloatArray | None = None
+    noisy: Sequence[NoisyJoint] = ()
+    ordered: npt.NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        if self.atoms < 1 or self.labels < 1:
+            raise DataError(
+                f"Evidence on {self.atoms} atoms and {self.labels} labels: none to fit."
+            )
+        object.__setattr__(self, "masked", tuple(self.masked))
+        object.__setattr__(self, "noisy", tuple(self.noisy))
+        for mask in self.masked:
+            self._check_shape(mask.name, len(mask.codes), mask.joint)
+        for noise in self.noisy:
+            self._check_shape(noise.name, len(noise.channel), noise.joint)
+        if self.histogram is not None:
+            histogram = counts(self.histogram, "The histogram")
+            if histogram.shape != (self.atoms,):
+                raise DataError(
+                    f"The histogram has shape {histogram.shape} for {self.atoms} atoms."
+                )
+            object.__setattr__(self, "histogram", histogram)
+        if self.ordered is not None:
+            ordered = np.asarray(self.ordered, dtype=np.bool_)
+            if ordered.shape != (self.atoms,):
+                raise DataError(f"`ordered` has shape {ordered.shape} for {self.atoms} atoms.")
+            object.__setattr__(self, "ordered", ordered)
+        self._check_totals()
+
+    @property
+    def rows(self) -> float:
+        """N, as the first piece of evidence has it."""
+        if self.masked:
+            return float(self.masked[0].joint.sum())
+        if self.noisy:
+            return float(self.noisy[0].joint.sum())
+        return 0.0 if self.histogram is None else float(self.histogram.sum())
+
+    def only(self, name: str) -> Evidence:
+        """Return the evidence of one deterministic mask, with the histogram where there is one."""
+        for mask in self.masked:
+            if mask.name == name:
+                return replace(self, masked=(mask,), noisy=())
+        raise PolicyError.unknown("masked joint", name, [mask.name for mask in self.masked])
+
+    def residual(self, table: FloatArray) -> float:
+        """Return the largest deviation of a (V, C) table from the exact evidence, in rows."""
+        worst = [
+            np.abs(aggregate(mask.codes, table, mask.groups) - mask.joint).max()
+            for mask in self.masked
+        ]
+        if self.histogram is not None:
+            worst.append(np.abs(table.sum(axis=1) - self.histogram).max())
+        return float(max(worst, default=0.0))
+
+    def _check_shape(self, name: str, atoms: int, joint: FloatArray) -> None:
+        if atoms != self.atoms or joint.shape[1] != self.labels:
+            raise DataError(
+                f"Mask {name!r} covers {atoms} atoms and {joint.shape[1]} labels; "
+                f"the evidence is on {self.atoms} atoms and {self.labels} labels."
+            )
+
+    def _check_totals(self) -> None:
+        totals = [(mask.name, mask.joint.sum(axis=0)) for mask in self.masked]
+        totals += [(noise.name, noise.joint.sum(axis=0)) for noise in self.noisy]
+        slack = AGREEMENT * max(self.rows, 1e-300)
+        for name, total in totals[1:]:
+            if np.abs(total - totals[0][1]).max() > slack:
+                label = int(np.abs(total - totals[0][1]).argmax())
+                raise DataError(
+                    f"Inconsistent evidence: mask {totals[0][0]!r} has {totals[0][1][label]:g} "
+                    f"rows of label {label}, mask {name!r} has {total[label]:g}.",
+                    hint="All joints must come from the same rows.",
+                )
+        if self.histogram is not None and totals:
+            total = float(self.histogram.sum())
+            if abs(total - self.rows) > slack:
+                raise DataError(
+                    f"Inconsistent evidence: mask {totals[0][0]!r} has {self.rows:g} rows, "
+                    f"the histogram {total:g}.",
+                    hint="Histogram and joints must come from the same rows.",
+                )
+            for mask in self.masked:
+                check_sizes(mask, self.histogram)
+
+
+def check_sizes(mask: MaskedJoint, histogram: FloatArray) -> FloatArray:
+    """Return the histogram's rows in each group of a mask, shape (groups,).
+
+    Raises `DataError` where they are not those of the joint: such rows cannot be spread, least of
+    all over a group of zeros.
+    """
+    sizes = group_sums(mask.codes, histogram, mask.groups)
+    gap = np.abs(sizes - mask.joint.sum(axis=1))
+    if gap.max() > AGREEMENT * histogram.sum():
+        group = int(gap.argmax())
+        raise DataError(
+            f"Inconsistent evidence: mask {mask.name!r} has {mask.joint[group].sum():g} rows "
+            f"in group {group}, the histogram {sizes[group]:g} rows in its atoms.",
+            hint="Histogram and joint must come from the same rows.",
+        )
+    return sizes

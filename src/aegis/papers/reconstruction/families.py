@@ -1,0 +1,185 @@
+"""Constraint families of IPF, and the cells that they determine outright."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from aegis.errors import DataError
+from aegis.measures.checks import counts, group_codes
+from aegis.papers.reconstruction.result import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """A family of disjoint groups of cells with the total that each must have.
+
+    Attributes
+    ----------
+    name
+        What the family says, for messages.
+    codes
+        Group of each cell of the flattened table (C order), shape (n,), in 0..G-1. Every cell
+        belongs to one group: the family is a partition.
+    targets
+        Wanted total of each group, shape (G,), at least 0.
+    """
+
+    name: str
+    codes: IntArray
+    targets: FloatArray
+
+    def __post_init__(self) -> None:
+        targets = counts(self.targets, f"The targets of family {self.name!r}").ravel()
+        codes = group_codes(self.codes, len(targets), f"Family {self.name!r}")
+        object.__setattr__(self, "targets", targets)
+        object.__setattr__(self, "codes", codes)
+
+
+@dataclass(frozen=True, eq=False)
+class Margin:
+    """The family that fixes a margin of a table: one group per cell of the kept axes.
+
+    Attributes
+    ----------
+    name
+        What the family says, for messages.
+    shape
+        Shape of the table.
+    axes
+        The axes that the margin keeps, ascending.
+    targets
+        Wanted margin, of shape `tuple(shape[axis] for axis in axes)`; kept flat.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    targets: FloatArray
+
+    def __post_init__(self) -> None:
+        targets = counts(self.targets, f"The targets of family {self.name!r}")
+        # A bound before the first and after the last: strictly rising means distinct and within.
+        bounded = (-1, *self.axes, len(self.shape))
+        if any(family >= other for family, other in pairwise(bounded)):
+            raise DataError(
+                f"Family {self.name!r} keeps axes {self.axes} of a table of shape {self.shape}.",
+                hint="Axes must be distinct, ascending and within the table.",
+            )
+        if targets.shape != self.margin_shape:
+            raise DataError(
+                f"Family {self.name!r}: the margin over axes {self.axes} of a table of shape "
+                f"{self.shape} has shape {self.margin_shape}, given {targets.shape}."
+            )
+        object.__setattr__(self, "targets", targets.ravel())
+
+    @property
+    def margin_shape(self) -> tuple[int, ...]:
+        """Shape of the margin."""
+        return tuple([self.shape[axis] for axis in self.axes])
+
+    @cached_property
+    def codes(self) -> IntArray:
+        """Group of each cell of the flattened table, shape (n,)."""
+        place = np.arange(self.targets.size).reshape(
+            [size if axis in self.axes else 1 for axis, size in enumerate(self.shape)]
+        )
+        # An addition in place is a fraction of what broadcast_to costs on a small table.
+        codes: IntArray = np.zeros(self.shape, dtype=np.int64)
+        codes += place
+        return codes.ravel()
+
+
+Family = Groups | Margin
+
+
+@dataclass(frozen=True, eq=False)
+class Determined:
+    """What the families leave to fit once the cells that they determine are set.
+
+    Attributes
+    ----------
+    cells
+        Flattened table, shape (n,): determined cells at their value, all others at the seed.
+    open
+        Cells still to be fitted, shape (n,), bool.
+    remaining
+        Per family, the targets less the determined cells.
+    """
+
+    cells: FloatArray
+    open: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    remaining: list[FloatArray]
+
+
+def determine(seed: FloatArray, families: Sequence[Family], slack: float) -> Determined:
+    """Set every cell that the families determine by elimination.
+
+    A group with nothing left to distribute empties its cells; a group with one open cell fixes
+    it. Both hold in every table that meets the constraints, so the fixed point of IPF is
+    unchanged, and what made IPF crawl (solutions on the boundary, long chains of overlapping
+    groups) is gone before it starts.
+
+    Parameters
+    ----------
+    seed
+        Flattened seed, shape (n,), at least 0; a zero cell stays zero.
+    families
+        Partitions of the cells.
+    slack
+        Largest disagreement taken as rounding, in rows.
+
+    Raises
+    ------
+    DataError
+        A group asks for rows that its cells cannot hold; family and group are named.
+    """
+    cells = seed.copy()
+    is_open = seed > 0
+    remaining = [family.targets.copy() for family in families]
+    changed = True
+    while changed:
+        changed = False
+        for number, family in enumerate(families):
+            where = np.flatnonzero(is_open)
+            codes = family.codes[where]
+            left = np.bincount(codes, minlength=len(family.targets))
+            _check_possible(family, remaining[number], left, slack)
+            settled = where[(left[codes] == 1) | (remaining[number][codes] <= slack * 1e-4)]
+            if not settled.size:
+                continue
+            changed = True
+            # Clipping keeps rounding from leaving a count of minus nothing.
+            cells[settled] = np.where(
+                left[family.codes[settled]] == 1,
+                np.maximum(remaining[number][family.codes[settled]], 0.0),
+                0.0,
+            )
+            is_open[settled] = False
+            for other, targets in zip(families, remaining, strict=True):
+                np.subtract.at(targets, other.codes[settled], cells[settled])
+    return Determined(cells, is_open, remaining)
+
+
+def _check_possible(family: Family, remaining: FloatArray, left: IntArray, slack: float) -> None:
+    wrong = (remaining < -slack) | ((left == 0) & (remaining > slack))
+    if not wrong.any():
+        return
+    group = int(np.flatnonzero(wrong)[0])
+    target = family.targets[group]
+    if remaining[group] > 0:
+        message = (
+            f"Inconsistent constraints: family {family.name!r} asks for {target:g} rows in group "
+            f"{group}, but its cells can hold only {target - remaining[group]:g} (the others are "
+            "zero in the seed or emptied by other families)."
+        )
+    else:
+        message = (
+            f"Inconsistent constraints: family {family.name!r} asks for {target:g} rows in group "
+            f"{group}, but the other families put {target - remaining[group]:g} there."
+        )
+    raise DataError(message, hint="All targets must come from the same rows.")

@@ -1,0 +1,276 @@
+"""Iterative proportional fitting over arbitrary families of disjoint groups of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from aegis.errors import DataError, PolicyError
+from aegis.measures.checks import counts
+from aegis.papers.reconstruction.families import Family, Groups, Margin, determine
+from aegis.papers.reconstruction.result import FloatArray, IntArray, Reconstruction
+from aegis.papers.reconstruction.sweeps import (
+    CellFit,
+    FactorFit,
+    Fit,
+    PairFit,
+    grouped_steps,
+    margin_step,
+)
+from aegis.progress import SILENT, Progress
+
+STALL_WINDOW = 100
+"""Sweeps between two looks at whether the residual still falls."""
+
+LARGEST_PROOF = 20_000
+"""Number of cells up to which a stalled fit is examined by a linear program."""
+
+
+def ipf(
+    seed: npt.ArrayLike,
+    families: Sequence[Family],
+    *,
+    tolerance: float = 1e-8,
+    max_sweeps: int = 10_000,
+    progress: Progress = SILENT,
+) -> Reconstruction:
+    """Fit a table to the totals of families of disjoint groups.
+
+    Cycles through the families and multiplies each group by target / current. The fixed point
+    is the table with those totals that is closest to the seed in Kullback-Leibler divergence;
+    from a uniform seed it is the one of largest entropy. Cells that the families determine are
+    set first (`determine`), which changes the speed and not the result.
+
+    Parameters
+    ----------
+    seed
+        Table of any shape, at least 0; a zero cell stays zero. Its scale does not matter.
+    families
+        One or more partitions of the cells, with targets in rows; all have the same total N.
+    tolerance
+        Stop when the largest absolute residual of any group is at most `tolerance` times N.
+    max_sweeps
+        Cycles through all families at most.
+    progress
+        Receives one step, advanced per sweep.
+
+    Returns
+    -------
+    Reconstruction
+        Table of the seed's shape. `converged` is false, with a note, where `max_sweeps` did not
+        do; the residual says how far it got.
+
+    Raises
+    ------
+    DataError
+        Totals differ between families, a group of zero cells has a positive target, or no table
+        meets all targets (proved by elimination or a linear program); the family is named.
+    PolicyError
+        No family, or a parameter out of range.
+
+    References
+    ----------
+    Deming and Stephan (1940); fixed point: Csiszar (1975), I-divergence geometry, theorem 3.2.
+    """
+    start = counts(seed, "The seed")
+    total = _check(start, families, tolerance, max_sweeps)
+    if total == 0:
+        return Reconstruction(np.zeros(start.shape), "ipf")
+    wanted = _without_implied(families, max(tolerance, 1e-9) * total)
+    fit, finish = _prepare(start, wanted, max(tolerance, 1e-9) * total)
+    outcome = _iterate(fit, tolerance * total, max_sweeps, progress)
+    table = finish(fit)
+    notes: tuple[str, ...] = ()
+    if not outcome.converged:
+        _require_feasible(start.ravel(), families, total, outcome)
+        notes = (
+            f"IPF did not converge: after {outcome.sweeps} sweeps family {outcome.worst!r} is off "
+            f"by {outcome.residual:.3g} rows.",
+        )
+    return Reconstruction(
+        table.reshape(start.shape),
+        "ipf",
+        converged=outcome.converged,
+        iterations=outcome.sweeps,
+        residual=outcome.residual,
+        notes=notes,
+    )
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    converged: bool
+    sweeps: int
+    residual: float
+    worst: str
+
+
+def _check(
+    seed: FloatArray, families: Sequence[Family], tolerance: float, max_sweeps: int
+) -> float:
+    if not families:
+        raise PolicyError("IPF needs at least one constraint family; given none.")
+    if not tolerance > 0 or max_sweeps < 1:
+        raise PolicyError(
+            f"IPF with tolerance {tolerance} and {max_sweeps} sweeps cannot run.",
+            hint="The tolerance must be above 0 and the number of sweeps at least 1.",
+        )
+    for family in families:
+        matches = (
+            family.shape == seed.shape
+            if isinstance(family, Margin)
+            else len(family.codes) == seed.size
+        )
+        if not matches:
+            raise DataError(
+                f"Family {family.name!r} does not cover the table: the seed has shape "
+                f"{seed.shape}, {seed.size} cells.",
+                hint="Each family must give every cell of the table one group.",
+            )
+    totals = [float(np.add.reduce(family.targets)) for family in families]
+    slack = max(tolerance, 1e-9) * totals[0]
+    for family, total in zip(families, totals, strict=True):
+        if abs(total - totals[0]) > slack:
+            raise DataError(
+                f"Inconsistent constraints: family {families[0].name!r} adds up to "
+                f"{totals[0]:.10g} rows, family {family.name!r} to {total:.10g}.",
+                hint="All targets must come from the same rows.",
+            )
+    return totals[0]
+
+
+def _needs_elimination(seed: FloatArray, families: Sequence[Family]) -> bool:
+    """Whether a cell may be determined: never in an all-positive problem of proper margins."""
+    return not all(
+        isinstance(family, Margin)
+        and family.targets.size < seed.size
+        and np.minimum.reduce(family.targets) > 0
+        for family in families
+    ) or bool(np.minimum.reduce(seed, axis=None) <= 0)
+
+
+def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
+    """Drop every margin that a larger margin contains, once it is found to agree with it."""
+    others: list[Family] = [family for family in families if not isinstance(family, Margin)]
+    margins = [(set(family.axes), family) for family in families if isinstance(family, Margin)]
+    for number, (axes, family) in enumerate(margins):
+        larger = [
+            other
+            for place, (wider, other) in enumerate(margins)
+            if axes < wider or (place < number and axes == wider)
+        ]
+        for other in larger:
+            gap = np.abs(_margin_of(other, family.axes) - family.targets)
+            if np.maximum.reduce(gap) > slack:
+                raise DataError(
+                    f"Inconsistent constraints: families {other.name!r} and {family.name!r} "
+                    f"contradict each other by {gap.max():g} rows in group {int(gap.argmax())} "
+                    "of the latter.",
+                    hint="All targets must come from the same rows.",
+                )
+        if not larger:
+            others.append(family)
+    return others
+
+
+def _margin_of(family: Margin, axes: tuple[int, ...]) -> FloatArray:
+    summed = tuple([place for place, axis in enumerate(family.axes) if axis not in axes])
+    margin: FloatArray = np.add.reduce(family.targets.reshape(family.margin_shape), axis=summed)
+    return margin.ravel()
+
+
+def _prepare(
+    start: FloatArray, families: Sequence[Family], slack: float
+) -> tuple[Fit, Callable[[Fit], FloatArray]]:
+    """Return the fit to run and how to read the whole table from it."""
+    margins = [family for family in families if isinstance(family, Margin)]
+    if not _needs_elimination(start, families):
+        if PairFit.suits(start, families):
+            return PairFit(start, families), lambda fit: fit.cells()
+        if all(len(family.axes) == 1 for family in margins):
+            return FactorFit(start, margins), lambda fit: fit.cells()
+        steps = [margin_step(family) for family in margins]
+        return CellFit(start.copy(), steps), lambda fit: fit.cells()
+    known = determine(start.ravel(), families, slack)
+    where = np.flatnonzero(known.open)
+
+    def finish(fit: Fit) -> FloatArray:
+        known.cells[where] = fit.cells()
+        return known.cells
+
+    steps = grouped_steps(families, known.remaining, where) if where.size else []
+    return CellFit(known.cells[where], steps), finish
+
+
+def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Outcome:
+    if fit.settled:
+        return _Outcome(converged=True, sweeps=0, residual=0.0, worst="")
+    sweep, before = 0, np.inf
+    with progress.step("Iterative proportional fitting", max_sweeps) as step:
+        while sweep < max_sweeps:
+            correction = fit.sweep()
+            sweep += 1
+            step.advance()
+            # Fitting one family disturbs the others, so only a look at all of them after the
+            # sweep counts; it is worth its time when they hardly moved, and after the first
+            # sweep, where one family or a chain of them is already exact.
+            if correction <= limit or sweep == 1:
+                residual, name = fit.residual()
+                if residual <= limit:
+                    return _Outcome(True, sweep, residual, name)
+            if sweep % STALL_WINDOW == 0:
+                if correction > 0.99 * before:
+                    break
+                before = correction
+    residual, name = fit.residual()
+    return _Outcome(residual <= limit, sweep, residual, name)
+
+
+def _require_feasible(
+    seed: FloatArray, families: Sequence[Family], total: float, outcome: _Outcome
+) -> None:
+    """Raise `DataError` when no table on the support of the seed meets all targets.
+
+    Phase one of the simplex method: minimise the amount by which the targets are missed.
+    """
+    support = np.flatnonzero(seed > 0)
+    if len(support) > LARGEST_PROOF:
+        return
+    blocks = [
+        scipy.sparse.csr_matrix(
+            (np.ones(len(support)), (family.codes[support], np.arange(len(support)))),
+            shape=(len(family.targets), len(support)),
+        )
+        for family in families
+    ]
+    matrix = scipy.sparse.vstack(blocks).tocsr()
+    slack = scipy.sparse.identity(matrix.shape[0], format="csr")
+    answer = scipy.optimize.linprog(
+        np.concatenate([np.zeros(len(support)), np.ones(2 * matrix.shape[0])]),
+        A_eq=scipy.sparse.hstack([matrix, slack, -slack]).tocsr(),
+        b_eq=np.concatenate([family.targets for family in families]) / total,
+        method="highs",
+    )
+    if answer.status == 0 and answer.fun > 1e-6:
+        raise DataError(
+            f"Inconsistent constraints: no table meets all families; the residual of family "
+            f"{outcome.worst!r} stalls at {outcome.residual:.6g} rows after {outcome.sweeps} "
+            f"sweeps, and at best {answer.fun * total:.6g} rows are misplaced.",
+            hint="All targets must come from the same rows; leave out the family that does not.",
+        )
+
+
+def joint_family(name: str, codes: IntArray, joint: FloatArray) -> Groups:
+    """Return the family that fixes the (G, C) joint of a mask, on a (V, C) table."""
+    labels = joint.shape[1]
+    cells = (codes[:, None] * labels + np.arange(labels)).ravel()
+    return Groups(name, cells, joint.ravel())
+
+
+def histogram_family(histogram: FloatArray, labels: int) -> Margin:
+    """Return the family that fixes the row totals of a (V, `labels`) table."""
+    return Margin("histogram", (len(histogram), labels), (0,), histogram)

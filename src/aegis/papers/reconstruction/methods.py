@@ -1,0 +1,195 @@
+"""The registry of reconstruction methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.blas import one_blas_thread
+from aegis.errors import PolicyError
+from aegis.papers.reconstruction.closed import closed_form
+from aegis.papers.reconstruction.combine import all_evidence
+from aegis.papers.reconstruction.evidence import Evidence
+from aegis.papers.reconstruction.families import Family
+from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
+from aegis.papers.reconstruction.result import Reconstruction
+from aegis.papers.reconstruction.sample import sampling
+from aegis.papers.reconstruction.smooth import smooth
+from aegis.papers.reconstruction.unfold import channel_em
+from aegis.progress import SILENT, Progress
+from aegis.registry import Registry
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all methods take, each using what concerns it.
+
+    Attributes
+    ----------
+    seed
+        For methods that draw.
+    tolerance
+        Of IPF, as a share of N.
+    max_sweeps
+        Of IPF.
+    progress
+        Receives the steps of long work.
+    """
+
+    seed: int = 0
+    tolerance: float = 1e-8
+    max_sweeps: int = 10_000
+    progress: Progress = SILENT
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to estimate F(A,Y), as the reference shows it.
+
+    Attributes
+    ----------
+    name
+        What users write.
+    summary
+        What it does, in one sentence.
+    formula
+        Its equation, in the notation of the theory page.
+    reference
+        Where it comes from.
+    needs
+        What the evidence must hold.
+    run
+        Evidence and settings to result.
+    """
+
+    name: str
+    summary: str
+    formula: str
+    reference: str
+    needs: str
+    run: Callable[[Evidence, Settings], Reconstruction]
+
+
+METHODS: Registry[Method] = Registry("reconstruction method")
+"""All reconstruction methods by name, in the order in which they are documented."""
+
+
+@one_blas_thread
+def reconstruct(
+    evidence: Evidence,
+    method: str = "all-evidence",
+    *,
+    settings: Settings | None = None,
+    truth: npt.ArrayLike | None = None,
+) -> Reconstruction:
+    """Estimate the joint counts of an attribute's atoms and the label.
+
+    Parameters
+    ----------
+    evidence
+        What is known.
+    method
+        A name from `METHODS`.
+    settings
+        Seed, tolerance, limits, progress; None for the defaults.
+    truth
+        The true (V, C) joint, where it is there: fills in the total variation distance.
+
+    Raises
+    ------
+    PolicyError
+        Unknown method, or one that needs what the evidence lacks.
+    DataError
+        The evidence contradicts itself.
+    """
+    estimated = METHODS.get(method).run(evidence, settings or Settings())
+    return estimated if truth is None else estimated.against(truth)
+
+
+def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:
+    """Run IPF on the atoms from a uniform seed, without any of the shortcuts of all-evidence.
+
+    The families are the masked joints and the histogram, as in the published procedure; raises
+    `PolicyError` where there is neither.
+    """
+    families: list[Family] = [
+        joint_family(mask.name, mask.codes, mask.joint) for mask in evidence.masked
+    ]
+    if evidence.histogram is not None:
+        families.insert(0, histogram_family(evidence.histogram, evidence.labels))
+    if not families:
+        raise PolicyError("Method 'ipf' needs a masked joint or a histogram; given neither.")
+    return ipf(
+        np.ones((evidence.atoms, evidence.labels)),
+        families,
+        tolerance=settings.tolerance,
+        max_sweeps=settings.max_sweeps,
+        progress=settings.progress,
+    )
+
+
+METHODS.register_all(
+    Method(
+        "all-evidence",
+        "The table closest to uniform that agrees with every candidate mask's joint at once.",
+        "argmin KL(F || uniform) subject to F(M(A),Y) for every candidate M, and f(A) if known",
+        "Deming and Stephan (1940); Csiszar (1975)",
+        "one masked joint or more",
+        lambda evidence, settings: all_evidence(
+            evidence,
+            tolerance=settings.tolerance,
+            max_sweeps=settings.max_sweeps,
+            progress=settings.progress,
+        ),
+    ),
+    Method(
+        "smooth",
+        "Counts or label shares along an order, smooth as far as that predicts, and all evidence.",
+        "mu = C gamma, gamma = exp(X b), minimise deviance + lambda |D b|^2; lambda by AIC",
+        "Rizzi, Gampe and Eilers (2015)",
+        "one masked joint or more; an ordered attribute",
+        lambda evidence, settings: smooth(
+            evidence,
+            tolerance=settings.tolerance,
+            max_sweeps=settings.max_sweeps,
+            progress=settings.progress,
+        ),
+    ),
+    Method(
+        "channel-em",
+        "The most likely table behind the reports of noise masks, by expectation maximisation.",
+        "theta_i *= sum_j w_j K_ij / (theta K)_j, per label",
+        "Shepp and Vardi (1982); Varadhan and Roland (2008)",
+        "one noisy joint or more",
+        lambda evidence, settings: channel_em(
+            evidence, max_sweeps=settings.max_sweeps, progress=settings.progress
+        ),
+    ),
+    Method(
+        "closed-form",
+        "What IPF reaches from one mask: AEGIS+1D with the histogram, AEGIS-1D without it.",
+        "f(a) F(M(a),y) / f(M(a)), or F(M(a),y) / |preimage of M(a)|",
+        "AEGIS (Laskar et al., SIGMOD 2025); Theorem 1",
+        "exactly one masked joint",
+        lambda evidence, _: closed_form(evidence),
+    ),
+    Method(
+        "ipf",
+        "Iterative proportional fitting as published, sweep by sweep, for reproduction.",
+        "F *= target / current, family by family",
+        "AEGIS (Laskar et al., SIGMOD 2025); Deming and Stephan (1940)",
+        "a masked joint or the histogram",
+        published_ipf,
+    ),
+    Method(
+        "sampling",
+        "One random draw of originals compatible with the masked values; a comparator.",
+        "a ~ uniform (or f) over the preimage of M(a), label kept",
+        "AEGIS (Laskar et al., SIGMOD 2025), comparator SAMPLING",
+        "exactly one masked joint of whole rows",
+        lambda evidence, settings: sampling(evidence, seed=settings.seed),
+    ),
+)

@@ -1,0 +1,270 @@
+"""Smooth reconstruction of ordered attributes, where smoothness is found to predict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from aegis.errors import DataError, PolicyError
+from aegis.papers.reconstruction.closed import spread
+from aegis.papers.reconstruction.combine import all_evidence, common_refinement
+from aegis.papers.reconstruction.composite import SmoothFit, composite_link
+from aegis.papers.reconstruction.evidence import Evidence, MaskedJoint, aggregate
+from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
+from aegis.papers.reconstruction.result import FloatArray, IntArray, Reconstruction
+from aegis.progress import SILENT, Progress
+
+WEIGHTS = (0.0, 0.5, 1.0)
+"""Shares of the smooth curve that are tried, the rest being flat inside every group."""
+
+FEWEST_GROUPS = 3
+"""Groups below which no prediction can be tested."""
+
+LEAST_EXTENT = 0.1
+"""Share of the atoms that the smaller of two groups must hold."""
+
+PREDICTED_PENALTIES = 2
+"""Step through the grid of penalties in predictions, which need no fine choice."""
+
+PREDICTED_SWEEPS = 10
+"""Sweeps of IPF in a prediction, which need not be exact."""
+
+
+def smooth(
+    evidence: Evidence,
+    *,
+    penalty: float | None = None,
+    tolerance: float = 1e-8,
+    max_sweeps: int = 10_000,
+    progress: Progress = SILENT,
+) -> Reconstruction:
+    """Return a table that is smooth along an ordered attribute and agrees with all evidence.
+
+    Four steps: the joint of the common refinement of all masks (`all_evidence`); per label a
+    penalised composite link model of it (`composite_link`), of counts, or of the label's share
+    where the histogram is known; the share of that curve that its predictions bear out; and IPF
+    from there as seed, so that masked joints and histogram are met exactly. Atoms without order
+    (null) are spread as in the closed form.
+
+    How much of the curve is used: a curve through two or three coarse groups is mostly
+    extrapolation, and heaped values have no smooth curve at all. Neither shows in the AIC, for
+    the evidence says nothing of what lies inside its finest groups. So neighbouring groups are
+    put together in pairs, the model is fitted to the pairs, and the split of each pair that it
+    predicts is compared with the known one: the curve, its geometric mean with the closed form,
+    or the closed form alone is used, whichever predicts best, and among equals the closed form.
+    Two groups cannot be put together: there the curve is used where the histogram is known, so
+    that it is one of shares, and both groups have some extent.
+
+    Parameters
+    ----------
+    evidence
+        At least one masked joint, and `ordered`.
+    penalty
+        lambda for all labels, and the curve as it is; None chooses one per label by AIC, and the
+        share of the curve by its predictions.
+    tolerance, max_sweeps, progress
+        As for `ipf`.
+
+    Returns
+    -------
+    Reconstruction
+        Table of shape (V, C), in rows. `details`: the penalty and the effective dimension per
+        label (0 for a label without rows, or where no curve is used), and the share of the curve.
+        `converged` covers all steps.
+
+    Raises
+    ------
+    PolicyError
+        The attribute has no order, or there is no masked joint.
+    DataError
+        The evidence is inconsistent, or has fewer than 3 ordered atoms.
+    """
+    if evidence.ordered is None:
+        raise PolicyError(
+            "Method 'smooth' needs an ordered attribute: a number or a date.",
+            hint="Use 'all-evidence' for an attribute without order.",
+        )
+    if evidence.ordered.sum() < 3:
+        raise DataError(
+            f"Smoothing needs at least 3 atoms in order; given {evidence.ordered.sum()}.",
+            hint="Use 'all-evidence'.",
+        )
+    base = all_evidence(evidence, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
+    block, blocks = common_refinement([mask.codes for mask in evidence.masked])
+    joint = MaskedJoint("common refinement", block, aggregate(block, base.table, blocks))
+    seen = _Seen.of(evidence, joint.codes, base.table)
+    weight = 1.0 if penalty is not None else seen.weight()
+    seed, fits = base.table.copy(), seen.fits(penalty) if weight else []
+    if fits:
+        seed[seen.atoms] = seen.blend(seen.curves(fits), weight)
+    table, rake = _meet(seed, joint, evidence, tolerance, max_sweeps, progress)
+    fitted = [fit for fit in fits if fit is not None]
+    per_label = [*fits, *[None] * (evidence.labels - len(fits))]
+    return replace(
+        rake,
+        table=table,
+        method="smooth",
+        converged=base.converged and rake.converged and all(fit.converged for fit in fitted),
+        iterations=sum(fit.iterations for fit in fitted) + rake.iterations,
+        residual=evidence.residual(table),
+        details={
+            "penalty": tuple(0.0 if fit is None else fit.penalty for fit in per_label),
+            "effective_dimension": tuple(
+                0.0 if fit is None else fit.dimension for fit in per_label
+            ),
+            "curve": weight,
+        },
+        notes=(*_notes(evidence, base, weight, fitted), *rake.notes),
+    )
+
+
+def _notes(
+    evidence: Evidence, base: Reconstruction, weight: float, fits: Sequence[SmoothFit]
+) -> Iterator[str]:
+    # With a curve the table does carry signal, and Theorem 1 does not hold for it.
+    if len(evidence.masked) > 1 or not weight:
+        yield from base.notes
+    if not weight:
+        yield (
+            "No smooth curve is used: the groups are too few, or predict each other no better by "
+            "one than spread evenly."
+        )
+    if not all(fit.converged for fit in fits):
+        yield "The composite link model of at least one label did not converge."
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What is known along the order: the joint of the groups, and what weight each atom has.
+
+    Attributes
+    ----------
+    atoms
+        The ordered atoms, shape (V',).
+    codes
+        Group of each of them, shape (V',); groups are numbered in their order.
+    grouped
+        Rows per group and label, shape (G, C).
+    offset
+        Rows per atom, shape (V',); None where the histogram is not known.
+    """
+
+    atoms: IntArray
+    codes: IntArray
+    grouped: FloatArray
+    offset: FloatArray | None
+
+    @classmethod
+    def of(cls, evidence: Evidence, groups: IntArray, table: FloatArray) -> _Seen:
+        atoms = np.flatnonzero(evidence.ordered if evidence.ordered is not None else [])
+        _, codes = np.unique(groups[atoms], return_inverse=True)
+        size = int(codes.max(initial=-1)) + 1
+        place = np.bincount(codes, np.arange(len(atoms)), size) / np.bincount(codes, None, size)
+        rank = np.argsort(np.argsort(place, kind="stable"), kind="stable")
+        codes = rank[codes]
+        grouped = aggregate(codes, table[atoms], size)
+        offset = None if evidence.histogram is None else evidence.histogram[atoms]
+        return cls(atoms, codes, grouped, offset)
+
+    def fits(self, penalty: float | None = None, step: int = 1) -> list[SmoothFit | None]:
+        """Return the model of each label, None for one without rows."""
+        return [
+            composite_link(column, self.codes, offset=self.offset, penalty=penalty, step=step)
+            if column.sum() > 0
+            else None
+            for column in self.grouped.T
+        ]
+
+    def curves(self, fits: Sequence[SmoothFit | None]) -> FloatArray:
+        """Return the smooth counts of all labels, shape (V', C)."""
+        nothing = np.zeros(len(self.codes))
+        return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
+
+    def blend(self, curves: FloatArray, weight: float) -> FloatArray:
+        """Return the weighted geometric mean of the curves and what is flat in every group."""
+        if weight == 1:
+            return curves
+        flat = np.ones(len(self.codes)) if self.offset is None else self.offset
+        blended: FloatArray = curves**weight * (flat ** (1 - weight))[:, None]
+        return blended
+
+    def weight(self) -> float:
+        """Return the share of the curve that predicts best how pairs of groups divide."""
+        if len(self.grouped) < FEWEST_GROUPS:
+            return self._untested_weight()
+        missed = np.zeros(len(WEIGHTS))
+        for shift in (0, 1):
+            pairs = (np.arange(len(self.grouped)) + shift) // 2
+            paired = _Seen(
+                self.atoms,
+                pairs[self.codes],
+                aggregate(pairs, self.grouped, int(pairs[-1]) + 1),
+                self.offset,
+            )
+            curves = paired.curves(paired.fits(step=PREDICTED_PENALTIES))
+            for number, weight in enumerate(WEIGHTS):
+                table = paired.met(paired.blend(curves, weight))
+                predicted = aggregate(self.codes, table, len(self.grouped))
+                missed[number] += np.abs(predicted - self.grouped).sum()
+        # Less than this is rounding; among equals the first, which is the flattest, is taken.
+        return WEIGHTS[int((missed <= missed.min() * (1 + 1e-9)).argmax())]
+
+    def _untested_weight(self) -> float:
+        """Return the share of the curve where too few groups are there for a prediction.
+
+        The share of a label lies between 0 and 1 and mostly rises or falls, so two groups tell
+        something of it, unless one is a stub from which the curve would be drawn out over the
+        other; the counts of two groups tell nothing of their tails.
+        """
+        if self.offset is None or len(self.grouped) < 2:
+            return 0.0
+        return float(np.bincount(self.codes).min() >= LEAST_EXTENT * len(self.codes))
+
+    def met(self, seed: FloatArray) -> FloatArray:
+        """Return the seed fitted to the grouped joint, and roughly to the histogram."""
+        table = seed
+        for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
+            if self.offset is not None:
+                table = table * _quotient(self.offset, table.sum(axis=1))[:, None]
+            sums = aggregate(self.codes, table, len(self.grouped))
+            table = table * _quotient(self.grouped, sums)[self.codes]
+        return table
+
+
+def _quotient(wanted: FloatArray, reached: FloatArray) -> FloatArray:
+    return np.divide(wanted, reached, out=np.zeros_like(reached), where=reached > 0)
+
+
+def _meet(
+    seed: FloatArray,
+    joint: MaskedJoint,
+    evidence: Evidence,
+    tolerance: float,
+    max_sweeps: int,
+    progress: Progress,
+) -> tuple[FloatArray, Reconstruction]:
+    """Fit the smooth table to the joint of the blocks and the histogram."""
+    # An intensity may underflow where the joint still has rows: a trace keeps the cell open.
+    trace = 1e-12 * evidence.rows / seed.size
+    positive = np.maximum(seed, trace)
+    if evidence.histogram is None:
+        sums = aggregate(joint.codes, positive, joint.groups)
+        shares = np.divide(joint.joint, sums, out=np.zeros_like(sums), where=sums > 0)
+        table: FloatArray = positive * shares[joint.codes]
+        return table, Reconstruction(table, "smooth")
+    positive[evidence.histogram == 0] = 0.0
+    closed = spread(joint, evidence.histogram)
+    positive[closed == 0] = 0.0
+    fit = ipf(
+        positive,
+        [
+            joint_family(joint.name, joint.codes, joint.joint),
+            histogram_family(evidence.histogram, evidence.labels),
+        ],
+        tolerance=tolerance,
+        max_sweeps=max_sweeps,
+        progress=progress,
+    )
+    return fit.table, fit

@@ -1,0 +1,259 @@
+"""Three ways to run a sweep of IPF: on cells, on factors of margins, on two families at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from aegis.measures.checks import group_sums
+from aegis.papers.reconstruction.families import Family, Margin
+from aegis.papers.reconstruction.result import FloatArray, IntArray
+
+TINY = 1e-290
+"""Stands for a vanished sum in a quotient: its cells are all zero and stay so."""
+
+SMALL = 4096
+"""Entries up to which a table of two families is always cheap."""
+
+
+class Fit(Protocol):
+    """A table on its way to the targets."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to fit."""
+
+    def sweep(self) -> float:
+        """Fit all families in turn; return a deviation met on the way, in rows.
+
+        It falls to zero as the fit converges; only `residual` says that it has.
+        """
+
+    def residual(self) -> tuple[float, str]:
+        """Return the largest deviation of the table as it stands, and its family."""
+
+    def cells(self) -> FloatArray:
+        """Return the table as it stands."""
+
+
+@dataclass(frozen=True, eq=False)
+class FamilySweep:
+    """One family, ready to run: `measure` sums the cells, `scale` multiplies them in place."""
+
+    name: str
+    targets: FloatArray
+    measure: Callable[[FloatArray], FloatArray]
+    scale: Callable[[FloatArray, FloatArray], None]
+
+
+class CellFit:
+    """IPF on the cells themselves, for families of any kind.
+
+    `values` is changed in place.
+    """
+
+    def __init__(self, values: FloatArray, steps: Sequence[FamilySweep]) -> None:
+        self._values = values
+        self._steps = tuple(steps)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to fit."""
+        return not self._steps
+
+    def sweep(self) -> float:
+        """Fit all families in turn; return what the first one had to correct, in rows.
+
+        The sweep before left the last family exact, so the first one shows what is missing.
+        """
+        values, correction = self._values, 0.0
+        for number, step in enumerate(self._steps):
+            current = step.measure(values)
+            if number == 0:
+                correction = _largest(current - step.targets)
+            step.scale(values, step.targets / np.maximum(current, TINY))
+        return correction
+
+    def residual(self) -> tuple[float, str]:
+        """Return the largest deviation of the table as it stands, and its family."""
+        return max(
+            (_largest(step.measure(self._values) - step.targets), step.name) for step in self._steps
+        )
+
+    def cells(self) -> FloatArray:
+        """Return the table as it stands."""
+        return self._values
+
+
+class FactorFit:
+    """IPF for one margin per axis: the seed stays, one factor per axis is fitted.
+
+    The margin of axis k is the seed contracted with all other factors. Contracting from the last
+    axis backwards leaves every partial table that a sweep needs, so a sweep over all axes reads
+    the seed about twice, whatever their number, and writes nothing of its size.
+    """
+
+    def __init__(self, seed: FloatArray, families: Sequence[Margin]) -> None:
+        self._seed = seed
+        self._named = {family.axes[0]: family for family in families}
+        self._factors = [np.ones(size) for size in seed.shape]
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to fit."""
+        return not self._named
+
+    def sweep(self) -> float:
+        """Fit all families in turn; return the largest deviation met on the way, in rows."""
+        return self._pass(update=True)[0]
+
+    def residual(self) -> tuple[float, str]:
+        """Return the largest deviation of the table as it stands, and its family."""
+        return self._pass(update=False)
+
+    def cells(self) -> FloatArray:
+        """Return the table as it stands."""
+        weights = np.ones(1)
+        # From the last axis backwards the inner loops of the products stay long.
+        for factor in reversed(self._factors):
+            weights = np.multiply.outer(factor, weights).ravel()
+        return self._seed * weights.reshape(self._seed.shape)
+
+    def _pass(self, *, update: bool) -> tuple[float, str]:
+        partial = [self._seed]
+        for factor in reversed(self._factors[1:]):
+            partial.append(partial[-1] @ factor)
+        worst, name = 0.0, ""
+        weights = np.ones(1)
+        for axis, table in enumerate(reversed(partial)):
+            family = self._named.get(axis)
+            if family is not None:
+                bare = weights @ table.reshape(len(weights), -1)
+                current = bare * self._factors[axis]
+                deviation = _largest(current - family.targets)
+                if deviation >= worst:
+                    worst, name = deviation, family.name
+                if update:
+                    self._factors[axis] = family.targets / np.maximum(bare, TINY)
+            weights = np.multiply.outer(weights, self._factors[axis]).ravel()
+        return worst, name
+
+
+class PairFit:
+    """IPF for two families: one factor per group, and of the seed only its sums K.
+
+    The fixed point is seed * u[first group] * v[second group], and the current totals of the two
+    families are u (K v) and v (K' u), where K (G1, G2) holds the seed's cells that lie in a group
+    of the first and in a group of the second. So a sweep is two products and two quotients,
+    whatever the shape of the table: on small ones, where the cost is that of the calls, half of
+    what the cells take. Seed and targets must be above 0.
+
+    References
+    ----------
+    Sinkhorn (1967), Diagonal equivalence to matrices with prescribed row and column sums.
+    """
+
+    def __init__(self, seed: FloatArray, families: Sequence[Family]) -> None:
+        first, two = families
+        self._names = first.name, two.name
+        self._seed = seed
+        self._targets = first.targets, two.targets
+        if seed.ndim == 2 and all(isinstance(family, Margin) for family in families):
+            # Margins of the two axes: the seed is K itself, but for its orientation.
+            flipped = isinstance(first, Margin) and first.axes == (1,)
+            self._sums = seed.T if flipped else seed
+            self._codes = None
+            self._flipped = flipped
+        else:
+            self._codes = first.codes, two.codes
+            shape = len(first.targets), len(two.targets)
+            place = first.codes * shape[1] + two.codes
+            self._sums = group_sums(place, seed.ravel(), shape[0] * shape[1]).reshape(shape)
+        self._first, self._second = np.ones(len(first.targets)), np.ones(len(two.targets))
+        self._bare = self._sums.dot(self._second)
+
+    @classmethod
+    def suits(cls, seed: FloatArray, families: Sequence[Family]) -> bool:
+        """Whether there are two families, and K is not much larger than the table."""
+        if len(families) != 2:
+            return False
+        return len(families[0].targets) * len(families[1].targets) <= max(2 * seed.size, SMALL)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to fit."""
+        return False
+
+    def sweep(self) -> float:
+        """Fit both families; return the root mean square of what the first one is then off by.
+
+        It is at most the largest deviation, and its cost is that of one product.
+        """
+        wanted, sums = self._targets[0], self._sums
+        self._first = first = wanted / self._bare
+        self._second = second = self._targets[1] / first.dot(sums)
+        self._bare = bare = sums.dot(second)
+        off = first * bare - wanted
+        return math.sqrt(off.dot(off) / len(off))
+
+    def residual(self) -> tuple[float, str]:
+        """Return the largest deviation of the table as it stands, and its family."""
+        off_first = _largest(self._first * self._bare - self._targets[0])
+        two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])
+        return max((off_first, self._names[0]), (two, self._names[1]))
+
+    def cells(self) -> FloatArray:
+        """Return the table as it stands."""
+        if self._codes is not None:
+            first_codes, two = self._codes
+            factors = self._first[first_codes] * self._second[two]
+            return self._seed * factors.reshape(self._seed.shape)
+        table: FloatArray = self._first[:, None] * self._sums * self._second
+        return table.T if self._flipped else table
+
+
+def grouped_steps(
+    families: Sequence[Family], remaining: Sequence[FloatArray], where: IntArray
+) -> list[FamilySweep]:
+    """Return one step per family on the cells `where` of the flattened table."""
+    steps = []
+    for family, left in zip(families, remaining, strict=True):
+        # Groups without open cells are done, and numbering the rest afresh keeps sums short.
+        present, codes = np.unique(family.codes[where], return_inverse=True)
+        steps.append(_grouped_step(family.name, codes.astype(np.int64), left[present]))
+    return steps
+
+
+def margin_step(family: Margin) -> FamilySweep:
+    """Return the step of a margin on the unflattened table."""
+    summed = tuple(axis for axis in range(len(family.shape)) if axis not in family.axes)
+    place = [size if axis in family.axes else 1 for axis, size in enumerate(family.shape)]
+
+    def measure(cells: FloatArray) -> FloatArray:
+        margin: FloatArray = np.add.reduce(cells, axis=summed, keepdims=True)
+        return margin
+
+    def scale(cells: FloatArray, factors: FloatArray) -> None:
+        np.multiply(cells, factors, out=cells)
+
+    return FamilySweep(family.name, family.targets.reshape(place), measure, scale)
+
+
+def _grouped_step(name: str, codes: IntArray, targets: FloatArray) -> FamilySweep:
+    groups = len(targets)
+
+    def measure(cells: FloatArray) -> FloatArray:
+        return group_sums(codes, cells, groups)
+
+    def scale(cells: FloatArray, factors: FloatArray) -> None:
+        np.multiply(cells, factors[codes], out=cells)
+
+    return FamilySweep(name, targets, measure, scale)
+
+
+def _largest(deviations: FloatArray) -> float:
+    return float(np.maximum.reduce(np.abs(deviations), axis=None))

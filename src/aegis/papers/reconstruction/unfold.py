@@ -1,0 +1,302 @@
+"""Unfolding of noise masks: the true joint from the reports and the channel, by EM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from aegis.errors import DataError, PolicyError
+from aegis.measures.checks import check_channel, counts
+from aegis.papers.reconstruction.channels import deterministic_channel
+from aegis.papers.reconstruction.combine import all_evidence, drop_implied, merge_intervals
+from aegis.papers.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint
+from aegis.papers.reconstruction.families import Family
+from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
+from aegis.papers.reconstruction.result import FloatArray, Reconstruction
+from aegis.progress import SILENT, Progress
+
+TRACE = 1e-3
+"""Share of the table of the exact evidence in the seed that is fitted to it: cells that EM emptied
+may be needed to meet a constraint, and this keeps them open."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unfolding:
+    """Maximum-likelihood counts behind noisy reports.
+
+    Attributes
+    ----------
+    table
+        Estimated counts, shape (V, C).
+    converged, iterations
+        Whether the gain fell below the limit, and EM maps evaluated; 0 for the direct solution.
+    misfit
+        Largest absolute deviation of the expected reports from those seen, in rows.
+    """
+
+    table: FloatArray
+    converged: bool
+    iterations: int
+    misfit: float
+
+
+def unfold(
+    channel: npt.ArrayLike,
+    reported: npt.ArrayLike,
+    *,
+    tolerance: float = 1e-9,
+    max_iterations: int = 10_000,
+    direct: bool = True,
+    progress: Progress = SILENT,
+) -> Unfolding:
+    """Return the maximum-likelihood true counts behind reports that passed a channel.
+
+    Per label, theta_i <- theta_i sum_j w_j K_ij / (theta K)_j, the EM algorithm of a mixture with
+    known components, sped up by squared extrapolation. Where the linear system K' theta = w has
+    a unique solution and no count in it is negative, that solution attains the maximum and is
+    returned at once.
+
+    Parameters
+    ----------
+    channel
+        K, shape (V, R), rows sum to one.
+    reported
+        w, rows per report and label, shape (R, C) or (R,).
+    tolerance
+        Stop when one step gains less than `tolerance` times N in log likelihood (nats).
+    max_iterations
+        EM maps evaluated at most.
+    direct
+        Whether to try the linear system first.
+    progress
+        Receives one step.
+
+    Returns
+    -------
+    Unfolding
+        A label without reports has no counts; each label's total is kept.
+
+    Raises
+    ------
+    PolicyError
+        A row of the channel is no distribution.
+    DataError
+        Shapes do not match, or a report came in that no atom can give.
+
+    References
+    ----------
+    Shepp and Vardi (1982), equation 2.13; extrapolation: Varadhan and Roland (2008), scheme S3.
+    """
+    matrix = check_channel(channel)
+    seen = counts(reported, "The reported joint")
+    seen = seen[:, None] if seen.ndim == 1 else seen
+    if seen.ndim != 2 or len(seen) != matrix.shape[1]:
+        raise DataError(
+            f"The channel has {matrix.shape[1]} possible reports; the reported joint has shape "
+            f"{seen.shape}."
+        )
+    _check_possible(matrix, seen)
+    if direct:
+        solution = _linear_solution(matrix, seen)
+        if solution is not None:
+            return Unfolding(solution, True, 0, _misfit(matrix, seen, solution))
+    table, converged, iterations = _maximise(
+        matrix, seen, tolerance * seen.sum(), max_iterations, progress
+    )
+    return Unfolding(table, converged, iterations, _misfit(matrix, seen, table))
+
+
+def channel_em(
+    evidence: Evidence,
+    *,
+    tolerance: float = 1e-9,
+    max_iterations: int = 10_000,
+    max_sweeps: int = 10_000,
+    progress: Progress = SILENT,
+) -> Reconstruction:
+    """Return the table behind noisy reports, in agreement with all exact evidence.
+
+    All channels are unfolded together: side by side they are one channel whose reports name the
+    mask too, and the estimate maximises the sum of the log likelihoods (exact for one noise
+    mask, a composite likelihood for several that report on the same rows). The joints of
+    deterministic masks enter as channels of zeros and ones, and are then met exactly, together
+    with the histogram, by IPF from the unfolded table.
+
+    Parameters
+    ----------
+    evidence
+        At least one noisy joint; masked joints and the histogram are used where they are there.
+    tolerance, max_iterations, progress
+        As for `unfold`.
+    max_sweeps
+        As for `ipf`.
+
+    Returns
+    -------
+    Reconstruction
+        Table of shape (V, C), in rows. `residual` is the misfit to the expected reports where
+        there is no exact evidence, otherwise the deviation from the exact evidence;
+        `details["misfit"]` always holds the former.
+
+    Raises
+    ------
+    PolicyError
+        There is no noisy joint.
+    DataError
+        The evidence is inconsistent.
+    """
+    if not evidence.noisy:
+        raise PolicyError(
+            "Method 'channel-em' needs the reports of at least one noise mask; given none.",
+            hint="Use 'all-evidence' for deterministic masks.",
+        )
+    channel, reported = _side_by_side(evidence)
+    unfolded = unfold(
+        channel, reported, tolerance=tolerance, max_iterations=max_iterations, progress=progress
+    )
+    # Each mask reports every row once, so the stacked reports count the rows once per mask.
+    table = unfolded.table / (len(evidence.noisy) + len(evidence.masked))
+    noisy = np.concatenate([noise.joint for noise in evidence.noisy])
+    matrix = np.concatenate([noise.channel for noise in evidence.noisy], axis=1)
+    notes: tuple[str, ...] = ()
+    if not unfolded.converged:
+        notes = (f"EM did not converge in {unfolded.iterations} iterations.",)
+    families = _exact_families(evidence)
+    converged, iterations = unfolded.converged, unfolded.iterations
+    if families:
+        raked = ipf(
+            (1 - TRACE) * table + TRACE * _of_exact_evidence(evidence),
+            families,
+            max_sweeps=max_sweeps,
+            progress=progress,
+        )
+        table, converged = raked.table, converged and raked.converged
+        iterations, notes = iterations + raked.iterations, (*notes, *raked.notes)
+    misfit = _misfit(matrix, noisy, table)
+    return Reconstruction(
+        table,
+        "channel-em",
+        converged=converged,
+        iterations=iterations,
+        residual=evidence.residual(table) if families else misfit,
+        details={"misfit": misfit},
+        notes=notes,
+    )
+
+
+def _of_exact_evidence(evidence: Evidence) -> FloatArray:
+    """Return the table of all exact evidence, the label totals among it."""
+    totals = evidence.noisy[0].joint.sum(axis=0, keepdims=True)
+    everything = MaskedJoint("label", np.zeros(evidence.atoms, dtype=np.int64), totals)
+    return all_evidence(replace(evidence, masked=(*evidence.masked, everything), noisy=())).table
+
+
+def _side_by_side(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
+    parts = [(noise.channel, noise.joint) for noise in evidence.noisy] + [
+        (deterministic_channel(mask.codes, mask.groups), mask.joint) for mask in evidence.masked
+    ]
+    channel = np.concatenate([part[0] for part in parts], axis=1) / len(parts)
+    return channel, np.concatenate([part[1] for part in parts])
+
+
+def _exact_families(evidence: Evidence) -> list[Family]:
+    slack = AGREEMENT * evidence.rows
+    families: list[Family] = [
+        joint_family(mask.name, mask.codes, mask.joint)
+        for mask in drop_implied(merge_intervals(evidence.masked, slack), slack)
+    ]
+    if evidence.histogram is not None:
+        families.append(histogram_family(evidence.histogram, evidence.labels))
+    return families
+
+
+def _check_possible(channel: FloatArray, seen: FloatArray) -> None:
+    impossible = (channel.max(axis=0) == 0) & (seen.sum(axis=1) > 0)
+    if impossible.any():
+        report = int(np.flatnonzero(impossible)[0])
+        raise DataError(
+            f"Report {report} came in {seen[report].sum():g} times, but no true value can give it.",
+            hint="Channel and reports must belong to the same mask.",
+        )
+
+
+def _linear_solution(channel: FloatArray, seen: FloatArray) -> FloatArray | None:
+    """Return the solution of K' theta = w where it is unique, exact and not negative."""
+    if channel.shape[1] < channel.shape[0]:
+        return None
+    solution, _, rank, _ = scipy.linalg.lstsq(channel.T, seen, cond=1e-12, lapack_driver="gelsy")
+    rounding = 1e-12 * seen.sum()
+    if (
+        rank < channel.shape[0]
+        or solution.min() < -rounding
+        or _misfit(channel, seen, solution) > rounding
+    ):
+        return None
+    table: FloatArray = np.maximum(solution, 0.0)
+    return table
+
+
+def _maximise(
+    channel: FloatArray, seen: FloatArray, limit: float, max_iterations: int, progress: Progress
+) -> tuple[FloatArray, bool, int]:
+    reports = np.ascontiguousarray(channel.T)
+
+    def mapped(table: FloatArray) -> FloatArray:
+        expected = reports @ table
+        ratio = np.divide(seen, expected, out=np.zeros_like(expected), where=expected > 0)
+        result: FloatArray = table * (channel @ ratio)
+        return result
+
+    def gain(old: FloatArray, new: FloatArray) -> float:
+        before = reports @ old
+        change = np.divide(
+            reports @ (new - old), before, out=np.zeros_like(before), where=before > 0
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(seen > 0, seen * np.log1p(change), 0.0)
+        total = float(terms.sum())
+        return total if np.isfinite(total) else -np.inf
+
+    table = np.tile(seen.sum(axis=0) / len(channel), (len(channel), 1))
+    used = 0
+    with progress.step("Expectation maximisation", max_iterations) as step:
+        while used < max_iterations:
+            first = mapped(table)
+            second = mapped(first)
+            leap = mapped(_extrapolated(table, first, second))
+            used += 3
+            step.advance(3)
+            best = leap if gain(second, leap) >= 0 else second
+            improvement = gain(table, best)
+            table = best
+            if improvement <= limit:
+                return table, True, used
+    return table, False, used
+
+
+def _extrapolated(start: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the squared extrapolation of two EM steps, kept positive and on total.
+
+    The step length is found per label, whose problems do not know of each other.
+    """
+    step = first - start
+    bend = second - first - step
+    length = np.linalg.norm(bend, axis=0)
+    factor = -np.divide(
+        np.linalg.norm(step, axis=0), length, out=np.ones_like(length), where=length > 0
+    )
+    factor = np.minimum(factor, -1.0)
+    leap = start - 2 * factor * step + factor**2 * bend
+    # A leap over the border would empty a cell for good: there the plain step stands.
+    leap = np.where(leap > 0, leap, second)
+    totals = leap.sum(axis=0)
+    scale = np.divide(second.sum(axis=0), totals, out=np.zeros_like(totals), where=totals > 0)
+    result: FloatArray = leap * scale
+    return result
+
+
+def _misfit(channel: FloatArray, seen: FloatArray, table: FloatArray) -> float:
+    return float(np.abs(channel.T @ table - seen).max())

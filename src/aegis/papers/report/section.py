@@ -1,0 +1,182 @@
+"""What trained models reach, as a section of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aegis.papers.report.charts import agreement_chart, trained_chart
+from aegis.papers.report.shapes import AgreementRow, EvaluationResult
+from aegis.report.context import TOP, is_relative, score_axis
+from aegis.report.palette import HEAT_STEPS
+from aegis.report.render import draw_twice, environment
+from aegis.report.section import ReportSection
+from aegis.report.svg import Drawing
+from aegis.report.words import clean, count, measured
+
+if TYPE_CHECKING:
+    from aegis.advisor.advice import Advice
+
+CORRELATION_BOUNDS = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Rank correlations at which the next step of the heat map begins."""
+FEWEST = 4
+"""Configurations that a rank correlation takes: three stand in the same order once in 6 by chance."""
+
+METRIC_WORDS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
+"""Figures of merit that officers are shown, in words."""
+
+
+def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSection | None:
+    """Return the section on trained models; None where nothing was trained."""
+    relative = is_relative(advice)
+    figures = evaluation_section(evaluation, advice, TOP, relative=relative)
+    if figures is None:
+        return None
+    context = {
+        "evaluation": figures,
+        "drawings": trained_drawings(figures, score_axis(advice)),
+        "correlations": CORRELATION_BOUNDS,
+    }
+    templates = environment(Path(__file__).parent / "templates")
+    html = templates.get_template("evaluation.html.j2").render(context)
+    return ReportSection("evaluation", "Trained models", html)
+
+
+def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Drawing]:
+    """Return the charts of trained models, as far as there are figures for them."""
+    drawings = {}
+    ranks, metric = evaluation["ranks"], evaluation["metric"]
+    if ranks["cells"]:
+        drawings["agreement"] = draw_twice(
+            "agreement",
+            "How well measures rank, by model",
+            "Spearman's rank correlation; the table below it holds the same figures.",
+            lambda width: agreement_chart(
+                ranks["measures"], ranks["models"], ranks["cells"], width
+            ),
+        )
+    if evaluation["panels"]:
+        drawings["trained"] = draw_twice(
+            "trained",
+            "Trained models against the score",
+            f"One panel per model, one point per configuration: {metric} against {axis}.",
+            lambda width: trained_chart(evaluation["panels"], axis, metric, width),
+        )
+    return drawings
+
+
+def evaluation_section(
+    evaluation: EvaluationResult, advice: Advice, top: int, *, relative: bool
+) -> dict[str, Any] | None:
+    """Return the trained models' scores, the first `top` configurations, and the agreement."""
+    if not evaluation.scores and not evaluation.agreement:
+        return None
+    names = list(dict.fromkeys(score.configuration for score in evaluation.scores))
+    releases = {ranked.name for ranked in advice.ranking if ranked.method is not None}
+    enough = len(set(names) - releases) >= FEWEST
+    shown = set(names[:top])
+    return {
+        "metric": METRIC_WORDS.get(evaluation.metric, clean(evaluation.metric, limit=80)),
+        "reached": _reached(evaluation, advice),
+        "fewest": FEWEST,
+        "ranks": _ranks(evaluation.agreement if enough else ()),
+        "panels": _panels(evaluation, advice, relative=relative),
+        "cut": len(names) > top,
+        "shown": len(shown),
+        "total": count(len(names)),
+        "scores": [
+            {
+                "model": clean(score.model, limit=80),
+                "metric": clean(score.metric, limit=80),
+                "configuration": clean(score.configuration, limit=120),
+                "value": _with_deviation(score.value, score.deviation),
+                "unmasked": measured(score.unmasked),
+            }
+            for score in evaluation.scores
+            if score.configuration in shown
+        ],
+        "agreement": [
+            {
+                "measure": clean(agreement_.measure, limit=80),
+                "model": clean(agreement_.model, limit=80),
+                "spearman": _correlation(agreement_.spearman if enough else None),
+                "kendall": _correlation(agreement_.kendall if enough else None),
+                "loss": measured(agreement_.loss),
+            }
+            for agreement_ in evaluation.agreement
+        ],
+    }
+
+
+def _reached(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, str]]:
+    """Return what each model reaches on the recommendation and unmasked, by figure of merit."""
+    best = advice.best
+    return [
+        {
+            "model": clean(score.model, limit=80),
+            "metric": METRIC_WORDS[score.metric],
+            "masked": _with_deviation(score.value, score.deviation),
+            "unmasked": measured(score.unmasked),
+            "change": measured(None)
+            if score.unmasked is None
+            else f"{score.value - score.unmasked:+.4f}",
+        }
+        for score in evaluation.scores
+        if best is not None and score.configuration == best.name and score.metric in METRIC_WORDS
+    ]
+
+
+def _ranks(agreement: Sequence[AgreementRow]) -> dict[str, Any]:
+    """Return the rank correlations as the cells of a heat map, measures by models."""
+    measures = list(dict.fromkeys(agreement_.measure for agreement_ in agreement))
+    models = list(dict.fromkeys(agreement_.model for agreement_ in agreement))
+    return {
+        "measures": [clean(name, limit=80) for name in measures],
+        "models": [clean(name, limit=80) for name in models],
+        "cells": [
+            {
+                "row": measures.index(agreement_.measure),
+                "column": models.index(agreement_.model),
+                "text": _correlation(agreement_.spearman),
+                "step": HEAT_STEPS
+                if agreement_.spearman is None
+                else sum(agreement_.spearman >= bound for bound in CORRELATION_BOUNDS),
+            }
+            for agreement_ in agreement
+        ],
+    }
+
+
+def _panels(
+    evaluation: EvaluationResult, advice: Advice, *, relative: bool
+) -> list[dict[str, Any]]:
+    """Return, for each model, what it reaches on each configuration against the score."""
+    utility = {
+        ranked.name: ranked.utility_kept if relative else ranked.score for ranked in advice.ranking
+    }
+    ranked = {ranked.name: ranked for ranked in advice.ranking if utility[ranked.name] is not None}
+    models = dict.fromkeys(s.model for s in evaluation.scores if s.metric == evaluation.metric)
+    panels = []
+    for model in models:
+        points = [
+            {
+                "utility": utility[s.configuration],
+                "reached": s.value,
+                "admissible": ranked[s.configuration].admissible,
+                "recommended": ranked[s.configuration] is advice.best,
+            }
+            for s in evaluation.scores
+            if (s.model, s.metric) == (model, evaluation.metric) and s.configuration in ranked
+        ]
+        if len({point["utility"] for point in points}) > 1:
+            panels.append({"title": clean(model, limit=80), "points": points})
+    return panels
+
+
+def _correlation(value: float | None) -> str:
+    return measured(None) if value is None else f"{value:.2f}"
+
+
+def _with_deviation(value: float, deviation: float | None) -> str:
+    return measured(value) if deviation is None else f"{value:.4f} ± {deviation:.4f}"

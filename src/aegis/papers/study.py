@@ -1,0 +1,151 @@
+"""What a study answers of what the papers do: estimates, reconstructions, trained models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from aegis.advisor import Advice, Scorer, with_privacy
+from aegis.advisor.released import ReleasedRows, with_utility
+from aegis.policy import Configuration
+from aegis.summary import Information
+
+if TYPE_CHECKING:
+    from aegis.advisor.estimates import Estimate
+    from aegis.papers.estimates.joints import JointEstimate
+    from aegis.papers.evaluation import Evaluation
+    from aegis.study import Study
+
+FINALISTS = 3
+"""Entries of an advice that models are trained on."""
+
+Trained = Mapping[str, Configuration] | Sequence[Configuration] | Advice
+
+
+def check_evaluation(study: Study, **options: Any) -> None:
+    """Raise for what no evaluation can be asked, before the table is read."""
+    from aegis.papers.evaluation import check_request
+
+    study.rows_to("train models on")
+    check_request(**options)
+
+
+def evaluate(study: Study, configurations: Trained | None = None, **options: Any) -> Evaluation:
+    """Return models trained on masked tables, compared with an advice that has its figures.
+
+    Of an advice, its first admissible entries are trained on, and it is what the evaluation shows.
+    """
+    if isinstance(configurations, Advice):
+        return _of_finalists(study, configurations, options)
+    evaluation = _evaluated(study, configurations, options)
+    released = ReleasedRows(study.plan, study.source, study.policy, study.seed)
+    scorer = Scorer(study.summary)
+    advice = with_utility(evaluation.advice, released, scorer, study.progress)
+    advice = with_privacy(advice, study.summary, study.plan, study.policy)
+    return replace(evaluation, advice=advice)
+
+
+def _evaluated(
+    study: Study,
+    configurations: Mapping[str, Configuration] | Sequence[Configuration] | None,
+    options: Mapping[str, Any],
+) -> Evaluation:
+    from aegis.papers.evaluation import check_request, evaluate_models
+
+    source = study.rows_to("train models on")
+    check_request(**options)
+    return evaluate_models(
+        source,
+        study.summary,
+        study.plan,
+        study.policy,
+        configurations=configurations,
+        progress=study.progress,
+        **{"seed": study.seed, **options},
+    )
+
+
+def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> Evaluation:
+    """Return models trained on the first admissible entries of an advice."""
+    finalists = [ranked for ranked in advice.ranking if ranked.admissible][:FINALISTS]
+    masked = [ranked.configuration for ranked in finalists if ranked.method is None]
+    methods = [
+        replace(ranked.method.recipe, name=ranked.name)
+        for ranked in finalists
+        if ranked.method is not None
+    ]
+    evaluation = _evaluated(study, masked or None, {"methods": methods, **options})
+    return replace(evaluation, advice=advice, judged=())
+
+
+def proxy(study: Study, advice: Advice, models: Sequence[str]) -> Advice:
+    """Return an advice with what small models reached on a sample of its finalists.
+
+    Boosted trees are trained for `pairs`, which says what the same trees reach with interactions.
+    """
+    from aegis.measures import Learner
+    from aegis.papers.evaluation.proxy import train_proxy
+
+    trained = tuple(Learner.GBDT if model == Learner.PAIRS else model for model in models)
+    return train_proxy(
+        study.rows_to("train models on"),
+        study.summary,
+        study.policy,
+        advice,
+        models=trained,
+        seed=study.seed,
+        progress=study.progress,
+    )
+
+
+def estimate(
+    study: Study,
+    configurations: Configuration | Sequence[Configuration],
+    *,
+    measure: str,
+    know: Information | str | None,
+    method: str | None,
+) -> tuple[Estimate, ...]:
+    """Return what configurations are estimated to take from each attribute."""
+    from aegis.papers.estimates.deviation import DEFAULT_METHOD, estimate_pud
+
+    listed = [configurations] if isinstance(configurations, Configuration) else configurations
+    return estimate_pud(
+        study.summary,
+        listed,
+        measure=measure,
+        know=know,
+        method=method or DEFAULT_METHOD,
+        progress=study.progress,
+    )
+
+
+def reconstruct(
+    study: Study,
+    attribute: str,
+    *,
+    know: Information | str | None,
+    method: str | None,
+    masks: Sequence[str] | None,
+    measure: str,
+) -> JointEstimate:
+    """Return the estimated joint of an attribute and the label."""
+    from aegis.papers.estimates.deviation import DEFAULT_METHOD
+    from aegis.papers.estimates.joints import estimate_joint, measure_of_attributes
+
+    measure_of_attributes(measure)
+    if know is not None:
+        Information.of(know)
+    if study.source is not None:
+        study.policy.require_label("A reconstruction")
+    return estimate_joint(
+        study.summary,
+        attribute,
+        know=know,
+        method=method or DEFAULT_METHOD,
+        masks=masks,
+        measure=measure,
+        seed=study.seed,
+        progress=study.progress,
+    )

@@ -1,0 +1,27 @@
+"""Questions to a study that packages answer, through the entry points `aegis.questions`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aegis.errors import PolicyError
+from aegis.registry import Extensions
+
+QUESTIONS = Extensions("question")
+"""What packages answer: functions of a study. `Study` has a method of the name of most."""
+
+
+def ask(question: str, study: Any, *values: Any, **options: Any) -> Any:
+    """Return the answer of the package that adds a question.
+
+    Raises
+    ------
+    PolicyError
+        No package adds it, or the package cannot be loaded.
+    """
+    if question not in QUESTIONS:
+        raise PolicyError(
+            f"No installed package answers Study.{question}.",
+            hint="Install Aegis with all its parts.",
+        )
+    return QUESTIONS.load(question)(study, *values, **options)

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from aegis.errors import DataError, PolicyError
+from aegis.papers.reconstruction import Groups, Margin, ipf, total_variation
+from aegis.papers.reconstruction.families import determine
+from aegis.papers.reconstruction.sweeps import PairFit
+
+
+def naive(seed, families, sweeps):
+    cells = seed.ravel().astype(float).copy()
+    for _ in range(sweeps):
+        for family in families:
+            for group, target in enumerate(family.targets):
+                members = [i for i in range(len(cells)) if family.codes[i] == group]
+                total = sum(cells[i] for i in members)
+                for i in members:
+                    cells[i] = cells[i] * target / total if total > 0 else 0.0
+    return cells.reshape(seed.shape)
+
+
+@st.composite
+def problems(draw, *, smallest=1):
+    atoms, labels = draw(st.integers(2, 7)), draw(st.integers(1, 3))
+    size = atoms * labels
+    numbers = st.lists(st.integers(smallest, 20), min_size=size, max_size=size)
+    truth = np.array(draw(numbers), dtype=float)
+    seed = np.array(draw(st.lists(st.integers(1, 5), min_size=size, max_size=size)), dtype=float)
+    families = []
+    for number in range(draw(st.integers(1, 4))):
+        groups = draw(st.integers(1, 5))
+        code = st.integers(0, groups - 1)
+        codes = np.array(draw(st.lists(code, min_size=size, max_size=size)))
+        families.append(Groups(f"f{number}", codes, np.bincount(codes, truth, groups)))
+    return seed.reshape(atoms, labels), families, truth.reshape(atoms, labels)
+
+
+@given(problems())
+def test_meets_all_targets_with_the_seed_scaled_by_one_factor_per_group(problem):
+    # The two properties define the fixed point (Csiszar 1975): the totals hold, and the log of
+    # table over seed is a sum of one number per group.
+    seed, families, truth = problem
+    result = ipf(seed, families, tolerance=1e-10, max_sweeps=20_000)
+    assume(result.converged)
+    for family in families:
+        sums = np.bincount(family.codes, result.table.ravel(), len(family.targets))
+        assert np.abs(sums - family.targets).max() <= 2e-9 * truth.sum()
+    design = np.concatenate(
+        [np.eye(len(family.targets))[family.codes] for family in families], axis=1
+    )
+    logs = np.log(result.table.ravel() / seed.ravel())
+    fitted = design @ np.linalg.lstsq(design, logs, rcond=None)[0]
+    assert np.abs(fitted - logs).max() < 1e-5
+
+
+@given(problems())
+def test_equals_the_plain_loop(problem):
+    seed, families, _ = problem
+    result = ipf(seed, families, tolerance=1e-10, max_sweeps=300)
+    assume(result.converged)
+    looped = naive(seed, families, 60)
+    gaps = [
+        np.abs(np.bincount(f.codes, looped.ravel(), len(f.targets)) - f.targets).max()
+        for f in families
+    ]
+    assume(max(gaps) < 1e-9)
+    assert total_variation(result.table, looped) < 1e-5
+
+
+@given(problems(smallest=0))
+def test_zero_cells_and_empty_groups(problem):
+    seed, families, truth = problem
+    assume(truth.sum() > 0)
+    seed = np.where(truth == 0, 0.0, seed)
+    result = ipf(seed, families)
+    assert (result.table[truth == 0] == 0).all()
+    if result.converged:
+        assert result.residual <= 1e-8 * truth.sum()
+        for family in families:
+            sums = np.bincount(family.codes, result.table.ravel(), len(family.targets))
+            assert np.abs(sums - family.targets).max() <= 1.1e-8 * truth.sum()
+    else:
+        assert "did not converge" in result.notes[0]
+
+
+@given(problems(smallest=0), st.randoms(use_true_random=False))
+def test_elimination_only_sets_what_every_solution_has(problem, random):
+    seed, families, truth = problem
+    assume(truth.sum() > 0)
+    known = determine(seed.ravel(), families, 1e-9 * truth.sum())
+    # The truth meets the targets, so whatever is set must be the truth itself.
+    assert known.cells[~known.open] == pytest.approx(truth.ravel()[~known.open], abs=1e-6)
+
+
+def test_a_chain_that_determines_everything_needs_no_sweep():
+    # Overlapping pairs shifted by one: 0|12|34|.. and 01|23|..; plain IPF creeps here.
+    truth = np.arange(1.0, 41.0)
+    index = np.arange(40)
+    one, two = (index + 1) // 2, index // 2
+    families = [
+        Groups("shifted", one, np.bincount(one, truth)),
+        Groups("pairs", two, np.bincount(two, truth)),
+    ]
+    result = ipf(np.ones(40), families)
+    assert result.table == pytest.approx(truth)
+    assert result.iterations == 0
+    assert result.converged
+
+
+def test_two_way_margins_of_deming_and_stephan_type():
+    seed = np.array([[8.0, 4, 6, 7], [3, 6, 5, 2], [9, 11, 3, 1]])
+    rows, columns = np.array([20.0, 18, 22]), np.array([18.0, 16, 12, 14])
+    families = [Margin("rows", (3, 4), (0,), rows), Margin("columns", (3, 4), (1,), columns)]
+    result = ipf(seed, families, tolerance=1e-12)
+    assert result.table.sum(axis=1) == pytest.approx(rows, abs=1e-9)
+    assert result.table.sum(axis=0) == pytest.approx(columns, abs=1e-9)
+    # IPF keeps the odds ratios of the seed.
+    odds = result.table[:2, 0] * result.table[1::-1, 3]
+    wanted = seed[:2, 0] * seed[1::-1, 3]
+    assert odds[0] / odds[1] == pytest.approx(wanted[0] / wanted[1])
+    assert seed[0, 0] == 8
+
+
+@given(st.tuples(*[st.integers(1, 4)] * 3), st.integers(0, 10**6))
+def test_margins_by_factors_equal_margins_by_groups(shape, number):
+    generator = np.random.default_rng(number)
+    truth, seed = generator.random(shape) + 0.1, generator.random(shape) + 0.1
+    all_axes = [(0,), (1,), (2,)]
+    for kept in (all_axes, all_axes[:2], [(0, 1), (1, 2)], [(0, 2), (0,), (1,)]):
+        margins = [
+            Margin(
+                str(axes), shape, axes, truth.sum(axis=tuple(a for a in range(3) if a not in axes))
+            )
+            for axes in kept
+        ]
+        groups = [Groups(m.name, m.codes, m.targets) for m in margins]
+        one = ipf(seed, margins, tolerance=1e-12, max_sweeps=5000)
+        two = ipf(seed, groups, tolerance=1e-12, max_sweeps=5000)
+        assert one.table == pytest.approx(two.table, rel=1e-6)
+        assert one.table.shape == shape
+
+
+@given(
+    st.sampled_from([((0,), (1,)), ((1,), (0,)), ((0, 1), (1, 2)), ((2,), (0, 1)), ((0, 2), (1,))]),
+    st.integers(0, 10_000),
+)
+def test_two_margins_by_their_common_sums_equal_the_plain_loop(kept, number):
+    random = np.random.default_rng(number)
+    shape = tuple(random.integers(1, 5, max(max(axes) for axes in kept) + 1).tolist())
+    seed = random.random(shape) + 0.05
+    truth = random.integers(1, 20, shape).astype(float)
+    families = [
+        Margin(str(axes), shape, axes, truth.sum(axis=tuple(set(range(len(shape))) - set(axes))))
+        for axes in kept
+    ]
+    fit = PairFit(seed, families)
+    for _ in range(3):
+        fit.sweep()
+    expected = naive(seed, families, 3)
+    assert np.allclose(fit.cells(), expected, rtol=1e-12)
+    off = np.abs(np.bincount(families[0].codes, expected.ravel()) - families[0].targets).max()
+    assert fit.residual()[0] == pytest.approx(off, abs=1e-9)
+    assert PairFit(seed, families).sweep() >= 0
+    found = ipf(seed, families, tolerance=1e-10)
+    assert np.allclose(found.table, naive(seed, families, 400), rtol=1e-6)
+
+
+def test_an_empty_table_is_fitted_by_nothing():
+    result = ipf(np.ones((2, 2)), [Margin("rows", (2, 2), (0,), np.zeros(2))])
+    assert result.table.sum() == 0
+    assert result.converged
+
+
+def test_unfinished_work_is_said():
+    generator = np.random.default_rng(1)
+    truth, seed = generator.random((6, 5)) + 0.01, generator.random((6, 5)) + 0.01
+    families = [
+        Margin("rows", (6, 5), (0,), truth.sum(1)),
+        Margin("columns", (6, 5), (1,), truth.sum(0)),
+    ]
+    result = ipf(seed, families, tolerance=1e-14, max_sweeps=2)
+    assert not result.converged
+    assert result.iterations == 2
+    assert "after 2 sweeps" in result.notes[0]
+    assert result.residual > 0
+
+
+class TestInconsistent:
+    def test_totals_that_differ_name_both_families(self):
+        families = [
+            Margin("age", (2, 2), (0,), np.array([3.0, 4])),
+            Margin("label", (2, 2), (1,), np.array([3.0, 5])),
+        ]
+        with pytest.raises(DataError, match=r"'age' adds up to 7 rows, family 'label' to 8"):
+            ipf(np.ones((2, 2)), families)
+
+    def test_a_positive_target_on_zero_cells(self):
+        family = Margin("rows", (2, 2), (0,), np.array([3.0, 4]))
+        with pytest.raises(DataError, match=r"'rows' asks for 3 rows in group 0.*only 0"):
+            ipf(np.array([[0.0, 0], [1, 1]]), [family])
+
+    def test_a_group_without_cells(self):
+        with pytest.raises(DataError, match=r"'lost' asks for 2 rows in group 1"):
+            ipf(np.ones(2), [Groups("lost", np.array([0, 0]), np.array([1.0, 2]))])
+
+    def test_a_cell_fixed_at_more_than_its_other_group_has(self):
+        fine = Groups("fine", np.array([0, 1, 1]), np.array([9.0, 1]))
+        coarse = Groups("coarse", np.array([0, 0, 1]), np.array([5.0, 5]))
+        with pytest.raises(DataError, match=r"'coarse'.*put 9 there|'coarse'.*put"):
+            ipf(np.ones(3), [fine, coarse])
+
+    def test_a_stalled_residual_is_proved_and_the_family_named(self):
+        # Three pairwise margins of a 2x2x2 table, each possible, together impossible.
+        even, odd = np.array([[5.0, 1], [1, 5]]), np.array([[1.0, 5], [5, 1]])
+        families = [
+            Margin("ab", (2, 2, 2), (0, 1), even),
+            Margin("bc", (2, 2, 2), (1, 2), even),
+            Margin("ac", (2, 2, 2), (0, 2), odd),
+        ]
+        with pytest.raises(DataError, match=r"no table meets all families.*'(ab|bc|ac)' stalls"):
+            ipf(np.ones((2, 2, 2)), families)
+
+    def test_a_margin_that_contradicts_a_larger_one(self):
+        families = [
+            Margin("both", (2, 2), (0, 1), np.array([[1.0, 2], [3, 4]])),
+            Margin("rows", (2, 2), (0,), np.array([4.0, 6])),
+        ]
+        with pytest.raises(DataError, match=r"'both' and 'rows' contradict each other by 1 rows"):
+            ipf(np.ones((2, 2)), families)
+
+
+@pytest.mark.parametrize(
+    ("seed", "families", "options", "error", "message"),
+    [
+        (np.ones(2), [], {}, PolicyError, "at least one constraint family"),
+        (np.ones(3), [Groups("g", np.array([0, 0]), np.ones(1))], {}, DataError, "cover"),
+        (np.array([1, np.nan]), [Groups("g", np.array([0, 0]), np.ones(1))], {}, DataError, "seed"),
+        (
+            np.ones(2),
+            [Groups("g", np.array([0, 0]), np.ones(1))],
+            {"tolerance": 0},
+            PolicyError,
+            "0",
+        ),
+        (
+            np.ones(2),
+            [Groups("g", np.array([0, 0]), np.ones(1))],
+            {"max_sweeps": 0},
+            PolicyError,
+            "sweeps",
+        ),
+    ],
+)
+def test_bad_calls(seed, families, options, error, message):
+    with pytest.raises(error, match=message):
+        ipf(seed, families, **options)
+
+
+def test_bad_families():
+    with pytest.raises(DataError, match="negative"):
+        Groups("g", np.array([0]), np.array([-1.0]))
+    with pytest.raises(DataError, match=r"run from 0 to 3, but there are 2 groups"):
+        Groups("g", np.array([0, 3]), np.ones(2))
+    with pytest.raises(DataError, match="integers"):
+        Groups("g", np.array([0.0, 1.0]), np.ones(2))
+    with pytest.raises(DataError, match="keeps axes"):
+        Margin("m", (2, 2), (1, 0), np.ones((2, 2)))
+    with pytest.raises(DataError, match=r"has shape \(2,\), given \(3,\)"):
+        Margin("m", (2, 2), (0,), np.ones(3))
