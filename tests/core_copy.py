@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-WINGS = ("records", "safe", "service")
+WINGS = ("arx", "papers", "records", "safe", "service")
 """Folders below `src/aegis` that the core does without. The service stands on what may leave the house."""
 
 

@@ -59,7 +59,13 @@ def test_the_core_does_the_main_job_without_wings(core: dict[str, str], tmp_path
     assert 'id="leak"' not in report.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("verb", ["protect", "leak", "ledger", "serve", "agent", "catalog"])
+VERBS = (
+    *("agent", "catalog", "evaluate", "histograms", "import", "leak", "ledger", "protect"),
+    *("publish", "reconstruct", "serve", "worker"),
+)
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_what_a_wing_adds_is_not_there_without_it(core: dict[str, str], verb: str) -> None:
     done = ran(core, "-m", "aegis", verb)
     assert done.returncode == 2
@@ -67,11 +73,27 @@ def test_what_a_wing_adds_is_not_there_without_it(core: dict[str, str], verb: st
 
 
 def test_a_study_says_what_no_package_answers(core: dict[str, str]) -> None:
-    asked = (
-        "import aegis; aegis.Study('data/adult.parquet', 'examples/adult/policy.yaml').protect()"
-    )
-    done = ran(core, "-c", asked)
-    assert "No installed package answers Study.protect" in done.stderr
+    for question in ("protect()", "evaluate()", "estimate([])", "reconstruct('age')"):
+        asked = (
+            "import aegis; study = aegis.Study('data/adult.parquet', 'examples/adult/policy.yaml'); "
+            f"study.{question}"
+        )
+        done = ran(core, "-c", asked)
+        name = question.partition("(")[0]
+        assert f"No installed package answers Study.{name}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "kind"),
+    [("--objective", "loss", "objective"), ("--estimate", "aegis+1d", "estimate")],
+)
+def test_what_a_wing_would_rank_by_is_unknown_without_it(
+    core: dict[str, str], option: str, value: str, kind: str
+) -> None:
+    words = ("advise", "data/adult.parquet", "-p", "examples/adult/policy.yaml", option, value)
+    done = ran(core, "-m", "aegis", *words)
+    assert done.returncode == 2
+    assert f"Unknown {kind} '{value}'" in said(done)
 
 
 def test_a_wing_that_is_broken_is_named_and_the_rest_works(tmp_path: Path) -> None:
@@ -87,6 +109,25 @@ def test_a_wing_that_is_broken_is_named_and_the_rest_works(tmp_path: Path) -> No
     refused = ran(core, "-m", "aegis", "audit", "t.protected")
     assert refused.returncode == 2
     assert "adds a summary format (aegis.safe.commands.protected)" in said(refused)
+
+
+def test_losses_and_estimates_that_are_broken_are_named_and_a_search_goes_on(
+    tmp_path: Path,
+) -> None:
+    core = copy_core(tmp_path, without=["service"])
+    for folder in ("arx", "papers"):
+        (tmp_path / "aegis" / folder / "__init__.py").write_text("raise OSError('lost')\n")
+    words = ("advise", "data/adult.parquet", "-p", "examples/adult/policy.yaml")
+    searched = ran(core, "-m", "aegis", *words, "--time-limit", "1")
+    assert searched.returncode == 0, searched.stderr
+    assert said(searched).count("adds a search strategy (aegis.arx.search.strategy:") == 1
+    for option, value, kind in (
+        ("--objective", "loss", "an objective (aegis.arx.losses.catalog:LOSS)"),
+        ("--estimate", "raw", "an estimate (aegis.papers.estimates.cases:RAW)"),
+    ):
+        refused = ran(core, "-m", "aegis", *words, option, value)
+        assert refused.returncode == 2
+        assert f"adds {kind} that cannot be loaded: OSError: lost" in said(refused)
 
 
 def said(done: Any) -> str:

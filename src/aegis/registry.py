@@ -229,9 +229,13 @@ def _package(point: EntryPoint) -> str:
     return repr(point.dist.name if point.dist is not None else "?")
 
 
+def _one(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+
+
 def _broken(kind: str, point: EntryPoint, error: Exception) -> PolicyError:
     return PolicyError(
-        f"Package {_package(point)} adds a {kind} ({point.value}) that cannot be loaded: "
+        f"Package {_package(point)} adds {_one(kind)} ({point.value}) that cannot be loaded: "
         f"{type(error).__name__}: {error}",
         hint="Mend or uninstall the package; AEGIS_DEBUG=1 shows where it fails.",
     )
@@ -239,7 +243,7 @@ def _broken(kind: str, point: EntryPoint, error: Exception) -> PolicyError:
 
 def _taken(kind: str, name: str, point: EntryPoint) -> PolicyError:
     return PolicyError(
-        f"Package {_package(point)} adds a {kind} {name!r} ({point.value}), and there is one of this "
+        f"Package {_package(point)} adds {_one(kind)} {name!r} ({point.value}), and there is one of this "
         "name already.",
         hint="Uninstall the package, or ask its authors to rename what it adds.",
     )

@@ -54,6 +54,14 @@ COMMANDS = {
     ),
     "apply": ("apply", "t.csv", "-p", "p.yaml", "-c", "b.yaml", "-o", "m.csv", "-f", "json"),
     "audit": ("audit", "m.csv", "-p", "p.yaml", "-f", "json"),
+    "objective": (
+        *("advise", "t.csv", "-p", "p.yaml", "--objective", "values-lost"),
+        *("--top", "3", "-f", "json"),
+    ),
+    "estimate": (
+        *("advise", "t.csv", "-p", "p.yaml", "--generate", "4", "--estimate", "by-groups"),
+        *("-f", "json"),
+    ),
     "towns": ("count-towns", "t.csv"),
     "tally": ("advise", "t.tally", "-p", "p.yaml", "--top", "3"),
     "joint": ("reconstruct", "t.tally", "-a", "town"),
@@ -119,6 +127,22 @@ def test_the_search_is_by_the_measure_and_under_the_model(told: dict[str, Any]) 
     assert "blocks" in [entry["name"] for entry in told["rank"]["ranking"]]
 
 
+def test_an_objective_is_searched_by_the_strategy_of_the_package(told: dict[str, Any]) -> None:
+    search = told["objective"]["search"]
+    assert (search["objective"], search["optimal"], search["nodes"]) == ("values-lost", True, -1)
+    values = [entry["objective"] for entry in told["objective"]["ranking"]]
+    assert values == sorted(values)
+    assert told["search"]["search"]["nodes"] >= 0  # by its own measure, boxes are split
+
+
+def test_a_ranking_goes_by_the_estimate_of_the_package(told: dict[str, Any]) -> None:
+    ranking = told["estimate"]["ranking"]
+    assert {entry["estimate"]["case"] for entry in ranking} == {"by-groups"}
+    deviations = [entry["estimate"]["pud"] for entry in ranking if entry["admissible"]]
+    assert deviations == sorted(deviations)
+    assert "the estimates of towns are a jest" in told["estimate"]["warnings"]
+
+
 def test_masks_are_applied_and_the_rule_is_held_against_the_file(told: dict[str, Any]) -> None:
     shown = {entry["masks"]["town"] for entry in told["search"]["ranking"]}
     assert "initial" in shown
@@ -170,6 +194,34 @@ def test_a_command_that_cannot_be_loaded_is_named_and_the_rest_is_listed() -> No
     refused = aegis("count-rivers")
     assert refused.returncode == 2
     assert "'aegis-example' adds a command (aegis_lacks_this)" in " ".join(refused.stderr.split())
+
+
+def test_a_strategy_that_cannot_be_loaded_is_named_and_the_search_is_made(tmp_path: Path) -> None:
+    rows = [f"{'Ash' if i % 2 else 'Alm'},{20 + i % 3},{i % 2}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["town,age,bought", *rows]) + "\n")
+    (tmp_path / "p.yaml").write_text(POLICY)
+    made = aegis("advise", str(tmp_path / "t.csv"), "-p", str(tmp_path / "p.yaml"))
+    assert made.returncode == 0, made.stderr
+    assert made.stderr.count("'aegis-example' adds a search strategy (aegis_lacks_this") == 1
+
+
+def test_a_question_of_the_package_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("town,age,bought\nAsh,20,1\nAlm,21,0\n")
+    (tmp_path / "p.yaml").write_text(POLICY)
+    code = (
+        "import aegis; from aegis.study import ask; "
+        "study = aegis.Study('t.csv', 'p.yaml'); print(ask('count_people', study, 'ab'))"
+    )
+    path = os.pathsep.join([str(PACKAGE), str(Path(__file__).parents[2] / "src")])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["4"], done.stderr
 
 
 def test_a_file_of_the_package_is_no_table() -> None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from report_factory import Gold, Judged, Trained, advice, ranked
-
 from aegis.privacy import PrivacyAccount, PrivacyLoss
 from aegis.report import render
 from aegis.report.context import build_context
-from aegis.report.palette import HEAT_STEPS
+from report_factory import advice, ranked
 
 
 def context(given: Any, **parts: Any) -> dict[str, Any]:
-    defaults = dict.fromkeys(("before", "after", "evaluation"))
+    defaults = dict.fromkeys(("before", "after"))
     return build_context(given, **{**defaults, "title": "Title", **parts})
 
 
@@ -87,68 +85,3 @@ def test_the_account_of_noise_stands_in_a_section_of_its_own() -> None:
     whole = replace(ranked(), differential_privacy=PrivacyAccount(account.losses))
     assert "for all that the release shows" in render(advice([whole]))
     assert 'id="noise"' not in render(advice([ranked()]))
-
-
-def test_models_are_drawn_against_the_score() -> None:
-    gold = Gold(
-        tuple(
-            Trained(model, metric, name, value, 0.9, None)
-            for model in ("lr", "rf")
-            for metric in ("accuracy", "f1")
-            for name, value in (("c1", 0.8), ("c2", 0.7), ("unknown", 0.1), ("gone", 0.2))
-        ),
-        (
-            Judged("adjusted-pillai", "lr", 0.95, None, 0.1),
-            Judged("mi", "lr", -0.4, 0.1, 0.2),
-            Judged("mi", "rf", None, None, 0.2),
-        ),
-    )
-    given = advice([ranked("c1"), ranked("c2", utility_kept=50, admissible=False)])
-    told = context(given, evaluation=gold)["evaluation"]
-    assert [panel["title"] for panel in told["panels"]] == ["lr", "rf"]
-    assert [
-        (p["utility"], p["reached"], p["admissible"], p["recommended"])
-        for p in told["panels"][0]["points"]
-    ] == [(90.0, 0.8, True, True), (50, 0.7, False, False)]
-    assert told["ranks"]["measures"] == ["adjusted-pillai", "mi"]
-    assert [(c["row"], c["column"], c["text"], c["step"]) for c in told["ranks"]["cells"]] == [
-        (0, 0, "0.95", HEAT_STEPS - 1),
-        (1, 0, "-0.40", 0),
-        (1, 1, "–", HEAT_STEPS),
-    ]
-    page = render(given, evaluation=gold)
-    assert "takes at least" not in page
-    for name in ("trained-wide-title", "trained-narrow-title", "agreement-wide-title"):
-        assert f'id="{name}"' in page
-
-
-def test_few_configurations_have_no_rank_correlation() -> None:
-    gold = Gold(
-        tuple(Trained("lr", "accuracy", f"c{i}", 0.8, 0.9, None) for i in range(3)),
-        (Judged("adjusted-pillai", "lr", 1.0, 1.0, 0.0),),
-    )
-    given = advice([ranked("c0"), ranked("c1"), ranked("c2")])
-    told = context(given, evaluation=gold)["evaluation"]
-    assert told["ranks"]["cells"] == []
-    assert (told["agreement"][0]["spearman"], told["agreement"][0]["loss"]) == ("–", "0.0000")
-    page = render(given, evaluation=gold)
-    assert "A rank correlation takes at least 4 configurations" in page
-    assert "agreement-wide-title" not in page
-
-
-def test_every_axis_of_utility_is_the_same() -> None:
-    # One release without a figure of utility kept does not turn the panels into scores.
-    given = advice([ranked("c1"), ranked("c2", utility_kept=None), ranked("c3", utility_kept=80.0)])
-    names = ("c1", "c2", "c3")
-    gold = Gold(tuple(Trained("lr", "accuracy", n, 0.8, 0.9, None) for n in names), ())
-    full = context(given, evaluation=gold)
-    assert full["ranking"]["relative"]
-    assert [p["utility"] for p in full["evaluation"]["panels"][0]["points"]] == [90.0, 80.0]
-    # Releases of one utility stand above each other, which is no picture of anything.
-    same = context(advice([ranked("c1"), ranked("c2")]), evaluation=gold)
-    assert not same["evaluation"]["panels"]
-    none = advice([replace(ranked(n, utility_kept=None), score=0.1 * int(n[1])) for n in names])
-    full = context(none, evaluation=gold)
-    assert not full["ranking"]["relative"]
-    scores = [one.score for one in none.ranking]
-    assert [p["utility"] for p in full["evaluation"]["panels"][0]["points"]] == scores

@@ -10,7 +10,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from report_factory import BINDING, FRONT, GOLD, ROWS, advice, many, privacy, ranked
 
 from aegis.errors import PolicyError
 from aegis.privacy import PrivacyRule
@@ -23,10 +22,11 @@ from aegis.report.context import (
 )
 from aegis.report.palette import HEAT_STEPS
 from aegis.report.sections.privacy import _smaller
+from report_factory import BINDING, FRONT, ROWS, advice, many, privacy, ranked
 
 
 def context(given: Any, **parts: Any) -> dict[str, Any]:
-    defaults = dict.fromkeys(("before", "after", "evaluation"))
+    defaults = dict.fromkeys(("before", "after"))
     return build_context(given, **{**defaults, "title": "Title", **parts})
 
 
@@ -221,8 +221,8 @@ def test_the_histogram_accounts_for_every_row(sizes: list[int]) -> None:
 
 def test_optional_sections_appear_only_with_data() -> None:
     bare = context(advice())
-    assert [bare[name] for name in ("privacy", "front", "binding", "evaluation")] == [None] * 4
-    full = context(replace(advice(), front=FRONT, binding=BINDING), evaluation=GOLD)
+    assert [bare[name] for name in ("privacy", "front", "binding")] == [None] * 3
+    full = context(replace(advice(), front=FRONT, binding=BINDING))
     assert full["front"]["knee"]["value"] == "5"
     assert full["front"]["lines"][0]["masks"] == "age: bucketize(width=10)"
     assert [line["proven"] for line in full["front"]["lines"]] == [
@@ -232,8 +232,6 @@ def test_optional_sections_appear_only_with_data() -> None:
     ]
     assert full["binding"]["finer"][0]["violations"] == ["k breaks"]
     assert full["binding"]["relaxations"][0]["change"] == "k from 5 to 4"
-    assert full["evaluation"]["scores"][0]["value"] == "0.8431 ± 0.0020"
-    assert full["evaluation"]["agreement"][0]["kendall"] == "–"
 
 
 def test_policy_and_configuration_are_yaml_that_reads_back() -> None:

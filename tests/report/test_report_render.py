@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_factory import BINDING, FRONT, GOLD, advice, many, privacy, ranked
 
 from aegis.advisor import PrivacyChange
 from aegis.errors import InternalError
 from aegis.report import render, render_report
 from aegis.report.labels import fit, text_width
 from aegis.report.svg import _require_plain
+from report_factory import BINDING, FRONT, advice, many, privacy, ranked
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -83,7 +83,6 @@ def full() -> str:
                 privacy([6, 40, 200], sensitive="job"),
             ),
         ),
-        evaluation=GOLD,
     )
 
 
@@ -110,7 +109,7 @@ def hostile() -> str:
 def test_every_section_stands_in_the_document(full: str) -> None:
     ids = [a["id"] for _, a in Document(full).elements if "id" in a]
     sections = ["recommendation", "attributes", "comparison", "privacy", "rule", "front", "binding"]
-    assert {*sections, "evaluation", "documents", "reading", "provenance"} <= set(ids)
+    assert {*sections, "documents", "reading", "provenance"} <= set(ids)
     assert Counter(ids).most_common(1)[0][1] == 1
 
 
@@ -224,7 +223,7 @@ def test_sections_without_data_are_left_out_and_privacy_is_by_class_size() -> No
     )
     document = render(given)
     ids = {a.get("id") for _, a in Document(document).elements}
-    assert ids.isdisjoint({"privacy", "front", "binding", "evaluation", "histogram-wide-title"})
+    assert ids.isdisjoint({"privacy", "front", "binding", "histogram-wide-title"})
     text = Document(document).text()
     assert "leaves out no row." in text
     assert "rows of the smallest class" in text

@@ -106,7 +106,7 @@ def command(
     """
     from aegis import Study
     from aegis.policy import load_configurations, load_policy
-    from aegis.study.questions import ask
+    from aegis.study import ask
 
     check_outputs([(output, REPORT)], force=force, inputs=(table, policy_file, configurations))
     if table.lower().endswith(".json"):

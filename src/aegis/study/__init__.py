@@ -1,7 +1,8 @@
 """The public door: a table and a policy, summarised once, and every question to them."""
 
 from aegis.study.advising import SEARCH_SECONDS
+from aegis.study.questions import ask
 from aegis.study.shortcuts import advise, evaluate, search
 from aegis.study.study import Study
 
-__all__ = ["SEARCH_SECONDS", "Study", "advise", "evaluate", "search"]
+__all__ = ["SEARCH_SECONDS", "Study", "advise", "ask", "evaluate", "search"]

@@ -1,4 +1,4 @@
-"""What the package adds beside records: a command, a format of summaries, a section of the report."""
+"""What the package adds besides records: a command, a format of summaries, a section, a question."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from aegis.report import ReportSection
 if TYPE_CHECKING:
     from aegis.advisor import Advice
     from aegis.cli.formats import SummaryRequest
+    from aegis.study import Study
     from aegis.summary import Summary
 
 EXAMPLES = ("aegis count-towns t.csv",)
@@ -36,6 +37,11 @@ def advise(asked: SummaryRequest) -> None:
 def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Output) -> None:
     """Print which attribute was asked for."""
     shell.json({"path": path, "attribute": attribute, "options": len(options)})
+
+
+def count_people(study: Study, role: str) -> int:
+    """Return the rows of a study, whatever the role."""
+    return study.summary.rows * len(role)
 
 
 def towns_section(summary: Summary, advice: Advice) -> ReportSection:

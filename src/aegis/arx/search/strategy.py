@@ -9,7 +9,6 @@ from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility, InMemory
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem
-from aegis.arx.losses.charged import ChargedLoss
 from aegis.errors import InternalError
 from aegis.progress import Step
 
@@ -22,11 +21,13 @@ class HittingSets:
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
         """Return whether the loss is a sum over attributes, and the space large."""
-        if not isinstance(feasibility, InMemory) or not isinstance(objective, ChargedLoss):
+        if not isinstance(feasibility, InMemory) or not objective.follows_rule:
             return False
+        from aegis.arx.losses.charged import ChargedLoss
         from aegis.arx.search.sieve import pays
 
-        return objective.separates and pays(problem, feasibility)
+        sums = isinstance(objective, ChargedLoss) and objective.separates
+        return sums and pays(problem, feasibility)
 
     def search(
         self,
@@ -40,6 +41,7 @@ class HittingSets:
         start: tuple[Box, ...],
     ) -> Found:
         """Return the configurations with the least losses."""
+        from aegis.arx.losses.charged import ChargedLoss
         from aegis.arx.search.sieve import Sieve
 
         if not isinstance(feasibility, InMemory) or not isinstance(objective, ChargedLoss):

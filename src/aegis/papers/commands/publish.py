@@ -23,6 +23,7 @@ SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
 EXAMPLES = (
     "aegis publish --masked M1=table.csv --masked M2=march.parquet -p policy.yaml -o m.published",
+    "aegis publish --masked M1=table.csv -p policy.yaml -o locked.published --locked",
 )
 
 

@@ -74,7 +74,7 @@ def load_published(path: str | Path) -> Published:
         raise DataError(f"No such file: {source}.", hint="Check the path.") from error
     except (zipfile.BadZipFile, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         raise DataError(
-            f"{source} is not what `aegis summarize --masked` wrote: {error}.",
+            f"{source} is not what `aegis publish --masked` wrote: {error}.",
             hint="Make it again from the masked tables.",
         ) from error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -144,32 +143,6 @@ def point(value: float, utility_kept: float | None, suppressed: int, *, proven: 
     )
 
 
-@dataclass(frozen=True)
-class Trained:
-    model: str
-    metric: str
-    configuration: str
-    value: float
-    unmasked: float | None
-    deviation: float | None
-
-
-@dataclass(frozen=True)
-class Judged:
-    measure: str
-    model: str
-    spearman: float | None
-    kendall: float | None
-    loss: float
-
-
-@dataclass(frozen=True)
-class Gold:
-    scores: tuple[Trained, ...]
-    agreement: tuple[Judged, ...]
-    metric: str = "accuracy"
-
-
 FRONT = Front(
     "k",
     (
@@ -191,11 +164,4 @@ BINDING = Binding(
             "k from 5 to 4", 0.955, 0.015, 95.5, True, {"sex": "identity", "age": "suppress"}
         ),
     ),
-)
-GOLD = Gold(
-    tuple(
-        Trained("logistic regression", "accuracy", name, 0.8431, 0.851, 0.002)
-        for name in ("c1", "c2", "c3", "c4")
-    ),
-    (Judged("adjusted-pillai", "logistic regression", 0.96, None, 0.1),),
 )

@@ -61,7 +61,7 @@ KNOWN = ("--histograms", "h.json", "--mapping", "mapping.json")
 
 
 def test_what_a_publisher_holds_is_ranked(shell, held):
-    made = shell("summarize", *MASKED, *KNOWN, "-p", "held.yaml", "-o", "held.published")
+    made = shell("publish", *MASKED, *KNOWN, "-p", "held.yaml", "-o", "held.published")
     assert made.code == 0, made.err
     words = ("advise", "held.published", "-p", "held.yaml", "--measure", "mi", "-f", "json")
     told = json.loads(shell(*words).out)
@@ -85,7 +85,7 @@ def test_what_a_publisher_holds_is_ranked(shell, held):
 
 @pytest.mark.parametrize("case", ["aegis+1d", "aegis-1d", "sampling", "all-evidence"])
 def test_the_deviation_from_the_raw_table_is_estimated_without_it(shell, held, case):
-    assert shell("summarize", *MASKED, *KNOWN, "-p", "held.yaml", "-o", "held.published").code == 0
+    assert shell("publish", *MASKED, *KNOWN, "-p", "held.yaml", "-o", "held.published").code == 0
     words = ("advise", "held.published", "-p", "held.yaml", "--measure", "mi", "-f", "json")
     told = json.loads(shell(*words, "--estimate", case).out)
     raw = POLICY.replace(
@@ -103,7 +103,7 @@ def test_the_deviation_from_the_raw_table_is_estimated_without_it(shell, held, c
 
 
 def test_names_alone_suffice_to_rank_and_not_to_estimate(shell, held):
-    assert shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published").code == 0
+    assert shell("publish", *MASKED, "-p", "held.yaml", "-o", "held.published").code == 0
     words = ("advise", "held.published", "-p", "held.yaml", "--measure", "mi")
     assert shell(*words).code == 0
     refused = shell(*words, "--estimate", "aegis-1d")
@@ -114,14 +114,14 @@ def test_names_alone_suffice_to_rank_and_not_to_estimate(shell, held):
 
 def test_masked_tables_need_not_have_what_a_release_drops(shell, held):
     held.joinpath("held.yaml").write_text(POLICY + "  name: {role: identifier}\n")
-    made = shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published")
+    made = shell("publish", *MASKED, "-p", "held.yaml", "-o", "held.published")
     assert made.code == 0, made.err
     words = ("advise", "held.published", "-p", "held.yaml", "--measure", "mi", "-f", "json")
     assert json.loads(shell(*words).out)["best"] == "M1"
 
 
 def test_the_rule_is_that_of_the_file(shell, held):
-    assert shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published").code == 0
+    assert shell("publish", *MASKED, "-p", "held.yaml", "-o", "held.published").code == 0
     held.joinpath("weak.yaml").write_text(POLICY.replace("k: 5", "k: 2"))
     refused = shell("advise", "held.published", "-p", "weak.yaml")
     assert refused.code == 2
@@ -130,7 +130,7 @@ def test_the_rule_is_that_of_the_file(shell, held):
 
 
 def test_a_lock_holds_for_masked_tables(shell, held):
-    made = shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published", "--locked")
+    made = shell("publish", *MASKED, "-p", "held.yaml", "-o", "held.published", "--locked")
     assert made.code == 0, made.err
     held.joinpath("weak.yaml").write_text(POLICY.replace("k: 5", "k: 2"))
     refused = shell("advise", "held.published", "-p", "weak.yaml", "--rule-override")
@@ -174,7 +174,7 @@ def test_what_contradicts_itself_is_refused(shell, held, change, message):
     change(histograms, mapping)
     held.joinpath("h.json").write_text(json.dumps(histograms))
     held.joinpath("mapping.json").write_text(json.dumps(mapping))
-    result = shell("summarize", *MASKED, *KNOWN, "-p", "held.yaml", "-o", "held.published")
+    result = shell("publish", *MASKED, *KNOWN, "-p", "held.yaml", "-o", "held.published")
     if message is None:  # moved within a group of every mask: nothing shows it
         assert result.code == 0
         return
@@ -186,13 +186,13 @@ def test_what_contradicts_itself_is_refused(shell, held, change, message):
 def test_tables_of_other_rows_are_refused(shell, held):
     lines = held.joinpath("two.csv").read_text().splitlines(keepends=True)
     held.joinpath("two.csv").write_text("".join(lines[:-1]))
-    refused = shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published")
+    refused = shell("publish", *MASKED, "-p", "held.yaml", "-o", "held.published")
     assert refused.code == 2
     assert "M1 has 240 rows and M17 has 239" in refused.err
 
 
 def test_histograms_are_written_and_read_again(shell, held):
-    words = ("summarize", "table.csv", "-p", "held.yaml", "-o", "s.aegis", "--write-histograms")
+    words = ("histograms", "table.csv", "-p", "held.yaml", "-o")
     assert shell(*words, "out.json").code == 0
     wanted = json.loads(held.joinpath("h.json").read_text())
     assert json.loads(held.joinpath("out.json").read_text()) == wanted
@@ -200,20 +200,29 @@ def test_histograms_are_written_and_read_again(shell, held):
     for name, rows in wanted.items():
         lines = [f"{name},rows", *(f"{v},{n}" for v, n in rows.items())]
         held.joinpath("csvs", f"{name}.csv").write_text("\n".join(lines) + "\n")
-    folder = shell(*words[:5], "t.aegis", "--write-histograms", "made")
+    folder = shell(*words, "made")
     assert folder.code == 0, folder.err
     files = {f.name: f.read_text() for f in held.joinpath("made").iterdir()}
     assert files == {f.name: f.read_text() for f in held.joinpath("csvs").iterdir()}
-    again = shell(*words[:5], "u.aegis", "--write-histograms", "made", "--force")
+    again = shell(*words, "made", "--force")
     assert again.code == 2
     assert "made exists" in again.err
-    assert not held.joinpath("u.aegis").exists()
     known = ("--histograms", "csvs", "--mapping", "mapping.json")
-    assert shell("summarize", *MASKED, *known, "-p", "held.yaml", "-o", "held.published").code == 0
+    assert shell("publish", *MASKED, *known, "-p", "held.yaml", "-o", "held.published").code == 0
+
+
+def test_histograms_of_a_summary_are_those_of_its_table(shell, held):
+    assert shell("summarize", "table.csv", "-p", "held.yaml", "-o", "s.aegis").code == 0
+    assert shell("histograms", "s.aegis", "-o", "out.json").code == 0
+    wanted = json.loads(held.joinpath("h.json").read_text())
+    assert json.loads(held.joinpath("out.json").read_text()) == wanted
+    refused = shell("histograms", "s.aegis", "-o", "nowhere/made")
+    assert refused.code == 2
+    assert "its folder does not exist" in refused.err
 
 
 def test_a_report_is_written_of_masked_tables(shell, held):
-    assert shell("summarize", *MASKED, *KNOWN, "-p", "held.yaml", "-o", "held.published").code == 0
+    assert shell("publish", *MASKED, *KNOWN, "-p", "held.yaml", "-o", "held.published").code == 0
     words = ("report", "held.published", "-p", "held.yaml", "--measure", "mi", "-o", "r.html")
     made = shell(*words)
     assert made.code == 0, made.err
@@ -231,7 +240,7 @@ def test_a_report_is_written_of_masked_tables(shell, held):
 
 @pytest.mark.parametrize("command", ["audit", "evaluate", "reconstruct"])
 def test_other_commands_say_what_takes_masked_tables(shell, held, command):
-    assert shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published").code == 0
+    assert shell("publish", *MASKED, "-p", "held.yaml", "-o", "held.published").code == 0
     more = ("--attribute", "age") if command == "reconstruct" else ()
     refused = shell(command, "held.published", "-p", "held.yaml", *more)
     assert refused.code == 2
@@ -240,14 +249,14 @@ def test_other_commands_say_what_takes_masked_tables(shell, held, command):
 
 
 def test_a_changed_file_is_refused(shell, held):
-    assert shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published").code == 0
+    assert shell("publish", *MASKED, "-p", "held.yaml", "-o", "held.published").code == 0
     data = bytearray(held.joinpath("held.published").read_bytes())
     place = data.index(b'"sha256": "') + 12
     data[place] = ord("0") if data[place] != ord("0") else ord("1")
     held.joinpath("held.published").write_bytes(bytes(data))
     refused = shell("advise", "held.published", "-p", "held.yaml")
     assert refused.code == 2
-    assert "not what `aegis summarize --masked` wrote" in refused.err
+    assert "not what `aegis publish --masked` wrote" in refused.err
 
 
 def contingency(folder, name, of):
@@ -285,7 +294,7 @@ CELLS = (
 @pytest.mark.parametrize("more", [(), ("--estimate", "aegis+1d"), ("--estimate", "aegis-1d")])
 def test_contingency_tables_rank_as_their_masked_tables(shell, cells, more):
     for given, name in ((MASKED, "rows"), (CELLS, "cells")):
-        made = shell("summarize", *given, *KNOWN, "-p", "open.yaml", "-o", f"{name}.published")
+        made = shell("publish", *given, *KNOWN, "-p", "open.yaml", "-o", f"{name}.published")
         assert made.code == 0, made.err
     told = [
         json.loads(
@@ -316,7 +325,7 @@ def test_contingency_tables_rank_as_their_masked_tables(shell, cells, more):
 
 def test_standard_errors_are_shown_or_it_is_said_why_not(shell, cells):
     for given, name in ((MASKED, "rows"), (CELLS, "cells")):
-        made = shell("summarize", *given, "-p", "open.yaml", "-o", f"{name}.published")
+        made = shell("publish", *given, "-p", "open.yaml", "-o", f"{name}.published")
         assert made.code == 0, made.err
     words = ("-p", "open.yaml", "--measure", "mi")
     assert "standard error of the first score: " in shell("advise", "rows.published", *words).out
@@ -335,7 +344,7 @@ def test_contingency_tables_say_nothing_of_rows(shell, cells):
 
 
 def _made(shell, policy):
-    made = shell("summarize", *CELLS, "-p", policy, "-o", "c.published", "--force")
+    made = shell("publish", *CELLS, "-p", policy, "-o", "c.published", "--force")
     assert made.code == 0, made.err
     return "c.published", "-p", policy
 
@@ -358,7 +367,7 @@ def _made(shell, policy):
 def test_wrong_contingency_tables_are_refused(shell, cells, change, message):
     file = cells.joinpath("c_one.csv")
     file.write_text("\n".join(change(file.read_text().splitlines())) + "\n")
-    refused = shell("summarize", *CELLS, "-p", "open.yaml", "-o", "c.published")
+    refused = shell("publish", *CELLS, "-p", "open.yaml", "-o", "c.published")
     assert refused.code == 2
     assert message in refused.err
     assert not cells.joinpath("c.published").exists()
@@ -380,7 +389,7 @@ def mixed(shell, cells):
         "--contingency",
         "M17=c_two.csv",
     )
-    made = shell("summarize", *given, *KNOWN, "-p", "open.yaml", "-o", "mix.published")
+    made = shell("publish", *given, *KNOWN, "-p", "open.yaml", "-o", "mix.published")
     assert made.code == 0, made.err
     return cells
 
@@ -450,7 +459,7 @@ def test_values_that_a_histogram_names_without_a_row_change_nothing(shell, mixed
     histograms["sex"]["X"] = 0
     mixed.joinpath("h.json").write_text(json.dumps(histograms))
     given = ("--masked", "M2=hidden.csv", "--masked", "M5=raw.csv", "--histograms", "h.json")
-    words = ("summarize", *given, "-p", "open.yaml", "-o", "mix.published", "--force")
+    words = ("publish", *given, "-p", "open.yaml", "-o", "mix.published", "--force")
     assert shell(*words).code == 0
     assert ranked(shell, "--estimate", "all-evidence")["best"] == "M5"
 
