@@ -169,9 +169,8 @@ class ReleaseRequest:
 
 
 class ReleaseOptions(TypedDict, total=False):
-    """The fields of `ReleaseRequest` as keywords."""
+    """The fields of `ReleaseRequest` as keywords, but for the output."""
 
-    output: str | Path | None
     certificate: str | Path | None
     key: PrivateKey | None
     measure: str | None
@@ -225,14 +224,20 @@ class ApplyRequest(ReleaseRequest):
     )
 
 
-class ApplyOptions(ReleaseOptions, total=False):
-    """The fields of `ApplyRequest` as keywords."""
+class StudyApplyOptions(ReleaseOptions, total=False):
+    """The fields of `ApplyRequest` as keywords of `Study.apply`, where the output goes by itself."""
 
     into: str | None
     form: str
     after: Sequence[Configuration]
     made_under: OwnerRule | None
     rule_override: bool
+
+
+class ApplyOptions(StudyApplyOptions, total=False):
+    """The fields of `ApplyRequest` as keywords."""
+
+    output: str | Path | None
 
 
 @documented
@@ -269,6 +274,7 @@ class AnonymizeRequest(ReleaseRequest):
 class AnonymizeOptions(ReleaseOptions, total=False):
     """The fields of `AnonymizeRequest` as keywords."""
 
+    output: str | Path | None
     options: Mapping[str, Any] | None
     style: str | None
     front: bool
