@@ -6,11 +6,13 @@ The command line makes its options from these descriptions, and the reference of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, TypeVar, cast
 
 _OPTION = "option"
 """Key of an option in the metadata of a field."""
+_GROUP = "group"
+"""Key of the record that a field groups options in."""
 R = TypeVar("R")
 
 
@@ -58,15 +60,35 @@ def keyword(default: Any, text: str) -> Any:
     return field(default=default, metadata={_OPTION: Option(text=text, asked=False)})
 
 
+def group(record: type[R]) -> R:
+    """Return a field of a request that groups options which belong together in a record."""
+    made: Any = field(default_factory=record, metadata={_GROUP: record})
+    return cast(R, made)
+
+
+def group_of(described: Field[Any]) -> type[Any] | None:
+    """Return the record that a field groups options in; None where it is no group."""
+    grouped: type[Any] | None = described.metadata.get(_GROUP)
+    return grouped
+
+
+def own_options(record: type[Any]) -> dict[str, Option]:
+    """Return the options that a record describes itself, by name of the field."""
+    return {f.name: f.metadata[_OPTION] for f in fields(record) if _OPTION in f.metadata}
+
+
 def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
-    """Yield the described fields of a record by name."""
+    """Yield all options of a record by name, those of its groups in their place."""
     for each in fields(record):
-        if _OPTION in each.metadata:
+        grouped = group_of(each)
+        if grouped is not None:
+            yield from options_of(grouped)
+        elif _OPTION in each.metadata:
             yield each.name, each.metadata[_OPTION]
 
 
 def documented(record: type[R]) -> type[R]:
-    """Return a record whose docstring lists its fields with their descriptions."""
+    """Return a record whose docstring lists its options with their descriptions."""
     lines = [f"{name}\n    {option.text}" for name, option in options_of(record)]
     record.__doc__ = "\n".join((f"{record.__doc__}\n", "Attributes", "----------", *lines))
     return record
@@ -78,12 +100,21 @@ def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
     Raises
     ------
     TypeError
-        A keyword is no field of the request.
+        A keyword is no option of the request.
     """
     known = [name for name, _ in options_of(kind)]
     for name in keywords:
         if name not in known:
             raise TypeError(f"{kind.__name__} has no {name!r}. Allowed: {', '.join(known)}.")
-    if request is None:
-        return kind(**keywords)
-    return replace(request, **keywords)  # type: ignore[type-var]
+    return cast(R, _changed(kind() if request is None else request, keywords))
+
+
+def _changed(request: Any, keywords: Mapping[str, Any]) -> Any:
+    """Return a request with keywords of its own and of its groups."""
+    changes = {}
+    for each in fields(request):
+        if group_of(each) is not None:
+            changes[each.name] = _changed(getattr(request, each.name), keywords)
+        elif each.name in keywords:
+            changes[each.name] = keywords[each.name]
+    return replace(request, **changes)

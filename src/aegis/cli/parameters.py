@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from aegis.cli import completion
-from aegis.options import Option, options_of
+from aegis.options import Option, group_of, own_options
 
 ORDER = "ORDER"
 """Attribute of a command's record: the names of its options as the help lists them."""
@@ -77,10 +77,12 @@ def _parameters(record: Any) -> Iterator[inspect.Parameter]:
 
 def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
     """Yield the fields that the command line fills: all, or of a request those it has options for."""
-    described = dict(options_of(record))
+    described = own_options(record)
     for field in fields(record):
-        option = described.get(field.name)
-        if (option is not None and option.asked) or not described:
+        option, grouped = described.get(field.name), group_of(field)
+        if grouped is not None:
+            yield field, None, grouped
+        elif (option is not None and option.asked) or not described:
             kind = None if option is not None and option.kind else _kind(record, field)
             yield field, option, kind
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,7 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Force,
     Format,
@@ -57,36 +58,23 @@ EXAMPLES = (
 )
 
 
-@opens_table
-def command(
-    policy_file: PolicyFile,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The summary to write (.aegis; .published with --masked).",
-        ),
-    ],
-    table: OptionalTable = None,
-    masked: Masked = None,
-    contingency: Counted = None,
-    histograms: Histograms = None,
-    mapping: Mapping_ = None,
-    write_histograms: Annotated[
-        Path | None,
-        typer.Option(
-            "--write-histograms",
-            metavar="FILE",
-            help="Also write the labelled rows by attribute and value, as --histograms takes them: "
-            "a JSON file, or where the name has no ending a new folder with a CSV file for each "
-            "attribute.",
-        ),
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class MaskedTables:
+    """Masked tables, of which the summary is where no table is given."""
+
+    masked: Masked = None
+    contingency: Counted = None
+    histograms: Histograms = None
+    mapping: Mapping_ = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryOptions:
+    """How a summary is made, and what it holds."""
+
     exact: Annotated[
         bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
-    ] = False,
+    ] = False
     like: Annotated[
         Path | None,
         typer.Option(
@@ -96,7 +84,7 @@ def command(
             "fitted masks, label classes and frequent groups. aegis merge adds up only such "
             "parts.",
         ),
-    ] = None,
+    ] = None
     carried: Annotated[
         str,
         typer.Option(
@@ -105,7 +93,7 @@ def command(
             help="What the summary carries of each attribute beside what its masks show: raw (the "
             "joint of values and label), histogram or nothing.",
         ),
-    ] = "raw",
+    ] = "raw"
     sign: Annotated[
         Path | None,
         typer.Option(
@@ -114,7 +102,7 @@ def command(
             help="Sign the summary with this private key (PEM; aegis keygen makes pairs), so that "
             "who has the public one can tell who made it.",
         ),
-    ] = None,
+    ] = None
     locked: Annotated[
         bool,
         typer.Option(
@@ -122,14 +110,52 @@ def command(
             help="Refuse weaker rules than this policy's wherever the summary is used. Without "
             "it a weaker rule takes --rule-override, and results say so.",
         ),
-    ] = False,
-    verify_key: VerifyKey = None,
-    opening: Opening = DEFAULT,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = False
+    verify_key: VerifyKey = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummarizeCommand:
+    """All that `aegis summarize` is asked."""
+
+    policy_file: PolicyFile
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The summary to write (.aegis; .published with --masked).",
+        ),
+    ]
+    table: OptionalTable = None
+    published: MaskedTables
+    write_histograms: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-histograms",
+            metavar="FILE",
+            help="Also write the labelled rows by attribute and value, as --histograms takes them: "
+            "a JSON file, or where the name has no ending a new folder with a CSV file for each "
+            "attribute.",
+        ),
+    ] = None
+    summary: SummaryOptions
+    opening: Opening
+    format: FormatOption = Format.TABLE
+    seed: Seed = 0
+    force: Force = False
+    quiet: Quiet = False
+
+    @property
+    def histogram_file(self) -> Path | None:
+        """The file of histograms that is to be written; None for a folder of them, or for none."""
+        target = self.write_histograms
+        return None if target is None or _is_folder(target) else target
+
+
+@opens_table
+def command(asked: SummarizeCommand) -> None:
     """Reduce a table to the aggregates that advice needs, in one file.
 
     In: a table and its policy. Out: a summary (.aegis) from which `aegis advise`
@@ -138,63 +164,87 @@ def command(
     to be shared. With --information nothing it counts no more than the masks
     show; rankings and searches are the same.
     """
-    from aegis.policy import load_policy
-    from aegis.signing import load_private_key
-    from aegis.study import Study
-    from aegis.summary import Information
-
-    if masked or contingency:
-        summarize_masked(
-            masked or (),
-            contingency or (),
-            policy_file,
-            output,
-            histograms,
-            mapping,
-            refused={
-                "TABLE": table,
-                "--like": like,
-                "--information": carried if carried != "raw" else None,
-                "--sign": sign,
-                "--write-histograms": write_histograms,
-            },
-            shell=Output(format, quiet),
-            exact=exact,
-            locked=locked,
-            seed=seed,
-            force=force,
-        )
+    published, table = asked.published, asked.table
+    if published.masked or published.contingency:
+        _of_masked_tables(asked)
         return
-    if table is None or histograms or mapping:
+    if table is None or published.histograms or published.mapping:
         raise PolicyError(
             "No table is given."
             if table is None
             else "--histograms and --mapping go with --masked or --contingency.",
             hint="Name a table, or give masked ones by --masked NAME=TABLE.",
         )
-    histograms = (
-        None if write_histograms is None or _is_folder(write_histograms) else write_histograms
-    )
     check_outputs(
-        [(output, (BUNDLE,)), (histograms, JSON)], force=force, inputs=(table, policy_file)
+        [(asked.output, (BUNDLE,)), (asked.histogram_file, JSON)],
+        force=asked.force,
+        inputs=(table, asked.policy_file),
     )
-    _check_folder(write_histograms)
-    if carried not in list(Information):
-        raise PolicyError.unknown("information setting", carried, [str(i) for i in Information])
-    policy = load_policy(policy_file)
-    if verify_key is not None and like is None:
+    _check_folder(asked.write_histograms)
+    summary, person = _summarized(asked, table)
+    _write_histograms(summary, asked.write_histograms)
+    shell = Output(asked.format, asked.quiet)
+    _print(summary, asked.output, asked.policy_file, shell, table, person)
+
+
+def _of_masked_tables(asked: SummarizeCommand) -> None:
+    """Write the summary of masked tables; refuse what only the table itself has."""
+    published, summary = asked.published, asked.summary
+    summarize_masked(
+        published.masked or (),
+        published.contingency or (),
+        asked.policy_file,
+        asked.output,
+        published.histograms,
+        published.mapping,
+        refused={
+            "TABLE": asked.table,
+            "--like": summary.like,
+            "--information": summary.carried if summary.carried != "raw" else None,
+            "--sign": summary.sign,
+            "--write-histograms": asked.write_histograms,
+        },
+        shell=Output(asked.format, asked.quiet),
+        exact=summary.exact,
+        locked=summary.locked,
+        seed=asked.seed,
+        force=asked.force,
+    )
+
+
+def _summarized(asked: SummarizeCommand, table: str) -> tuple[Summary, str | None]:
+    """Return the summary of a table, once it is written, and the column of persons."""
+    from aegis.policy import load_policy
+    from aegis.signing import load_private_key
+    from aegis.study import Study
+    from aegis.summary import Information
+
+    given = asked.summary
+    if given.carried not in list(Information):
+        raise PolicyError.unknown(
+            "information setting", given.carried, [str(i) for i in Information]
+        )
+    policy = load_policy(asked.policy_file)
+    if given.verify_key is not None and given.like is None:
         raise PolicyError(
             "--verify-key is for the summary of --like, which is not given.", hint="Leave it out."
         )
-    model = None if like is None else read_summary(like, verify_key)
-    key = None if sign is None else load_private_key(sign)
+    model = None if given.like is None else read_summary(given.like, given.verify_key)
+    key = None if given.sign is None else load_private_key(given.sign)
     _refuse_bundle(table)
-    subject = opening.subject(table, policy, quiet=quiet)
-    with reporting(quiet=quiet) as progress:
-        study = Study(subject, policy, exact=exact, seed=seed, like=model, progress=progress)
-        summary = study.save(output, information=carried, locked=locked, key=key, force=force)
-    _write_histograms(summary, write_histograms)
-    _print(summary, output, policy_file, Output(format, quiet), table, study.policy.person)
+    subject = asked.opening.subject(table, policy, quiet=asked.quiet)
+    with reporting(quiet=asked.quiet) as progress:
+        study = Study(
+            subject, policy, exact=given.exact, seed=asked.seed, like=model, progress=progress
+        )
+        summary = study.save(
+            asked.output,
+            information=given.carried,
+            locked=given.locked,
+            key=key,
+            force=asked.force,
+        )
+    return summary, study.policy.person
 
 
 def _is_folder(target: Path) -> bool:
