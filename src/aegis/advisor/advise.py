@@ -46,26 +46,19 @@ def rank_configurations(
     progress: Progress = SILENT,
     **options: Unpack[RankOptions],
 ) -> Advice:
-    """Rank masking configurations, admissible ones first and the best first among them.
+    """Rank masking configurations by admissibility, then by the measure, then by name.
+
+    The preferred one of the ties comes before all others.
 
     Parameters
     ----------
-    summary
-        The aggregates that scores come from.
-    plan
-        Holds configurations against the rule.
-    policy
-        Roles, candidate masks, the privacy rule and the measure.
+    summary, plan, policy
+        The aggregates that scores come from, what holds configurations against the rule, and the
+        policy.
     request, configurations, options
         What is ranked, and by which measure: a request, or its fields as keywords.
     progress
         Receives one step per stage.
-
-    Returns
-    -------
-    Advice
-        Ordered by admissibility, then by the measure in its direction, then by name; the preferred
-        one of the ties before all others.
 
     Raises
     ------
@@ -81,21 +74,18 @@ def rank_configurations(
     preference = Prefer.of(given.prefer or Prefer.SCORE)
     scorer = Scorer(summary)
     scored = _scored(_listed(summary, policy, given), scorer, plan, chosen, progress)
+    named = given.measure or policy.measure
     if given.estimate is not None:
-        named = given.measure or policy.measure
         scored = _by_estimate(scored, summary, given.estimate, named, progress)
     scoring = time.perf_counter()
-    ranking, why = [ranked for ranked, _ in scored], None
-    notes = (*notes, *lacking)
-    if given.estimate is None:  # of an order by estimates, errors of the measure say nothing
-        choices = _compared_choices(scored)
-        ranking = list(with_confidence(ranking, choices, scorer, chosen, progress))
-        notes = (*notes, *confidence_note(scorer, choices, chosen))
-        ranking, why = preferred_first(ranking, choices, scorer, chosen, preference)
-    notes = (*notes, *aside_note(summary, chosen), *(() if why is None else (why,)))
-    notes = (*notes, *warnings_of(summary, plan))
+    aside, warnings = aside_note(summary, chosen), warnings_of(summary, plan)
     if given.estimate is None:
-        notes = (*notes, *disagreement(ranking, scorer, chosen))
+        ranking, certain, why = _settled(scored, scorer, chosen, preference, progress)
+        rare = disagreement(ranking, scorer, chosen)
+        notes = (*notes, *lacking, *certain, *aside, *why, *warnings, *rare)
+    else:  # of an order by estimates, errors of the measure say nothing
+        ranking = [ranked for ranked, _ in scored]
+        notes = (*notes, *lacking, *aside, *warnings)
     advice = _advice(ranking, scorer, chosen, policy, proven=given.estimate is None)
     now = time.perf_counter()
     timings = {
@@ -105,6 +95,22 @@ def rank_configurations(
         "total": now - started + sum(summary.timings.values()),
     }
     return with_doubts(replace(advice, warnings=notes, timings=timings))
+
+
+def _settled(
+    scored: Sequence[tuple[Ranked, Choice]],
+    scorer: Scorer,
+    measure: Measure,
+    preference: Prefer,
+    progress: Progress,
+) -> tuple[list[Ranked], tuple[str, ...], tuple[str, ...]]:
+    """Return the ranking with errors and ties settled, and what is to be known of both."""
+    choices = _compared_choices(scored)
+    ranking = [ranked for ranked, _ in scored]
+    ranking = list(with_confidence(ranking, choices, scorer, measure, progress))
+    certain = confidence_note(scorer, choices, measure)
+    ranking, why = preferred_first(ranking, choices, scorer, measure, preference)
+    return ranking, certain, () if why is None else (why,)
 
 
 def _advice(

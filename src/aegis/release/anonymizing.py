@@ -154,27 +154,13 @@ def anonymize(
 
     Examples
     --------
-    >>> import aegis, pyarrow as pa
-    >>> table = pa.table({"age": [21, 22, 38, 39, 40, 61], "bought": [0, 0, 1, 1, 1, 0]})
-    >>> policy = aegis.load_policy(
-    ...     {
-    ...         "version": 1,
-    ...         "label": "bought",
-    ...         "privacy": {"k": 3},
-    ...         "attributes": {"age": {"role": "quasi-identifier"}},
-    ...     }
-    ... )
-    >>> aegis.anonymize(table, policy, "mdav").audit.report.k
-    3
+    >>> import aegis
+    >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+    >>> aegis.anonymize("data/adult.parquet", policy, "mondrian").audit.report.k >= 5
+    True
     """
     given, policy = asked(AnonymizeRequest, request, options), as_policy(policy)
     recipe = _recipe(method, given)
-    if given.front and recipe.anonymizer.front is None:
-        weighing = [a.name for a in ANONYMIZERS if a.front is not None]
-        raise PolicyError(
-            f"Method {recipe.method!r} has no front.",
-            hint=f"Only {', '.join(weighing)} weighs two aims.",
-        )
     source = open_table(table, reading=policy.reading)
     destination = Destination.checked(source, given)
     plan = _GroupedPlan(source, policy, recipe, given, progress)
@@ -184,13 +170,21 @@ def anonymize(
 
 def _recipe(method: str | Recipe, request: AnonymizeRequest) -> Recipe:
     if isinstance(method, str):
-        return Recipe(method, request.options or {}, request.seed, request.style)
-    if request.options is not None or request.style is not None:
+        recipe = Recipe(method, request.options or {}, request.seed, request.style)
+    elif request.options is not None or request.style is not None:
         raise PolicyError(
             "A recipe brings its own options and style.",
             hint="Name the method instead, or give the recipe alone.",
         )
-    return method
+    else:
+        recipe = method
+    if request.front and recipe.anonymizer.front is None:
+        weighing = [a.name for a in ANONYMIZERS if a.front is not None]
+        raise PolicyError(
+            f"Method {recipe.method!r} has no front.",
+            hint=f"Only {', '.join(weighing)} weighs two aims.",
+        )
+    return recipe
 
 
 class _GroupedPlan(ReleasePlan[AnonymizedRelease]):

@@ -235,26 +235,29 @@ def record_risk(
         "Read the table without Spark.",
     )
     with progress.step("Counting keys"):
-        keys, unknown = _keys(source, names)
-        weight = given.weight
-        weights = np.ones(len(keys)) if weight is None else _weights(source, weight)
-        agreeing = unknown if given.missing == Missing.WILDCARD else None
-        counts, people = key_counts(keys, weights, agreeing)
-        risks = individual_risk(counts, people, approximate=given.approximate)
-        uniques = None
-        if given.special:
-            uniques = special_uniques(
-                keys, missing=agreeing, largest=given.largest, fraction=given.fraction
-            )
-        compared = None
-        if given.numbers:
-            before = open_table(given.original)
-            compared = _compare(before, source, tuple(given.numbers), given.interval)
+        return _measured(source, names, given)
+
+
+def _measured(source: Source, names: tuple[str, ...], request: RiskRequest) -> RecordRisk:
+    """Return the risk of every record by these columns."""
+    keys, unknown = _keys(source, names)
+    weight = request.weight
+    weights = np.ones(len(keys)) if weight is None else _weights(source, weight)
+    agreeing = unknown if request.missing == Missing.WILDCARD else None
+    counts, people = key_counts(keys, weights, agreeing)
+    uniques = compared = None
+    if request.special:
+        uniques = special_uniques(
+            keys, missing=agreeing, largest=request.largest, fraction=request.fraction
+        )
+    if request.numbers:
+        before = open_table(request.original)
+        compared = _compare(before, source, tuple(request.numbers), request.interval)
     return RecordRisk(
         names,
-        given.weight,
-        Missing(given.missing),
-        risks,
+        weight,
+        Missing(request.missing),
+        individual_risk(counts, people, approximate=request.approximate),
         counts,
         people,
         float(weights.sum()),

@@ -71,16 +71,10 @@ def build_context(
     ----------
     advice
         The ranking, with front and binding where it carries them.
-    before, after
-        Privacy of the table as it is and of the recommended release.
-    finest
-        Whether `before` is of the table under the finest candidate masks instead.
-    title
-        The report's heading.
-    evaluation
-        Scores of trained models, if there are any.
-    shown
-        Values of the release, where its owner wants to see them.
+    before, after, finest
+        As in `PrivacyChange`.
+    title, evaluation, shown
+        The report's heading, scores of trained models, and values of the release, if there are any.
 
     Raises
     ------

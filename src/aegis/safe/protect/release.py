@@ -49,9 +49,8 @@ def release_protected(
     output
         The file, with the extension `.protected`.
     ledger, population
-        The ledger of what was told of which people, and the name of these people in it. The cost
-        of level noise is reserved before anything is drawn, and entered once the file is there;
-        level counts has no cost. The ledger remembers table and key of both.
+        The ledger, and the name of the people in it. The cost of level noise is reserved before
+        anything is drawn, and entered once the file is there; level counts has no cost.
     new_version
         Whether the table is a new version of the one that the ledger knows.
     request, options
@@ -86,15 +85,18 @@ def release_protected(
         if spending is not None:
             spending.begin()
         digest = save_protected(made, output, force=force)
-        if spending is None:
-            return made
-        rounds = made.protection.rounds
-        spending.commit(
-            digest,
-            sensitivity="; ".join(f"{r.name} {r.sensitivity:.6g}" for r in rounds),
-            sigma="; ".join(f"{r.name} {r.sigma:.6g}" for r in rounds),
-        )
-        return replace(made, notes=(*made.notes, *_notes_on_versions(spending)))
+        return made if spending is None else _entered(made, spending, digest)
+
+
+def _entered(made: ProtectedSummary, spending: Spending, digest: str) -> ProtectedSummary:
+    """Enter a file in the ledger, and return its summary with what the ledger says of it."""
+    rounds = made.protection.rounds
+    spending.commit(
+        digest,
+        sensitivity="; ".join(f"{r.name} {r.sensitivity:.6g}" for r in rounds),
+        sigma="; ".join(f"{r.name} {r.sigma:.6g}" for r in rounds),
+    )
+    return replace(made, notes=(*made.notes, *_notes_on_versions(spending)))
 
 
 @contextmanager
