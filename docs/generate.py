@@ -23,6 +23,7 @@ from aegis.advisor.search.objective import OBJECTIVES
 from aegis.anonymizers import ANONYMIZERS, listed_options
 from aegis.masks import MASKS
 from aegis.measures import MEASURES
+from aegis.options import options_of
 from aegis.policy import model, schema
 from aegis.privacy import MODELS
 from aegis.words import default_value
@@ -273,13 +274,23 @@ def _described(name: str, thing: Any, level: str) -> Iterator[str]:
         for own, member in _members_of(thing):
             if inspect.isfunction(member):
                 yield from (f"{level}# `{name}.{_signature(own, member)}`", "")
-                yield from _docstring(member)
+                yield from _docstring(member, _request(member))
             elif isinstance(member, property | cached_property):
                 said = inspect.getdoc(member) or ""
                 yield from (f"- `{name}.{own}`: {_cell(said)}", "")
         return
     yield from (f"{level} `{_signature(name, thing)}`", "")
-    yield from _docstring(thing)
+    yield from _docstring(thing, _request(thing))
+
+
+def _request(function: Any) -> type[Any] | None:
+    """Return the record whose options a function accepts as keywords; None without one."""
+    request = inspect.signature(function).parameters.get("request")
+    if request is None:
+        return None
+    name = request.annotation.removesuffix(" | None")
+    record: type[Any] = inspect.unwrap(function).__globals__[name]
+    return record
 
 
 def _members_of(thing: type) -> Iterator[tuple[str, Any]]:
@@ -305,8 +316,15 @@ def _signature(name: str, function: Any) -> str:
     return f"{name}({', '.join(shown)})"
 
 
-def _docstring(thing: Any) -> Iterator[str]:
-    """Yield a docstring in numpy's form as Markdown."""
+def _options(record: type[Any]) -> Iterator[str]:
+    """Yield the options of a request, each as its record describes it."""
+    yield from (f"Options, which `{record.__module__}.{record.__name__}` holds:", "")
+    yield from (f"- **{name}**: {_cell(option.text)}" for name, option in options_of(record))
+    yield ""
+
+
+def _docstring(thing: Any, record: type[Any] | None = None) -> Iterator[str]:
+    """Yield a docstring in numpy's form as Markdown, with the options of a request."""
     parts = _SECTION.split(inspect.getdoc(thing) or "")
     yield from (parts[0].strip(), "")
     for title, body in zip(parts[1::2], parts[2::2], strict=True):
@@ -323,6 +341,8 @@ def _docstring(thing: Any) -> Iterator[str]:
                     yield entry
                 entry = f"- **{line.strip()}**:"
         yield from (entry, "")
+        if title == "Parameters" and record is not None:
+            yield from _options(record)
 
 
 def _members(kind: type[Enum]) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from report_factory import FRONT, advice, ranked
-
 from aegis.advisor.figures import SearchFigures
 from aegis.report import render
+from report_factory import FRONT, advice, ranked
 
 SEARCH = SearchFigures(
     objective="nu-entropy",

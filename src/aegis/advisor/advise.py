@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.aside import aside_note
@@ -23,8 +24,11 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.masks import privacy_account
+from aegis.measures import Measure
+from aegis.options import asked
 from aegis.policy import Configuration, Policy, Role, policy_mapping
 from aegis.progress import SILENT, Progress
+from aegis.requests import Configurations, RankOptions, RankRequest
 from aegis.summary import Information, Summary
 from aegis.words import counted
 
@@ -37,112 +41,125 @@ def rank_configurations(
     summary: Summary,
     plan: PrivacyPlan,
     policy: Policy,
+    request: RankRequest | None = None,
     *,
-    configurations: Mapping[str, Configuration] | Sequence[Configuration] | None = None,
-    generate_count: int | None = None,
-    measure: str | None = None,
-    estimate: str | None = None,
-    prefer: str | None = None,
-    seed: int = 0,
+    configurations: Configurations | None = None,
     progress: Progress = SILENT,
+    **options: Unpack[RankOptions],
 ) -> Advice:
-    """Rank masking configurations, admissible ones first and the best first among them.
+    """Rank masking configurations by admissibility, then by the measure, then by name.
+
+    The preferred one of the ties comes before all others.
 
     Parameters
     ----------
-    summary
-        The aggregates that scores come from.
-    plan
-        Holds configurations against the rule.
-    policy
-        Roles, candidate masks, the privacy rule and the measure.
-    configurations
-        The configurations to rank; by default those of the policy, else 50 generated ones.
-    generate_count
-        Rank this many generated configurations instead.
-    measure
-        Name of a registered measure; by default the policy's, else the default of rankings.
-    estimate
-        Rank by the estimated deviation from the raw table instead, the smallest first: one of
-        `aegis.advisor.estimates.ESTIMATES`.
-    prefer
-        Which comes first of configurations that score about the same: `least-masking`,
-        `most-private`, or `score`, the default.
-    seed
-        Seed of the generator.
+    summary, plan, policy
+        The aggregates that scores come from, what holds configurations against the rule, and the
+        policy.
+    request, configurations, options
+        What is ranked, and by which measure: a request, or its fields as keywords.
     progress
         Receives one step per stage.
-
-    Returns
-    -------
-    Advice
-        Ordered by admissibility, then by the measure in its direction, then by name; the preferred
-        one of the ties before all others.
 
     Raises
     ------
     PolicyError
         A measure or a mask is unknown, or no configuration is given.
     """
+    given = asked(RankRequest, request, options)
+    if configurations is not None:
+        given = replace(given, configurations=configurations)
     started = time.perf_counter()
-    notes: tuple[str, ...] = ()
-    case = None if estimate is None else ESTIMATES.get(estimate)
-    if case is not None:
-        policy.require_label("An estimate")
-        notes = () if case.caution is None else (case.caution,)
-    chosen, lacking = measure_for(summary, measure, policy.measure)
-    notes = (*notes, *lacking)
-    preference = Prefer.SCORE if prefer is None else Prefer.of(prefer)
-    listed = _listed(summary, policy, configurations, generate_count, seed)
+    case = None if given.estimate is None else ESTIMATES.get(given.estimate)
+    notes = _note_on_estimates(policy, case)
+    chosen, lacking = measure_for(summary, given.measure, policy.measure)
+    preference = Prefer.of(given.prefer or Prefer.SCORE)
     scorer = Scorer(summary)
+    scored = _scored(_listed(summary, policy, given), scorer, plan, chosen, progress)
+    named = given.measure or policy.measure
+    if case is not None:
+        scored = _by_estimate(scored, summary, case, named, progress)
+    scoring = time.perf_counter()
+    aside, warnings = aside_note(summary, chosen), warnings_of(summary, plan)
+    if case is None:
+        ranking, certain, why = _settled(scored, scorer, chosen, preference, progress)
+        rare = disagreement(ranking, scorer, chosen)
+        notes = (*notes, *lacking, *certain, *aside, *why, *warnings, *rare)
+    else:  # of an order by estimates, errors of the measure say nothing
+        ranking = [ranked for ranked, _ in scored]
+        notes = (*notes, *lacking, *aside, *warnings)
+    advice = _advice(ranking, scorer, chosen, policy, proven=given.estimate is None)
+    now = time.perf_counter()
+    timings = {
+        **summary.timings,
+        "scoring": scoring - started,
+        "standard_errors": now - scoring,
+        "total": now - started + sum(summary.timings.values()),
+    }
+    return with_doubts(replace(advice, warnings=notes, timings=timings))
+
+
+def _settled(
+    scored: Sequence[tuple[Ranked, Choice]],
+    scorer: Scorer,
+    measure: Measure,
+    preference: Prefer,
+    progress: Progress,
+) -> tuple[list[Ranked], tuple[str, ...], tuple[str, ...]]:
+    """Return the ranking with errors and ties settled, and what is to be known of both."""
+    choices = _compared_choices(scored)
+    ranking = [ranked for ranked, _ in scored]
+    ranking = list(with_confidence(ranking, choices, scorer, measure, progress))
+    certain = confidence_note(scorer, choices, measure)
+    ranking, why = preferred_first(ranking, choices, scorer, measure, preference)
+    return ranking, certain, () if why is None else (why,)
+
+
+def _advice(
+    ranking: Sequence[Ranked], scorer: Scorer, measure: Measure, policy: Policy, *, proven: bool
+) -> Advice:
+    """Return the advice of a ranking; `proven` where its order is that of the measure."""
+    possible = combinations(scorer.summary)
+    return Advice(
+        measure=measure.name,
+        ranking=tuple(ranking),
+        unmasked=scorer.value(scorer.unmasked, measure),
+        lost_alone=lost_alone(scorer, measure, ranking),
+        expected=expected_auc(scorer, measure, ranking),
+        optimal=proven
+        and ranking[0].admissible
+        and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
+        combinations=possible,
+        summary=scorer.summary.to_dict(),
+        policy=policy_mapping(policy),
+    )
+
+
+def _note_on_estimates(policy: Policy, case: EstimateCase | None) -> tuple[str, ...]:
+    """Return what is to be known of a ranking by estimates, before anything is counted."""
+    if case is None:
+        return ()
+    policy.require_label("An estimate")
+    return () if case.caution is None else (case.caution,)
+
+
+def _scored(
+    listed: Sequence[Configuration],
+    scorer: Scorer,
+    plan: PrivacyPlan,
+    measure: Measure,
+    progress: Progress,
+) -> list[tuple[Ranked, Choice]]:
+    """Return the configurations with their scores and verdicts, in the order of the ranking."""
     choices = [scorer.choose(configuration) for configuration in listed]
     scorer.common.expect(choices)
     scored = []
     with progress.step("Scoring configurations", len(listed)) as step:
         for configuration, choice in zip(listed, choices, strict=True):
-            scored.append((rank_choice(configuration.name, choice, scorer, plan, chosen), choice))
+            scored.append((rank_choice(configuration.name, choice, scorer, plan, measure), choice))
             step.advance()
-    sign = chosen.direction.sign
-    scored.sort(key=lambda s: s[0].ranking_key(sign))
-    if case is not None:
-        scored = _by_estimate(scored, summary, case, measure or policy.measure, progress)
-    scoring = time.perf_counter()
-    ranking, why = [ranked for ranked, _ in scored], None
-    if estimate is None:  # of an order by estimates, errors of the measure say nothing
-        choices = _compared_choices(scored)
-        ranking = list(with_confidence(ranking, choices, scorer, chosen, progress))
-        notes = (*notes, *confidence_note(scorer, choices, chosen))
-        ranking, why = preferred_first(ranking, choices, scorer, chosen, preference)
-    notes = (*notes, *aside_note(summary, chosen))
-    possible = combinations(summary)
-    now = time.perf_counter()
-    return with_doubts(
-        Advice(
-            measure=chosen.name,
-            ranking=tuple(ranking),
-            unmasked=scorer.value(scorer.unmasked, chosen),
-            lost_alone=lost_alone(scorer, chosen, ranking),
-            expected=expected_auc(scorer, chosen, ranking),
-            optimal=estimate is None
-            and ranking[0].admissible
-            and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
-            combinations=possible,
-            summary=summary.to_dict(),
-            policy=policy_mapping(policy),
-            warnings=(
-                *notes,
-                *(() if why is None else (why,)),
-                *warnings_of(summary, plan),
-                *(disagreement(ranking, scorer, chosen) if estimate is None else ()),
-            ),
-            timings={
-                **summary.timings,
-                "scoring": scoring - started,
-                "standard_errors": now - scoring,
-                "total": now - started + sum(summary.timings.values()),
-            },
-        )
-    )
+    sign = measure.direction.sign
+    return sorted(scored, key=lambda s: s[0].ranking_key(sign))
 
 
 def _by_estimate(
@@ -170,14 +187,9 @@ def _compared_choices(scored: Sequence[tuple[Ranked, Choice]]) -> list[Choice]:
     return admissible or [choice for _, choice in scored]
 
 
-def _listed(
-    summary: Summary,
-    policy: Policy,
-    configurations: Mapping[str, Configuration] | Sequence[Configuration] | None,
-    count: int | None,
-    seed: int,
-) -> list[Configuration]:
+def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Configuration]:
     """Return the configurations to rank, from the first of: caller, generator, policy."""
+    configurations, count = request.configurations, request.generate_count
     if configurations is not None and count is not None:
         raise PolicyError(
             "Both explicit configurations and a number to generate were given.",
@@ -192,7 +204,7 @@ def _listed(
         return list(explicit)
     if count is None and policy.configurations:
         return list(policy.configurations.values())
-    return generate(summary, DEFAULT_COUNT if count is None else count, seed=seed)
+    return generate(summary, DEFAULT_COUNT if count is None else count, seed=request.seed or 0)
 
 
 def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:

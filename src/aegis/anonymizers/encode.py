@@ -47,15 +47,13 @@ def encode(
         The kind of a quasi-identifier where it is not the natural one (numbers are numeric, dates
         and times ordinal, the rest categorical).
     orders
-        Ordinal attributes: all values in ascending order. Values are compared as texts, as those
-        of hierarchies are, so that 1, 1.0 and "1" are one value.
+        Ordinal attributes: all values in ascending order, compared as texts: 1, 1.0 and "1" are one.
     hierarchies
         Per attribute the rows (value, group on level 1, ..., group on the top level). A top level
         of one group is added where the rows lack one. A missing value without a row of its own
         is generalised straight to the top.
     degenerate
-        Accept quasi-identifiers that are constant or all null, as a column may be in part of a
-        table; they change no group.
+        Accept quasi-identifiers that are constant or all null: they change no group.
 
     Raises
     ------
@@ -69,10 +67,7 @@ def encode(
     _check_types(table, roles)
     kinds, orders, hierarchies = kinds or {}, orders or {}, hierarchies or {}
     quasi = [name for name in table.column_names if roles[name] == "quasi-identifier"]
-    for given, what in ((kinds, "kinds"), (orders, "orders"), (hierarchies, "hierarchies")):
-        for name in given:
-            if name not in quasi:
-                raise DataError.unknown_column(name, quasi, where=f"{what} of quasi-identifiers")
+    _check_names(quasi, {"kinds": kinds, "orders": orders, "hierarchies": hierarchies})
     attributes = tuple(
         _attribute(
             name,
@@ -86,15 +81,19 @@ def encode(
     if not degenerate:
         for attribute in attributes:
             _refuse_degenerate(attribute)
-    sensitive = tuple(
-        _sensitive(name, table.column(name))
-        for name in table.column_names
-        if roles[name] == "sensitive"
-    )
-    left_out = tuple(
-        name for name in table.column_names if roles[name] in (Role.IDENTIFIER, Role.IGNORE)
-    )
+    names = table.column_names
+    protected = [name for name in names if roles[name] == "sensitive"]
+    sensitive = tuple(_sensitive(name, table.column(name)) for name in protected)
+    left_out = tuple(name for name in names if roles[name] in (Role.IDENTIFIER, Role.IGNORE))
     return Records(attributes, sensitive, left_out)
+
+
+def _check_names(quasi: Sequence[str], told: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise where kinds, orders or hierarchies are of a column that is no quasi-identifier."""
+    for what, given in told.items():
+        for name in given:
+            if name not in quasi:
+                raise DataError.unknown_column(name, quasi, where=f"{what} of quasi-identifiers")
 
 
 def encode_for(

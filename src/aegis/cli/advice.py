@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aegis.cli.options import Format
@@ -195,8 +195,25 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
+def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableType]:
+    """Yield why the first comes first, and what entries lack to meet the rule."""
+    from aegis.cli.tables import heading, line, pairs
+
+    if advice.search is not None and advice.search.preferred is not None:
+        why = advice.search.preferred
+        yield line(f"\n{why[:1].upper()}{why[1:]}.")
+    failing = [r for r in shown if not r.admissible]
+    if failing:
+        yield heading("What falls short")
+        yield pairs(
+            ("" if i else r.name, violation)
+            for r in failing
+            for i, violation in enumerate(r.violations)
+        )
+
+
 def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, fixed, heading, line, number, pairs, share, table
+    from aegis.cli.tables import Column, fixed, heading, line, number, share, table
     from aegis.measures import MEASURES
 
     places = _places(advice, top)
@@ -236,17 +253,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
             for rank, r in zip(ranks, shown, strict=True)
         ),
     )
-    if advice.search is not None and advice.search.preferred is not None:
-        why = advice.search.preferred
-        yield line(f"\n{why[:1].upper()}{why[1:]}.")
-    failing = [r for r in shown if not r.admissible]
-    if failing:
-        yield heading("What falls short")
-        yield pairs(
-            ("" if i else r.name, violation)
-            for r in failing
-            for i, violation in enumerate(r.violations)
-        )
+    yield from _shortfalls(advice, shown)
     yield line(
         f"\n{objective_legend(advice)}"
         f"score: {advice.measure} of all rows, before any row is left out"
@@ -396,9 +403,7 @@ def _proven(advice: Advice) -> str:
 
 
 def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
-    from aegis.advisor import utility_kept
-    from aegis.cli.tables import Column, fixed, heading, line, number, percent, table
-    from aegis.measures import MEASURES
+    from aegis.cli.tables import heading, line, percent
 
     rows = advice.summary["rows"]
     of_columns = advice.summary["label"] is None
@@ -425,6 +430,15 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     if advice.proxy is not None:
         yield line(advice.proxy.words())
     yield line("")
+    yield from _best_attributes(advice, best)
+
+
+def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
+    """Yield the masks of the best, and what each attribute tells before and after."""
+    from aegis.advisor import utility_kept
+    from aegis.cli.tables import Column, fixed, line, number, percent, table
+    from aegis.measures import MEASURES
+
     measure, masks = MEASURES.get(advice.measure), best.shown
     telling = sorted(
         best.attributes, key=lambda name: -measure.direction.sign * best.attributes[name].unmasked

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from aegis.cli import completion
 from aegis.cli.advice import print_advice, print_short
 from aegis.cli.files import (
     REPORT,
@@ -22,7 +22,7 @@ from aegis.cli.files import (
     written,
 )
 from aegis.cli.formats import SummaryRequest, format_of_summary
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.opening import OPTIONS, Opening, opens_table
 from aegis.cli.options import (
     After,
     Configurations,
@@ -31,9 +31,7 @@ from aegis.cli.options import (
     FormatOption,
     Generate,
     LeaveOut,
-    Measure,
-    Merit,
-    Models,
+    MeasureOptions,
     NoValues,
     PolicyFile,
     Population,
@@ -43,17 +41,22 @@ from aegis.cli.options import (
     TableOrBundle,
     VerifyKey,
     With,
-    asked_measure,
     split_names,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
+from aegis.requests import SearchRequest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from aegis import Study
     from aegis.advisor import Advice, Ranked
+    from aegis.policy import Configuration, Policy
+    from aegis.progress import Progress
+    from aegis.sources import Source
+    from aegis.summary import Summary
 
 TOP = 10
 """How many are listed unless somebody says so."""
@@ -70,12 +73,12 @@ EXAMPLES = (
 )
 
 
-@opens_table
-def command(
-    table: TableOrBundle,
-    policy_file: PolicyFile,
-    configurations: Configurations = None,
-    generate: Generate = None,
+@dataclass(frozen=True, kw_only=True)
+class AskedReleases:
+    """Which releases are compared, and how."""
+
+    configurations: Configurations = None
+    generate: Generate = None
     search: Annotated[
         bool,
         typer.Option(
@@ -83,57 +86,7 @@ def command(
             help="Search all combinations of the candidate masks: the default, unless the policy lists "
             "configurations. It says whether the best is proven.",
         ),
-    ] = False,
-    measure: Measure = None,
-    merit: Merit = None,
-    models: Models = None,
-    proxy: Annotated[
-        bool,
-        typer.Option(
-            "--proxy",
-            help="Also train a small model (the first of --models, else lr) on 2,000 rows of "
-            "each of the best five releases, and show what it reaches. The ranking stays as"
-            " it is. Needs the table, not a summary.",
-        ),
-    ] = False,
-    objective: Annotated[
-        str | None,
-        typer.Option(
-            "--objective",
-            metavar="NAME",
-            autocompletion=completion.objectives,
-            help="What the search maximises: a measure, or an information loss to minimise "
-            "(nu-entropy, loss, precision, discernibility, classification, class-entropy), with "
-            "options as loss(mean=geometric,factor=0.5). By default the measure.",
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--time-limit",
-            metavar="SECONDS",
-            help="Stop the search after this time, as Ctrl-C does, with the best so far and its gap: "
-            "by default 30 seconds. Reading and summarising the table come before it.",
-        ),
-    ] = None,
-    front: Annotated[
-        str | None,
-        typer.Option(
-            "--front",
-            metavar="RANGE",
-            help="Also search the best for each of several rules: k=2..50, risk=, suppression=, or a "
-            "number of a model that the policy asks for: l=, t=.",
-        ),
-    ] = None,
-    prefer: Annotated[
-        str | None,
-        typer.Option(
-            "--prefer",
-            metavar="NAME",
-            help="Which comes first of those that score within 0.002 of the highest AUC: least-masking "
-            "(the default of a search), most-private, or score, the highest score (of a ranking).",
-        ),
-    ] = None,
+    ] = False
     estimate: Annotated[
         str | None,
         typer.Option(
@@ -143,12 +96,48 @@ def command(
             "1 of the AEGIS paper): aegis+1d, aegis-1d, sampling, all-evidence, or raw, the "
             "deviation itself. Of configurations that are named or generated (50 by default).",
         ),
-    ] = None,
-    methods: With = None,
-    after: After = None,
-    leave_out: LeaveOut = None,
-    population: Population = None,
-    no_values: NoValues = False,
+    ] = None
+    methods: With = None
+    proxy: Annotated[
+        bool,
+        typer.Option(
+            "--proxy",
+            help="Also train a small model (the first of --models, else lr) on 2,000 rows of "
+            "each of the best five releases, and show what it reaches. The ranking stays as"
+            " it is. Needs the table, not a summary.",
+        ),
+    ] = False
+
+    @property
+    def ranking(self) -> dict[str, object]:
+        """The options of a ranking, by name."""
+        return {"--configurations": self.configurations, "--generate": self.generate}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedTable:
+    """What of the table is counted, and under which conditions."""
+
+    after: After = None
+    leave_out: LeaveOut = None
+    population: Population = None
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
+    ] = False
+    rule_override: RuleOverride = False
+    verify_key: VerifyKey = None
+
+    @property
+    def dropped(self) -> list[str] | None:
+        """The attributes to leave out."""
+        return split_names(self.leave_out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedPages:
+    """What is printed, and which files are written."""
+
+    no_values: NoValues = False
     top: Annotated[
         int | None,
         typer.Option(
@@ -158,7 +147,7 @@ def command(
             help="How many to list, 10 unless you say so; 0 lists all that were ranked. A search lists "
             "them only with this option or --explain.",
         ),
-    ] = None,
+    ] = None
     explain: Annotated[
         bool,
         typer.Option(
@@ -166,7 +155,7 @@ def command(
             help="Print the whole page of a search: the ranking, what each mask costs, what is proven, why "
             "no mask is finer, what a weaker rule would gain, every caution in full.",
         ),
-    ] = False,
+    ] = False
     output: Annotated[
         Path | None,
         typer.Option(
@@ -176,7 +165,7 @@ def command(
             help="Write the best (YAML): a configuration for aegis apply, or a recipe for "
             "aegis anonymize.",
         ),
-    ] = None,
+    ] = None
     report: Annotated[
         Path | None,
         typer.Option(
@@ -184,18 +173,93 @@ def command(
             metavar="FILE",
             help="Write a report (.html, or .pdf with an installed Chromium).",
         ),
-    ] = None,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
-    ] = False,
-    rule_override: RuleOverride = False,
-    verify_key: VerifyKey = None,
-    opening: Opening = DEFAULT,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    format: FormatOption = Format.TABLE
+    force: Force = False
+    quiet: Quiet = False
+
+    @property
+    def shell(self) -> Output:
+        """Where results and warnings go."""
+        return Output(self.format, self.quiet)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviseCommand:
+    """All that `aegis advise` is asked."""
+
+    table: TableOrBundle
+    policy_file: PolicyFile
+    releases: AskedReleases
+    measured: MeasureOptions
+    searched: SearchRequest
+    counted: AskedTable
+    pages: AskedPages
+    opening: Opening
+    seed: Seed = 0
+
+    ORDER: ClassVar[tuple[str, ...]] = (
+        "table",
+        "policy_file",
+        "configurations",
+        "generate",
+        "search",
+        "measure",
+        "merit",
+        "models",
+        "proxy",
+        "objective",
+        "time_limit",
+        "front",
+        "prefer",
+        "estimate",
+        "methods",
+        "after",
+        "leave_out",
+        "population",
+        "no_values",
+        "top",
+        "explain",
+        "output",
+        "report",
+        "exact",
+        "rule_override",
+        "verify_key",
+        *OPTIONS,
+        "format",
+        "seed",
+        "force",
+        "quiet",
+    )
+
+    @property
+    def searching(self) -> dict[str, object]:
+        """The options that only a search has, by name."""
+        asked = self.searched
+        return {
+            "--objective": asked.objective,
+            "--time-limit": asked.time_limit,
+            "--front": asked.front,
+        }
+
+    def searches(self, policy: Policy) -> bool:
+        """Whether all combinations are searched; else configurations are ranked."""
+        asked = self.releases
+        if asked.search or any(given is not None for given in self.searching.values()):
+            return True
+        named = asked.configurations or asked.generate or asked.estimate or policy.configurations
+        return not named
+
+    @property
+    def short(self) -> bool:
+        """Whether the best of a search is printed on one screen."""
+        pages = self.pages
+        listing = pages.explain or pages.top is not None or self.searched.front is not None
+        return pages.format is Format.TABLE and not listing and not self.releases.methods
+
+
+@opens_table
+def command(asked: AdviseCommand) -> None:
     """Find the masks that keep the most predictive value under the privacy rule.
 
     In: a table, or its summary, and a policy. Out: the best of the combinations of
@@ -208,161 +272,182 @@ def command(
     A search prints the best on one screen; --explain prints all that was found.
     Exit code 1 when none meets the privacy rule; the one that comes closest is named.
     """
-    from aegis import Study
-    from aegis.files import write_text
     from aegis.policy import load_configurations, load_policy
+
+    releases, pages, counted = asked.releases, asked.pages, asked.counted
+    check_outputs(
+        [(pages.output, YAML), (pages.report, REPORT)],
+        force=pages.force,
+        inputs=(asked.table, asked.policy_file, releases.configurations),
+    )
+    measure = asked.measured.name
+    _check_kind(asked)
+    policy = load_policy(asked.policy_file).without(counted.dropped or ())
+    policy = policy.drawn_from(counted.population)
+    listed = None
+    if releases.configurations is not None:
+        listed = load_configurations(releases.configurations, policy)
+    added = format_of_summary(asked.table)
+    if added is not None:
+        added.advise(_of_summary(asked, policy, listed, measure))
+        return
+    subject = asked.opening.subject(
+        asked.table, policy, quiet=pages.quiet, verify_key=counted.verify_key
+    )
+    with reporting(quiet=pages.quiet) as progress:
+        study = _study(asked, subject, policy, progress)
+        advice = _advice(asked, study, listed, measure)
+        if releases.proxy:
+            advice = study.proxy(advice, [asked.measured.first_model])
+        if pages.report is not None:
+            study.report(advice, pages.report, values=not pages.no_values, force=pages.force)
+    _print(asked, advice, policy, short=asked.short and asked.searches(policy))
+
+
+def _of_summary(
+    asked: AdviseCommand,
+    policy: Policy,
+    listed: Mapping[str, Configuration] | None,
+    measure: str | None,
+) -> SummaryRequest:
+    """Return what is asked of a file of another format."""
+    releases, pages, counted = asked.releases, asked.pages, asked.counted
+    return SummaryRequest(
+        path=asked.table,
+        policy_file=asked.policy_file,
+        policy=policy,
+        configurations=listed,
+        search=asked.searches(policy),
+        options={
+            **releases.ranking,
+            **asked.searching,
+            "--search": releases.search or None,
+            "--measure": measure,
+            "--estimate": releases.estimate,
+            "--prefer": asked.searched.prefer,
+            "--with": releases.methods,
+            "--after": counted.after,
+            "--population": counted.population,
+            "--proxy": releases.proxy or None,
+            "--leave-out": counted.dropped,
+            "--verify-key": counted.verify_key,
+            "--rule-override": counted.rule_override or None,
+            "--top": TOP if pages.top is None else pages.top,
+            "--seed": asked.seed,
+            "--output": pages.output,
+            "--report": pages.report,
+        },
+        shell=pages.shell,
+    )
+
+
+def _study(
+    asked: AdviseCommand, subject: Source | Summary, policy: Policy, progress: Progress
+) -> Study:
+    """Return the study of the table, together with earlier releases where some are named."""
+    from aegis import Study
+
+    counted = asked.counted
+    if counted.after:
+        from aegis.advisor.composition import read_release, summary_after
+
+        earlier = [read_release(path, policy) for path in counted.after]
+        subject = summary_after(
+            subject, policy, earlier, exact=counted.exact, seed=asked.seed, progress=progress
+        )
+    study = Study(
+        subject,
+        policy,
+        exact=counted.exact,
+        seed=asked.seed,
+        progress=progress,
+        rule_override=counted.rule_override,
+    )
+    if asked.releases.proxy and study.source is None:
+        raise PolicyError(
+            "--proxy trains models on rows, and a summary holds none.", hint="Give the table."
+        )
+    return study
+
+
+def _advice(
+    asked: AdviseCommand,
+    study: Study,
+    listed: Mapping[str, Configuration] | None,
+    measure: str | None,
+) -> Advice:
+    """Return the best of a search, or a ranking."""
     from aegis.study import SEARCH_SECONDS
 
-    check_outputs(
-        [(output, YAML), (report, REPORT)], force=force, inputs=(table, policy_file, configurations)
+    releases, given = asked.releases, asked.searched
+    methods = split_names(releases.methods)
+    if not asked.searches(study.policy):
+        return study.rank(
+            listed,
+            generate_count=releases.generate,
+            measure=measure,
+            estimate=releases.estimate,
+            methods=methods,
+            prefer=given.prefer,
+        )
+    request = replace(
+        given,
+        measure=measure,
+        top=asked.pages.top or TOP,
+        time_limit=SEARCH_SECONDS if given.time_limit is None else given.time_limit,
+        explain_best=not asked.short or asked.pages.report is not None,
     )
-    measure = asked_measure(measure, merit, models)
-    names = split_names(methods)
-    ranking = {"--configurations": configurations, "--generate": generate}
-    searching = {
-        "--objective": objective,
-        "--time-limit": time_limit,
-        "--front": front,
-    }
-    _check_kind(ranking, searching, search=search, estimate=estimate, prefer=prefer)
-    dropped = split_names(leave_out)
-    policy = load_policy(policy_file).without(dropped or ()).drawn_from(population)
-    asked = search or any(given is not None for given in searching.values())
-    searches = asked or not (configurations or generate or estimate or policy.configurations)
-    listed = None if configurations is None else load_configurations(configurations, policy)
-    added = format_of_summary(table)
-    if added is not None:
-        added.advise(
-            SummaryRequest(
-                path=table,
-                policy_file=policy_file,
-                policy=policy,
-                configurations=listed,
-                search=searches,
-                options={
-                    **ranking,
-                    **searching,
-                    "--search": search or None,
-                    "--measure": measure,
-                    "--estimate": estimate,
-                    "--prefer": prefer,
-                    "--with": methods,
-                    "--after": after,
-                    "--population": population,
-                    "--proxy": proxy or None,
-                    "--leave-out": dropped,
-                    "--verify-key": verify_key,
-                    "--rule-override": rule_override or None,
-                    "--top": TOP if top is None else top,
-                    "--seed": seed,
-                    "--output": output,
-                    "--report": report,
-                },
-                shell=Output(format, quiet),
-            )
-        )
-        return
-    shell = Output(format, quiet)
-    listing = explain or top is not None or front is not None or bool(methods)
-    short = searches and shell.format is Format.TABLE and not listing
-    subject = opening.subject(table, policy, quiet=quiet, verify_key=verify_key)
-    table = shown(table)
-    with reporting(quiet=quiet) as progress:
-        if after:
-            from aegis.advisor.composition import read_release, summary_after
+    return study.search(request, methods=methods)
 
-            earlier = [read_release(path, policy) for path in after]
-            subject = summary_after(
-                subject, policy, earlier, exact=exact, seed=seed, progress=progress
-            )
-        study = Study(
-            subject,
-            policy,
-            exact=exact,
-            seed=seed,
-            progress=progress,
-            rule_override=rule_override,
-        )
-        if proxy and study.source is None:
-            raise PolicyError(
-                "--proxy trains models on rows, and a summary holds none.", hint="Give the table."
-            )
-        if searches:
-            advice = study.search(
-                objective=objective,
-                measure=measure,
-                top=top or TOP,
-                time_limit=SEARCH_SECONDS if time_limit is None else time_limit,
-                front=front,
-                methods=names,
-                prefer=prefer or "least-masking",
-                explain_best=not short or report is not None,
-            )
-        else:
-            advice = study.rank(
-                listed,
-                generate_count=generate,
-                measure=measure,
-                estimate=estimate,
-                methods=names,
-                prefer=prefer,
-            )
-        if proxy:
-            first = (models or "lr").replace("+", ",").split(",")[0]
-            advice = study.proxy(advice, [first])
-        if report is not None:
-            study.report(advice, report, values=not no_values, force=force)
+
+def _print(asked: AdviseCommand, advice: Advice, policy: Policy, *, short: bool) -> None:
+    """Print the advice, write the best, and say what to do next."""
+    from aegis.files import write_text
+
+    pages, shell, table = asked.pages, asked.pages.shell, shown(asked.table)
     best = advice.best
-    if output is not None and best is not None:
-        write_text(output, _written(best, advice))
+    made = pages.output if best is not None else None
+    if made is not None and best is not None:
+        write_text(made, _written(best, advice))
     if short and best is not None:
         print_short(shell, advice, best, table, policy)
     else:
-        print_advice(shell, advice, table, policy, TOP if top is None else top or None)
-    made = output if best is not None else None
-    shell.say(*written([made, report]))
+        print_advice(shell, advice, table, policy, TOP if pages.top is None else pages.top or None)
+    shell.say(*written([made, pages.report]))
     if best is None:
         advice.require_best()
-    deciding = {
-        "configurations": configurations,
-        "generate": generate,
-        "search": search,
-        "measure": measure,
-        "estimate": estimate,
-        "objective": objective,
-        "time_limit": time_limit,
-        "prefer": prefer,
-        "with": names,
-        "after": after,
-        "rule_override": rule_override,
-        "exact": exact,
-        "seed": seed or None,
+    stated = repeated(after=asked.counted.after, rule_override=bool(advice.rule_override))
+    shell.suggest(*_next(asked, table, made, best, stated))
+
+
+def _deciding(asked: AdviseCommand) -> dict[str, Any]:
+    """Return the options that decide which release is the best."""
+    releases, given, counted = asked.releases, asked.searched, asked.counted
+    return {
+        "configurations": releases.configurations,
+        "generate": releases.generate,
+        "search": releases.search,
+        "measure": asked.measured.name,
+        "estimate": releases.estimate,
+        "objective": given.objective,
+        "time_limit": given.time_limit,
+        "prefer": given.prefer,
+        "with": split_names(releases.methods),
+        "after": counted.after,
+        "rule_override": counted.rule_override,
+        "exact": counted.exact,
+        "seed": asked.seed or None,
     }
-    shell.suggest(
-        *_next(
-            table,
-            policy_file,
-            made,
-            best,
-            [*opening.words(), *repeated(leave_out=dropped, population=population)],
-            deciding,
-            repeated(after=after, rule_override=bool(advice.rule_override)),
-        )
-    )
 
 
-def _check_kind(
-    ranking: Mapping[str, object],
-    searching: Mapping[str, object],
-    *,
-    search: bool,
-    estimate: str | None,
-    prefer: str | None,
-) -> None:
+def _check_kind(asked: AdviseCommand) -> None:
     """Raise where options of a ranking and of a search were given together."""
+    ranking, searching = asked.releases.ranking, asked.searching
+    estimate = asked.releases.estimate
     if estimate is not None:
-        _refuse({"--prefer": prefer}, "is of scores, not of estimates", "Leave it out.")
-    if search:
+        prefer = {"--prefer": asked.searched.prefer}
+        _refuse(prefer, "is of scores, not of estimates", "Leave it out.")
+    if asked.releases.search:
         _refuse(
             ranking,
             "is not for a search, which tries all combinations",
@@ -403,19 +488,20 @@ def _written(best: Ranked, advice: Advice) -> str:
 
 
 def _next(
+    asked: AdviseCommand,
     table: str,
-    policy_file: Path,
     made: Path | None,
     best: Ranked | None,
-    read: Sequence[str],
-    deciding: Mapping[str, object],
     stated: Sequence[str],
 ) -> list[RenderableType]:
     """Return what to do next, with the options that read the same table and decide the same best.
 
     `stated` are options that say of the release what was said of the advice.
     """
-    policy = ("--policy", str(policy_file))
+    counted = asked.counted
+    dropped = repeated(leave_out=counted.dropped, population=counted.population)
+    read = [*asked.opening.words(), *dropped]
+    policy = ("--policy", str(asked.policy_file))
     if made is None:
         return next_step(
             "write the best configuration, for aegis apply",
@@ -423,7 +509,7 @@ def _next(
             table,
             *read,
             *policy,
-            *repeated(**deciding),
+            *repeated(**_deciding(asked)),
             "-o",
             unused("best.yaml"),
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -19,23 +20,20 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.opening import OPTIONS, Opening, opens_table
 from aegis.cli.options import (
-    Force,
     Format,
     FormatOption,
     PolicyFile,
     Quiet,
-    ReleaseSeed,
-    SafeCsv,
     SignCertificate,
     Table,
-    UtilityMeasure,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import DataError, PolicyError
 from aegis.files import TABLE_FORMATS
+from aegis.requests import AnonymizeRequest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,16 +52,16 @@ EXAMPLES = (
 )
 
 
-@opens_table
-def command(
-    table: Table,
-    policy_file: PolicyFile,
+@dataclass(frozen=True, kw_only=True)
+class MethodOptions:
+    """The record-level method, by its name or by a recipe."""
+
     method: Annotated[
         str | None,
         typer.Option(
             "--method", "-m", metavar="NAME", help="The method (aegis anonymizers lists them)."
         ),
-    ] = None,
+    ] = None
     recipe: Annotated[
         Path | None,
         typer.Option(
@@ -71,7 +69,7 @@ def command(
             metavar="FILE",
             help="Method, options and seed from a file (YAML), as aegis advise -o writes it.",
         ),
-    ] = None,
+    ] = None
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,7 +78,7 @@ def command(
             help="An option of the method; give it again for more (aegis anonymizers NAME "
             "lists them).",
         ),
-    ] = None,
+    ] = None
     k: Annotated[
         int | None,
         typer.Option(
@@ -88,53 +86,51 @@ def command(
             metavar="K",
             help="Records in each group at least; by default what the policy's rule asks for.",
         ),
-    ] = None,
-    style: Annotated[
-        str | None,
-        typer.Option(
-            "--style",
-            metavar="NAME",
-            help="How groups are shown: centroid or generalised; by default the method's way.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The released table: .parquet, .csv, .tsv, .arrow or .feather.",
-        ),
-    ] = None,
-    certificate: Annotated[
-        Path | None,
-        typer.Option(
-            "--certificate",
-            metavar="FILE",
-            help="Write a certificate (JSON): digests, options, losses, every privacy figure.",
-        ),
-    ] = None,
-    sign: SignCertificate = None,
-    measure: UtilityMeasure = None,
-    front: Annotated[
-        bool,
-        typer.Option(
-            "--front",
-            help="Also search a grid of cluster numbers and weights (mo-obam): information "
-            "loss against diversity.",
-        ),
-    ] = False,
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnonymizeCommand:
+    """All that `aegis anonymize` is asked."""
+
+    table: Table
+    policy_file: PolicyFile
+    grouping: MethodOptions
+    release: AnonymizeRequest
+    sign: SignCertificate = None
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
-    ] = None,
-    safe_csv: SafeCsv = False,
-    opening: Opening = DEFAULT,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    seed: ReleaseSeed = None,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    opening: Opening
+    format: FormatOption = Format.TABLE
+    quiet: Quiet = False
+
+    ORDER: ClassVar[tuple[str, ...]] = (
+        "table",
+        "policy_file",
+        "method",
+        "recipe",
+        "option",
+        "k",
+        "style",
+        "output",
+        "certificate",
+        "sign",
+        "measure",
+        "front",
+        "report",
+        "safe_csv",
+        *OPTIONS,
+        "format",
+        "seed",
+        "force",
+        "quiet",
+    )
+
+
+@opens_table
+def command(asked: AnonymizeCommand) -> None:
     """Release a table by grouping its records, and verify the file that was written.
 
     In: a table, its policy and a record-level method. Out: the table with what stands
@@ -148,57 +144,50 @@ def command(
     from aegis.policy import load_policy, measure_of_choice, read_document
     from aegis.signing import load_private_key
 
+    release, table = asked.release, asked.table
+    paths = [release.output, release.certificate, asked.report]
     check_outputs(
-        [(output, TABLE_FORMATS), (certificate, JSON), (report, HTML)],
-        force=force,
-        inputs=(table, policy_file),
+        list(zip(paths, (TABLE_FORMATS, JSON, HTML), strict=True)),
+        force=release.force,
+        inputs=(table, asked.policy_file),
     )
-    if output is None and not front:
+    if release.output is None and not release.front:
         raise PolicyError(
             "No output is named.", hint="Name it with -o, or ask for the front with --front."
         )
     if is_bundle(table):
         raise DataError(f"{table} is a summary: it holds no records.", hint="Give the table.")
-    policy = load_policy(policy_file)
-    subject = opening.subject(table, policy, quiet=quiet)
+    policy = load_policy(asked.policy_file)
+    subject = asked.opening.subject(table, policy, quiet=asked.quiet)
+    recipe = asked.grouping.recipe
     document = None if recipe is None else read_document(recipe, "recipe")
-    chosen = _recipe(method, document, option, k, style, seed)
+    chosen = _recipe(asked.grouping, document, release)
     stated = None if document is None else measure_of_choice(document)
-    key = None if sign is None else load_private_key(sign)
-    with reporting(quiet=quiet) as progress:
-        study = Study(subject, policy, progress=progress)
-        release = study.anonymize(
+    key = None if asked.sign is None else load_private_key(asked.sign)
+    with reporting(quiet=asked.quiet) as progress:
+        made = Study(subject, policy, progress=progress).anonymize(
             chosen,
-            report=report,
-            output=output,
-            certificate=certificate,
+            release,
+            report=asked.report,
             key=key,
-            measure=measure or stated,
-            force=force,
-            safe_csv=safe_csv,
-            front=front,
+            measure=release.measure or stated,
+            style=None,  # the recipe has it, and the seed
         )
-    _print(Output(format, quiet), release, policy, policy_file, [output, certificate, report])
+    _print(Output(asked.format, asked.quiet), made, policy, asked.policy_file, paths)
 
 
-def _recipe(
-    method: str | None,
-    file: Located | None,
-    given: list[str] | None,
-    k: int | None,
-    style: str | None,
-    seed: int | None,
-) -> Recipe:
+def _recipe(asked: MethodOptions, file: Located | None, release: AnonymizeRequest) -> Recipe:
     from aegis.anonymizers import ANONYMIZERS, Recipe, load_recipe
 
+    method, style, seed = asked.method, release.style, release.seed
     if (method is None) == (file is None):
         raise PolicyError(
             "Both --method and --recipe were given." if file else "No method was named.",
             hint=f"Give --recipe FILE, or --method and one of: {', '.join(ANONYMIZERS.names())}.",
         )
-    options = dict(map(_option, given or ()))
-    if k is not None:
-        options["k"] = k
+    options = dict(map(_option, asked.option or ()))
+    if asked.k is not None:
+        options["k"] = asked.k
     if method is not None:
         return Recipe(method, options, seed, style)
     if options or style is not None:
@@ -225,7 +214,7 @@ def _print(
     release: AnonymizedRelease,
     policy: Policy,
     policy_file: Path,
-    paths: list[Path | None],
+    paths: Sequence[str | Path | None],
 ) -> None:
     if not shell.tabular:
         data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -17,11 +17,10 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.opening import OPTIONS, Opening, opens_table
 from aegis.cli.options import (
     After,
     ConfigurationName,
-    Force,
     Format,
     FormatOption,
     LeaveOut,
@@ -29,23 +28,21 @@ from aegis.cli.options import (
     Population,
     Quiet,
     ReleasedConfiguration,
-    ReleaseSeed,
-    RuleOverride,
-    SafeCsv,
     SignCertificate,
     Table,
-    UtilityMeasure,
     split_names,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.files import TABLE_FORMATS
+from aegis.requests import ApplyRequest
 from aegis.words import counted
 
 if TYPE_CHECKING:
-    from aegis.policy import Configuration, Policy
+    from aegis.policy import Configuration, Located, Policy
     from aegis.release import Release
+    from aegis.signing import PrivateKey
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
@@ -57,46 +54,11 @@ EXAMPLES = (
 )
 
 
-@opens_table
-def command(
-    table: Table,
-    policy_file: PolicyFile,
-    configuration: ReleasedConfiguration = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The masked table: .parquet, .csv, .tsv, .arrow or .feather; with --engine spark "
-            "a folder of Parquet files, also hdfs://..., s3a://...",
-        ),
-    ] = None,
-    into: Annotated[
-        str | None,
-        typer.Option(
-            "--into",
-            metavar="NAME",
-            help="In place of a file: the table to make in the database that holds the data.",
-        ),
-    ] = None,
-    view: Annotated[
-        bool, typer.Option("--view", help="Make a view, which follows the table, with --into.")
-    ] = False,
-    name: ConfigurationName = None,
-    certificate: Annotated[
-        Path | None,
-        typer.Option(
-            "--certificate",
-            metavar="FILE",
-            help="Write a certificate (JSON): digests, masks, every privacy figure. It goes with a "
-            "file, so with --output, not with --into.",
-        ),
-    ] = None,
-    sign: SignCertificate = None,
-    measure: UtilityMeasure = None,
-    after: After = None,
-    leave_out: LeaveOut = None,
+@dataclass(frozen=True, kw_only=True)
+class PolicyChanges:
+    """How a command uses a policy otherwise than it is written."""
+
+    leave_out: LeaveOut = None
     suppressed_columns: Annotated[
         str | None,
         typer.Option(
@@ -105,16 +67,74 @@ def command(
             help="What to show of a column that the configuration suppresses: fill, `*` in every "
             "row, or leave-out; by default as the policy says, else fill.",
         ),
-    ] = None,
-    population: Population = None,
-    safe_csv: SafeCsv = False,
-    rule_override: RuleOverride = False,
-    opening: Opening = DEFAULT,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    seed: ReleaseSeed = None,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    population: Population = None
+
+    def made_to(self, policy: Policy) -> Policy:
+        """Return the changed policy.
+
+        Raises
+        ------
+        PolicyError
+            There is no such way to show suppressed columns, or no such attribute to leave out.
+        """
+        from aegis.policy import SuppressedColumns
+
+        changed = policy.without(split_names(self.leave_out) or ()).drawn_from(self.population)
+        if self.suppressed_columns is None:
+            return changed
+        allowed = list(SuppressedColumns)
+        if self.suppressed_columns not in allowed:
+            raise PolicyError.unknown("way of showing", self.suppressed_columns, allowed)
+        return replace(changed, suppressed_columns=SuppressedColumns(self.suppressed_columns))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyCommand:
+    """All that `aegis apply` is asked."""
+
+    table: Table
+    policy_file: PolicyFile
+    configuration: ReleasedConfiguration = None
+    name: ConfigurationName = None
+    release: ApplyRequest
+    view: Annotated[
+        bool, typer.Option("--view", help="Make a view, which follows the table, with --into.")
+    ] = False
+    sign: SignCertificate = None
+    changes: PolicyChanges
+    after: After = None
+    opening: Opening
+    format: FormatOption = Format.TABLE
+    quiet: Quiet = False
+
+    ORDER: ClassVar[tuple[str, ...]] = (
+        "table",
+        "policy_file",
+        "configuration",
+        "output",
+        "into",
+        "view",
+        "name",
+        "certificate",
+        "sign",
+        "measure",
+        "after",
+        "leave_out",
+        "suppressed_columns",
+        "population",
+        "safe_csv",
+        "rule_override",
+        *OPTIONS,
+        "format",
+        "seed",
+        "force",
+        "quiet",
+    )
+
+
+@opens_table
+def command(asked: ApplyCommand) -> None:
     """Mask a table with one configuration, and verify the file that was written.
 
     In: a table, its policy and a configuration. Out: the masked table without
@@ -123,69 +143,72 @@ def command(
     met, nothing is written and the exit code is 1. The same configuration masks
     tomorrow's rows alike.
     """
-    from aegis.advisor.composition import read_release
-    from aegis.policy import (
-        SuppressedColumns,
-        load_configurations,
-        load_policy,
-        measure_of_choice,
-        owner_of_choice,
-        read_document,
-    )
-    from aegis.release import apply
+    from aegis.policy import load_configurations, load_policy, read_document
     from aegis.signing import load_private_key
 
-    if (output is None) == (into is None) or (view and into is None):
+    _check_target(asked)
+    policy = asked.changes.made_to(load_policy(asked.policy_file))
+    file = configuration_file(asked.configuration, asked.policy_file, policy)
+    document = read_document(file, "configuration")
+    chosen = choose(load_configurations(document, policy), asked.name, file)
+    key = None if asked.sign is None else load_private_key(asked.sign)
+    release = _released(asked, policy, chosen, document, key)
+    _report(asked, release, policy, file)
+
+
+def _check_target(asked: ApplyCommand) -> None:
+    """Raise unless the release goes to one place, and its files can be written."""
+    output, into, opening = asked.release.output, asked.release.into, asked.opening
+    if (output is None) == (into is None) or (asked.view and into is None):
         raise PolicyError(
             "A release goes into a file or into a database.",
             hint="Give --output FILE, or --into NAME (and --view for a view).",
         )
     # Whether Spark can write is for Spark to say: its files may be on no disk of this machine.
-    here = (
-        None
-        if output is None or (opening.engine is not None and opening.engine.elsewhere)
-        else Path(output)
-    )
+    elsewhere = opening.engine is not None and opening.engine.elsewhere
     check_outputs(
-        [(here, TABLE_FORMATS), (certificate, JSON)],
-        force=force,
-        inputs=(table, policy_file, configuration or policy_file),
+        [(None if elsewhere else output, TABLE_FORMATS), (asked.release.certificate, JSON)],
+        force=asked.release.force,
+        inputs=(asked.table, asked.policy_file, asked.configuration or asked.policy_file),
     )
-    dropped = split_names(leave_out)
-    policy = load_policy(policy_file).without(dropped or ()).drawn_from(population)
-    if suppressed_columns is not None:
-        allowed = list(SuppressedColumns)
-        if suppressed_columns not in allowed:
-            raise PolicyError.unknown("way of showing", suppressed_columns, allowed)
-        policy = replace(policy, suppressed_columns=SuppressedColumns(suppressed_columns))
-    configuration = configuration_file(configuration, policy_file, policy)
-    document = read_document(configuration, "configuration")
-    chosen = choose(load_configurations(document, policy), name, configuration)
-    key = None if sign is None else load_private_key(sign)
-    with reporting(quiet=quiet) as progress:
-        release = apply(
-            opening.subject(table, policy, quiet=quiet),
+
+
+def _released(
+    asked: ApplyCommand,
+    policy: Policy,
+    chosen: Configuration,
+    document: Located,
+    key: PrivateKey | None,
+) -> Release:
+    """Return the release of the table under the chosen configuration."""
+    from aegis.advisor.composition import read_release
+    from aegis.policy import measure_of_choice, owner_of_choice
+    from aegis.release import apply
+
+    with reporting(quiet=asked.quiet) as progress:
+        return apply(
+            asked.opening.subject(asked.table, policy, quiet=asked.quiet),
             policy,
             chosen,
-            output=output,
-            into=into,
-            form="view" if view else "table",
-            certificate=certificate,
+            asked.release,
+            form="view" if asked.view else "table",
             key=key,
-            measure=measure or measure_of_choice(document),
-            after=[read_release(path, policy) for path in after or ()],
-            force=force,
-            safe_csv=safe_csv,
+            measure=asked.release.measure or measure_of_choice(document),
+            after=[read_release(path, policy) for path in asked.after or ()],
             made_under=owner_of_choice(document),
-            rule_override=rule_override,
-            seed=seed,
             progress=progress,
         )
-    shell = Output(format, quiet)
-    _print(shell, release, policy, [output, certificate])
+
+
+def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -> None:
+    """Print the release, what to know of it, and what to do next."""
+    certificate, opening = asked.release.certificate, asked.opening
+    paths = [asked.release.output, certificate]
+    shell = Output(asked.format, asked.quiet)
+    _print(shell, release, policy, paths)
     shell.caution(_cautions(release, policy, certified=certificate is not None))
     if shell.tabular:
-        shell.say(*written([output, certificate]))
+        shell.say(*written(paths))
     if release.path is not None:
         shell.suggest(
             *next_step(
@@ -194,11 +217,11 @@ def command(
                 release.path,
                 *repeated(engine=opening.engine, master=opening.master),
                 "--policy",
-                str(policy_file),
+                str(asked.policy_file),
                 # The account of noise needs the masks that drew it.
                 *repeated(
-                    configuration=configuration if release.differential_privacy else None,
-                    name=name if release.differential_privacy else None,
+                    configuration=file if release.differential_privacy else None,
+                    name=asked.name if release.differential_privacy else None,
                 ),
             )
         )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aegis.cli import completion
 from aegis.cli.apply import choose
 from aegis.cli.files import shown
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     ConfigurationName,
     Format,
@@ -26,6 +27,10 @@ from aegis.cli.pages.audit import print_audit, print_check
 from aegis.cli.progress import reporting
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 
+if TYPE_CHECKING:
+    from aegis.policy import Policy
+    from aegis.signing import PublicKey
+
 EXAMPLES = (
     "aegis audit table.csv --quasi-identifiers age,sex,zip --sensitive diagnosis",
     "aegis audit table.csv --quasi-identifiers age,sex --k 2",
@@ -38,10 +43,11 @@ EXAMPLES = (
 )
 
 
-@opens_table
-def command(
-    table: Table,
-    quasi_identifiers: QuasiIdentifiers = None,
+@dataclass(frozen=True, kw_only=True)
+class AskedRoles:
+    """Roles, rule and masks that a table is audited with."""
+
+    quasi_identifiers: QuasiIdentifiers = None
     sensitive: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,7 +56,7 @@ def command(
             autocompletion=completion.columns,
             help="Columns whose values nobody may learn, given in the same way.",
         ),
-    ] = None,
+    ] = None
     person: Annotated[
         str | None,
         typer.Option(
@@ -60,7 +66,7 @@ def command(
             help="Column that names the person a row is about: distinct persons are counted in "
             "place of rows.",
         ),
-    ] = None,
+    ] = None
     policy_file: Annotated[
         Path | None,
         typer.Option(
@@ -69,7 +75,7 @@ def command(
             metavar="FILE",
             help="Take roles and the rule from this policy (YAML).",
         ),
-    ] = None,
+    ] = None
     configuration: Annotated[
         Path | None,
         typer.Option(
@@ -79,8 +85,8 @@ def command(
             help="The masks that the table was made with (YAML): its noise is accounted for. "
             "Needs --policy.",
         ),
-    ] = None,
-    name: ConfigurationName = None,
+    ] = None
+    name: ConfigurationName = None
     k: Annotated[
         int | None,
         typer.Option(
@@ -88,7 +94,25 @@ def command(
             metavar="K",
             help="Ask for k-anonymity with this k, instead of the policy's rule.",
         ),
-    ] = None,
+    ] = None
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that a certificate has no need of, by name."""
+        return {
+            "--quasi-identifiers": self.quasi_identifiers,
+            "--sensitive": self.sensitive,
+            "--person": self.person,
+            "--configuration": self.configuration,
+            "--name": self.name,
+            "--k": self.k,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedCertificate:
+    """The certificate that a table is compared with."""
+
     certificate: Annotated[
         Path | None,
         typer.Option(
@@ -97,7 +121,7 @@ def command(
             help="Compare the table with this certificate (JSON): digest, masks, rule and every "
             "figure. Roles and rule are then those of the certificate.",
         ),
-    ] = None,
+    ] = None
     verify_key: Annotated[
         Path | None,
         typer.Option(
@@ -106,7 +130,7 @@ def command(
             help="Ask that the certificate is signed with the private key that belongs to this "
             "public key (PEM; aegis keygen makes pairs). Needs --certificate.",
         ),
-    ] = None,
+    ] = None
     original: Annotated[
         str | None,
         typer.Option(
@@ -115,7 +139,25 @@ def command(
             help="The table that the release was made from: its rows, its digest and the utility that "
             "only it shows are compared with the certificate. Needs --certificate.",
         ),
-    ] = None,
+    ] = None
+
+    def require(self) -> None:
+        """Raise where something is to be checked of a certificate that is not given."""
+        for option, value in (("--verify-key", self.verify_key), ("--original", self.original)):
+            if value is not None and self.certificate is None:
+                raise PolicyError(
+                    f"{option} is for a certificate, which is not given.",
+                    hint="Add --certificate FILE.",
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditCommand:
+    """All that `aegis audit` is asked."""
+
+    table: Table
+    roles: AskedRoles
+    stated: AskedCertificate
     population: Annotated[
         str | None,
         typer.Option(
@@ -125,11 +167,14 @@ def command(
             "each, or a column `rows` that counts them. For k-map, journalist risk and "
             "delta-presence.",
         ),
-    ] = None,
-    opening: Opening = DEFAULT,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    opening: Opening
+    format: FormatOption = Format.TABLE
+    quiet: Quiet = False
+
+
+@opens_table
+def command(asked: AuditCommand) -> None:
     """Measure the privacy of any table, also one that Aegis did not make.
 
     In: a table and its quasi-identifiers, named here or in a policy. Out: class
@@ -139,66 +184,69 @@ def command(
     and exit code 1 when any does. The fields that were not checked are listed;
     with --original fewer are left.
     """
-    from aegis.policy import load_configurations, load_policy
-    from aegis.privacy import PrivacyRule
-    from aegis.release import audit, check_certificate
+    from aegis.policy import load_policy
     from aegis.signing import load_public_key
 
-    policy = None if policy_file is None else load_policy(policy_file)
-    key = None if verify_key is None else load_public_key(verify_key)
-    for option, value in (("--verify-key", key), ("--original", original)):
-        if value is not None and certificate is None:
-            raise PolicyError(
-                f"{option} is for a certificate, which is not given.",
-                hint="Add --certificate FILE.",
-            )
-    if certificate is not None:
-        given = {
-            "--quasi-identifiers": quasi_identifiers,
-            "--sensitive": sensitive,
-            "--person": person,
-            "--configuration": configuration,
-            "--name": name,
-            "--k": k,
-            "--population": population,
-        }
-        _refuse(given)
-        with reporting(quiet=quiet) as progress:
-            subject = opening.subject(table, quiet=quiet)
-            check = check_certificate(
-                subject,
-                certificate,
-                policy=policy,
-                original=original,
-                verify_key=key,
-                progress=progress,
-            )
-        print_check(Output(format, quiet), check, shown(table), certificate)
-        if not check.passed:
-            raise typer.Exit(NoAdmissibleConfiguration.exit_code)
-        return
-    masks = None
-    if configuration is not None:
+    roles, stated = asked.roles, asked.stated
+    policy = None if roles.policy_file is None else load_policy(roles.policy_file)
+    key = None if stated.verify_key is None else load_public_key(stated.verify_key)
+    stated.require()
+    if stated.certificate is None:
+        passed = _audit(asked, policy)
+    else:
+        _refuse(roles.given | {"--population": asked.population})
+        passed = _check(asked, stated.certificate, policy, key)
+    if passed is False:
+        raise typer.Exit(NoAdmissibleConfiguration.exit_code)
+
+
+def _check(
+    asked: AuditCommand, certificate: Path, policy: Policy | None, key: PublicKey | None
+) -> bool:
+    """Compare the table with its certificate, print what differs, and return whether nothing does."""
+    from aegis.release import check_certificate
+
+    with reporting(quiet=asked.quiet) as progress:
+        check = check_certificate(
+            asked.opening.subject(asked.table, quiet=asked.quiet),
+            certificate,
+            policy=policy,
+            original=asked.stated.original,
+            verify_key=key,
+            progress=progress,
+        )
+    print_check(Output(asked.format, asked.quiet), check, shown(asked.table), certificate)
+    return check.passed
+
+
+def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
+    """Measure the table as it stands, print the figures, and return whether it meets the rule."""
+    from aegis.policy import load_configurations
+    from aegis.privacy import PrivacyRule
+    from aegis.release import audit
+
+    roles, masks = asked.roles, None
+    if roles.configuration is not None:
         if policy is None:
             raise PolicyError(
                 "A configuration needs the policy that it belongs to.", hint="Add --policy FILE."
             )
-        masks = choose(load_configurations(configuration, policy), name, configuration)
-    with reporting(quiet=quiet) as progress:
+        listed = load_configurations(roles.configuration, policy)
+        masks = choose(listed, roles.name, roles.configuration)
+    with reporting(quiet=asked.quiet) as progress:
         measured = audit(
-            opening.subject(table, quiet=quiet),
-            quasi_identifiers=column_names(quasi_identifiers),
-            sensitive=column_names(sensitive),
-            person=person,
+            asked.opening.subject(asked.table, quiet=asked.quiet),
+            quasi_identifiers=column_names(roles.quasi_identifiers),
+            sensitive=column_names(roles.sensitive),
+            person=roles.person,
             policy=policy,
-            rule=None if k is None else PrivacyRule.parse({"k": k}),
+            rule=None if roles.k is None else PrivacyRule.parse({"k": roles.k}),
             configuration=masks,
-            population=population,
+            population=asked.population,
             progress=progress,
         )
-    print_audit(Output(format, quiet), measured, shown(table))
-    if measured.passed is False:
-        raise typer.Exit(NoAdmissibleConfiguration.exit_code)
+    print_audit(Output(asked.format, asked.quiet), measured, shown(asked.table))
+    return measured.passed
 
 
 def _refuse(options: Mapping[str, object]) -> None:

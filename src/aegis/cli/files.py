@@ -120,7 +120,7 @@ def is_bundle(given: str) -> bool:
 
 
 def check_outputs(
-    outputs: Sequence[tuple[Path | None, tuple[str, ...] | None]],
+    outputs: Sequence[tuple[str | Path | None, tuple[str, ...] | None]],
     *,
     force: bool,
     inputs: Sequence[str | Path | None] = (),
@@ -132,9 +132,10 @@ def check_outputs(
     """
     read = {Path(given).resolve() for given in inputs if given is not None}
     seen: set[Path] = set()
-    for path, formats in outputs:
-        if path is None:
+    for named, formats in outputs:
+        if named is None:
             continue
+        path = Path(named)
         place = path.resolve()
         spare_input(read, path)
         if format_of(path) in TABLE_FORMATS and not read.isdisjoint(place.parents):

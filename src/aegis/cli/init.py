@@ -81,14 +81,18 @@ def command(
         write(sys.stdout, proposed.yaml)
         return
     write_text(output, proposed.yaml)
-    shell.say(*_roles(proposed.policy))
+    _print(shell, proposed.policy, output, [table, *opening.words()])
+
+
+def _print(shell: Output, policy: Policy, output: Path, read: Sequence[str]) -> None:
+    """Say which roles were proposed, and how to go on from the same table."""
+    shell.say(*_roles(policy))
     shell.say(*written([output]))
     shell.suggest(
         *next_step(
             "read and edit the policy, then rank what it allows",
             "advise",
-            table,
-            *opening.words(),
+            *read,
             "--policy",
             str(output),
             "-o",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +13,7 @@ from aegis.cli.files import open_subject, repeated
 from aegis.cli.lean import before_tables
 from aegis.cli.options import EngineOption, Master, MemoryLimit, TableName
 from aegis.cli.output import Output
+from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
 from aegis.files import require_text
 
@@ -32,17 +31,10 @@ def _option(name: str, metavar: str, text: str) -> Any:
     return typer.Option(name, metavar=metavar, help=text, rich_help_panel=PANEL)
 
 
-@dataclass(frozen=True)
-class Opening:
-    """What a user says of how a table is opened; None or empty for nothing.
+@dataclass(frozen=True, kw_only=True)
+class FileSyntax:
+    """How a text file separates, quotes and names its fields; None for nothing said."""
 
-    What is said of text files stands before what the policy says under `reading`.
-    """
-
-    table_name: TableName = None
-    memory_limit: MemoryLimit = None
-    engine: EngineOption = None
-    master: Master = None
     encoding: Annotated[
         str | None,
         _option("--encoding", "NAME", "Encoding of a text file, such as cp1252 or utf-16."),
@@ -77,6 +69,12 @@ class Opening:
             rich_help_panel=PANEL,
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileValues:
+    """How a text file or workbook writes its values; None or empty for nothing said."""
+
     decimal: Annotated[str | None, _option("--decimal", "CHAR", "The decimal mark: . or ,")] = None
     thousands: Annotated[
         str | None, _option("--thousands", "CHAR", "The separator of thousands.")
@@ -113,15 +111,30 @@ class Opening:
     ] = None
     sheet: Annotated[str | None, _option("--sheet", "NAME", "The sheet of a workbook.")] = None
 
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """What a user says of how a table is opened; None or empty for nothing.
+
+    What is said of text files stands before what the policy says under `reading`.
+    """
+
+    table_name: TableName = None
+    memory_limit: MemoryLimit = None
+    engine: EngineOption = None
+    master: Master = None
+    syntax: FileSyntax
+    values: FileValues
+
     def reading(self) -> Reading:
         """Return what is said of text files and workbooks."""
         from aegis.sources import Reading
 
-        said: dict[str, Any] = {}
-        for name in _READING:
-            given = getattr(self, name)
-            if given is not None:
-                said[name] = tuple(given) if isinstance(given, list) else given
+        said: dict[str, Any] = {
+            name: tuple(given) if isinstance(given, list) else given
+            for name, given in (vars(self.syntax) | vars(self.values)).items()
+            if given is not None
+        }
         return Reading(**said)
 
     def subject(
@@ -154,9 +167,9 @@ class Opening:
     def words(self) -> list[str]:
         """Return the options as they were given, to be given again."""
         words: list[str] = []
-        for field in fields(self):
-            name = "table" if field.name == "table_name" else field.name
-            given = getattr(self, field.name)
+        own = {f.name: getattr(self, f.name) for f in fields(self)[:4]}
+        for option, given in (own | vars(self.syntax) | vars(self.values)).items():
+            name = "table" if option == "table_name" else option
             if given is False:
                 words.append(f"--no-{name}")
             else:
@@ -165,37 +178,25 @@ class Opening:
         return words
 
 
-_READING = tuple(
-    field.name
-    for field in fields(Opening)
-    if field.name not in ("table_name", "memory_limit", "engine", "master")
-)
-
-
 def opens_table(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameter `opening` is an option for each field of `Opening`."""
-    own = inspect.signature(command, eval_str=True)
-    options = inspect.signature(Opening, eval_str=True).parameters.values()
-    parameters = []
-    for parameter in own.parameters.values():
-        if parameter.name == "opening":
-            parameters += [option.replace(kind=parameter.kind) for option in options]
-        else:
-            parameters.append(parameter)
-    names = [option.name for option in options]
-
-    @functools.wraps(command)
-    def with_options(**given: Any) -> None:
-        for name in _POLICIES & given.keys():  # before all that reads a table is loaded for it
-            if isinstance(given[name], Path):
-                require_text(given[name], "policy", PolicyError)
-        before_tables()
-        opening = Opening(**{name: given.pop(name) for name in names if name in given})
-        command(**given, opening=opening)
-
-    with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return with_options
+    """Return a command that reads a table, with an option for each field of its records."""
+    return takes_records(command, _before_reading)
 
 
-DEFAULT = Opening()
-__all__ = ["DEFAULT", "Opening", "opens_table"]
+def _before_reading(given: Mapping[str, Any]) -> None:
+    """Refuse a policy that is no text before all that reads a table is loaded for it."""
+    for name in _POLICIES & given.keys():
+        if isinstance(given[name], Path):
+            require_text(given[name], "policy", PolicyError)
+    before_tables()
+
+
+DEFAULT = Opening(syntax=FileSyntax(), values=FileValues())
+OPTIONS = tuple(
+    field.name
+    for record in (Opening, FileSyntax, FileValues)
+    for field in fields(record)
+    if field.name not in ("syntax", "values")
+)
+"""Names of the options of `Opening` in their order."""
+__all__ = ["DEFAULT", "OPTIONS", "Opening", "opens_table"]

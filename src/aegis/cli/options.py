@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -290,25 +291,6 @@ def split_names(given: list[str] | None) -> list[str] | None:
     return list(dict.fromkeys(name for name in names if name))
 
 
-def asked_measure(measure: str | None, merit: str | None, models: str | None) -> str | None:
-    """Return the name of the measure that was asked for, by its name or by a figure of merit.
-
-    Raises
-    ------
-    PolicyError
-        Both were asked for, or a merit or model is unknown.
-    """
-    if merit is None and models is None:
-        return measure
-    from aegis.measures import merit_name
-
-    if measure is not None:
-        raise PolicyError(
-            "Both --measure and --merit or --models were given.", hint="Give one of them."
-        )
-    return merit_name(merit, models)
-
-
 def column_names(given: list[str] | None) -> list[str] | None:
     """Return column names from repeated options, each a line of CSV."""
     if given is None:
@@ -327,3 +309,47 @@ def column_names(given: list[str] | None) -> list[str] | None:
             "No column is named: the list is empty.", hint="Name columns, separated by commas."
         )
     return list(dict.fromkeys(name for name in names if name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions:
+    """By what configurations are ranked: a measure, or a metric that models are expected to reach."""
+
+    measure: Measure = None
+    merit: Merit = None
+    models: Models = None
+
+    @property
+    def name(self) -> str | None:
+        """The name of the measure; None where nothing was asked for.
+
+        Raises
+        ------
+        PolicyError
+            A measure and a metric were asked for, or a metric or model is unknown.
+        """
+        return asked_measure(self.measure, self.merit, self.models)
+
+    @property
+    def first_model(self) -> str:
+        """The first of the models, else logistic regression."""
+        return (self.models or "lr").replace("+", ",").split(",")[0]
+
+
+def asked_measure(measure: str | None, merit: str | None, models: str | None) -> str | None:
+    """Return the name of the measure that was asked for, by its name or by a figure of merit.
+
+    Raises
+    ------
+    PolicyError
+        Both were asked for, or a merit or model is unknown.
+    """
+    if merit is None and models is None:
+        return measure
+    from aegis.measures import merit_name
+
+    if measure is not None:
+        raise PolicyError(
+            "Both --measure and --merit or --models were given.", hint="Give one of them."
+        )
+    return merit_name(merit, models)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,21 +12,18 @@ import typer
 
 from aegis.cli.files import REPORT, check_outputs, is_bundle, written
 from aegis.cli.formats import SummaryRequest, format_of_summary
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Configurations,
     Force,
     Generate,
     LeaveOut,
-    Measure,
-    Merit,
-    Models,
+    MeasureOptions,
     NoValues,
     Quiet,
     RuleOverride,
     Seed,
     VerifyKey,
-    asked_measure,
     split_names,
 )
 from aegis.cli.output import Output
@@ -35,7 +33,7 @@ from aegis.errors import DataError, PolicyError
 if TYPE_CHECKING:
     from aegis import Study
     from aegis.advisor import Advice
-    from aegis.policy import Policy
+    from aegis.policy import Configuration, Policy
     from aegis.report import Reported
 
 SPLITS = 3
@@ -48,39 +46,22 @@ EXAMPLES = (
 )
 
 
-@opens_table
-def command(
-    table: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE|SUMMARY|CERTIFICATE",
-            help="A table, its summary (.aegis, .protected) or masked tables (.published), for the report on advice; "
-            "or the certificate of a release (.json), for the page on what was released.",
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The report to write: .html, or .pdf with an installed Chromium.",
-        ),
-    ],
+@dataclass(frozen=True, kw_only=True)
+class ReportedAdvice:
+    """The advice that a report is on."""
+
     policy_file: Annotated[
         Path | None,
         typer.Option(
             "--policy", "-p", metavar="FILE", help="The policy (YAML); a certificate holds its own."
         ),
-    ] = None,
-    configurations: Configurations = None,
-    generate: Generate = None,
-    measure: Measure = None,
-    merit: Merit = None,
-    models: Models = None,
-    rule_override: RuleOverride = False,
-    verify_key: VerifyKey = None,
-    leave_out: LeaveOut = None,
+    ] = None
+    configurations: Configurations = None
+    generate: Generate = None
+    measured: MeasureOptions
+    rule_override: RuleOverride = False
+    verify_key: VerifyKey = None
+    leave_out: LeaveOut = None
     evaluate: Annotated[
         str | None,
         typer.Option(
@@ -89,13 +70,45 @@ def command(
             help="Also train these models (lr, svm, rf, sgd, nb, mlp, gbdt) on the best three and on "
             "the table as it is, and show what they reach: accuracy and AUC, means of three splits.",
         ),
-    ] = None,
-    opening: Opening = DEFAULT,
-    no_values: NoValues = False,
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+
+    @property
+    def models(self) -> list[str]:
+        """The models that are to be trained."""
+        return [name.strip() for name in (self.evaluate or "").split(",") if name.strip()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportCommand:
+    """All that `aegis report` is asked."""
+
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE|SUMMARY|CERTIFICATE",
+            help="A table, its summary (.aegis, .protected) or masked tables (.published), for the report on advice; "
+            "or the certificate of a release (.json), for the page on what was released.",
+        ),
+    ]
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The report to write: .html, or .pdf with an installed Chromium.",
+        ),
+    ]
+    advice: ReportedAdvice
+    opening: Opening
+    no_values: NoValues = False
+    seed: Seed = 0
+    force: Force = False
+    quiet: Quiet = False
+
+
+@opens_table
+def command(asked: ReportCommand) -> None:
     """Write the report on a table's advice, or on a release: one file that works offline.
 
     In: a table, or its summary, and a policy. Out: the recommendation, the ranking,
@@ -104,71 +117,95 @@ def command(
     with digests, the figures of the written file and a line to sign. Exit code 1 when no configuration meets the rule; the
     report is written all the same and names the one that comes closest.
     """
-    from aegis import Study
     from aegis.policy import load_configurations, load_policy
-    from aegis.study import ask
 
-    check_outputs([(output, REPORT)], force=force, inputs=(table, policy_file, configurations))
+    table, output, given = asked.table, asked.output, asked.advice
+    inputs = (table, given.policy_file, given.configurations)
+    check_outputs([(output, REPORT)], force=asked.force, inputs=inputs)
     if table.lower().endswith(".json"):
         _report_release(Path(table), output)
-        Output(quiet=quiet).say(*written([output]))
+        Output(quiet=asked.quiet).say(*written([output]))
         return
-    if policy_file is None:
+    if given.policy_file is None:
         raise PolicyError("A table needs its policy.", hint="Add --policy FILE.")
-    policy = load_policy(policy_file).without(split_names(leave_out) or ())
-    names = [name.strip() for name in (evaluate or "").split(",") if name.strip()]
-    if evaluate is not None:
+    policy = load_policy(given.policy_file).without(split_names(given.leave_out) or ())
+    if given.evaluate is not None:
         _check_training(table, policy)
-    listed = None if configurations is None else load_configurations(configurations, policy)
+    listed = None
+    if given.configurations is not None:
+        listed = load_configurations(given.configurations, policy)
     added = format_of_summary(table)
     if added is not None:
-        added.advise(
-            SummaryRequest(
-                path=table,
-                policy_file=policy_file,
-                policy=policy,
-                configurations=listed,
-                search=not (configurations or generate or policy.configurations),
-                options={
-                    "--configurations": configurations,
-                    "--generate": generate,
-                    "--measure": measure,
-                    "--merit": merit,
-                    "--models": models,
-                    "--evaluate": evaluate,
-                    "--leave-out": split_names(leave_out),
-                    "--verify-key": verify_key,
-                    "--rule-override": rule_override or None,
-                    "--seed": seed,
-                    "--report": output,
-                },
-                shell=Output(quiet=quiet),
-                printed=False,
-            )
-        )
+        added.advise(_of_summary(asked, given.policy_file, policy, listed))
         return
-    with reporting(quiet=quiet) as progress:
-        study = Study(
-            opening.subject(table, policy, quiet=quiet, verify_key=verify_key),
-            policy,
-            seed=seed,
-            progress=progress,
-            rule_override=rule_override,
-        )
-        if evaluate is not None:
-            ask("check_evaluation", study, models=names)
-        advice = study.advise(
-            listed,
-            generate_count=generate,
-            measure=asked_measure(measure, merit, models),
-            explain_best=True,
-        )
-        shown = advice if evaluate is None else trained(study, advice, names)
-        study.report(shown, output, values=not no_values, force=force)
-    shell = Output(quiet=quiet)
+    advice = _reported(asked, policy, listed)
+    shell = Output(quiet=asked.quiet)
     shell.warn(advice.warnings)
     shell.say(*written([output]))
     advice.require_best()
+
+
+def _of_summary(
+    asked: ReportCommand,
+    policy_file: Path,
+    policy: Policy,
+    listed: Mapping[str, Configuration] | None,
+) -> SummaryRequest:
+    """Return what is asked of a file of another format."""
+    given = asked.advice
+    return SummaryRequest(
+        path=asked.table,
+        policy_file=policy_file,
+        policy=policy,
+        configurations=listed,
+        search=not (given.configurations or given.generate or policy.configurations),
+        options={
+            "--configurations": given.configurations,
+            "--generate": given.generate,
+            "--measure": given.measured.measure,
+            "--merit": given.measured.merit,
+            "--models": given.measured.models,
+            "--evaluate": given.evaluate,
+            "--leave-out": split_names(given.leave_out),
+            "--verify-key": given.verify_key,
+            "--rule-override": given.rule_override or None,
+            "--seed": asked.seed,
+            "--report": asked.output,
+        },
+        shell=Output(quiet=asked.quiet),
+        printed=False,
+    )
+
+
+def _reported(
+    asked: ReportCommand, policy: Policy, listed: Mapping[str, Configuration] | None
+) -> Advice:
+    """Return the advice, once its report is written."""
+    from aegis import Study
+    from aegis.study import ask
+
+    given = asked.advice
+    with reporting(quiet=asked.quiet) as progress:
+        study = Study(
+            asked.opening.subject(
+                asked.table, policy, quiet=asked.quiet, verify_key=given.verify_key
+            ),
+            policy,
+            seed=asked.seed,
+            progress=progress,
+            rule_override=given.rule_override,
+        )
+        if given.evaluate is not None:
+            ask("check_evaluation", study, models=given.models)
+        advice = study.advise(
+            listed,
+            generate_count=given.generate,
+            measure=given.measured.name,
+            explain_best=True,
+        )
+        shown = advice if given.evaluate is None else trained(study, advice, given.models)
+        study.report(shown, asked.output, values=not asked.no_values, force=asked.force)
+    return advice
 
 
 def _check_training(table: str, policy: Policy) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ from aegis.cli.options import (
     ReleasedConfiguration,
 )
 from aegis.cli.output import Output
+from aegis.cli.parameters import takes_records
 
 SQL = (".sql",)
 EXAMPLES = (
@@ -50,9 +52,11 @@ class SqlForm(StrEnum):
     TABLE = "table"
 
 
-def command(
-    policy_file: PolicyFile,
-    dialect: Annotated[SqlDialect, typer.Option("--dialect", help="The dialect to write.")],
+@dataclass(frozen=True, kw_only=True)
+class SqlText:
+    """The query or statement that is written."""
+
+    dialect: Annotated[SqlDialect, typer.Option("--dialect", help="The dialect to write.")]
     table: Annotated[
         str,
         typer.Option(
@@ -61,7 +65,7 @@ def command(
             help="The table that the SQL reads: name, schema.name or catalog.schema.name, in the "
             "database's own spelling.",
         ),
-    ],
+    ]
     schema_from: Annotated[
         str,
         typer.Option(
@@ -69,13 +73,13 @@ def command(
             metavar="TABLE",
             help="A table with the same columns and types: a file, folder, glob or URL.",
         ),
-    ],
+    ]
     form: Annotated[
         SqlForm,
         typer.Option(
             "--as", help="Write a query, or a statement that makes a view or a table of it."
         ),
-    ] = SqlForm.SELECT,
+    ] = SqlForm.SELECT
     into: Annotated[
         str | None,
         typer.Option(
@@ -83,9 +87,17 @@ def command(
             metavar="NAME",
             help="Name of the view or table; by default that of the table with _masked after it.",
         ),
-    ] = None,
-    configuration: ReleasedConfiguration = None,
-    name: ConfigurationName = None,
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqlCommand:
+    """All that `aegis sql` is asked."""
+
+    policy_file: PolicyFile
+    text: SqlText
+    configuration: ReleasedConfiguration = None
+    name: ConfigurationName = None
     output: Annotated[
         Path | None,
         typer.Option(
@@ -94,10 +106,13 @@ def command(
             metavar="FILE",
             help="The file to write (.sql); by default the SQL is printed.",
         ),
-    ] = None,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    force: Force = False
+    quiet: Quiet = False
+
+
+@takes_records
+def command(asked: SqlCommand) -> None:
     """Write a release as one SQL query, to review it and to run it without Aegis.
 
     In: a policy, a configuration and the columns of a table. Out: SQL that masks the
@@ -109,19 +124,26 @@ def command(
     from aegis.policy import load_configurations, load_policy
     from aegis.release import release_sql
 
+    policy_file, output, text = asked.policy_file, asked.output, asked.text
     check_outputs(
         [(output, SQL)],
-        force=force,
-        inputs=(policy_file, configuration or policy_file, schema_from),
+        force=asked.force,
+        inputs=(policy_file, asked.configuration or policy_file, text.schema_from),
     )
     policy = load_policy(policy_file)
-    configuration = configuration_file(configuration, policy_file, policy)
-    chosen = choose(load_configurations(configuration, policy), name, configuration)
+    configuration = configuration_file(asked.configuration, policy_file, policy)
+    chosen = choose(load_configurations(configuration, policy), asked.name, configuration)
     query = release_sql(
-        schema_from, policy, chosen, dialect=dialect, name=table, form=form, into=into
+        text.schema_from,
+        policy,
+        chosen,
+        dialect=text.dialect,
+        name=text.table,
+        form=text.form,
+        into=text.into,
     )
     if output is None:
         typer.echo(query.sql, nl=False)
         return
     write_text(output, query.sql)
-    Output(Format.TABLE, quiet).say(*written([output]))
+    Output(Format.TABLE, asked.quiet).say(*written([output]))

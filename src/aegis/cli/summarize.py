@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from aegis.cli.files import (
     written,
     written_dict,
 )
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Force,
     Format,
@@ -53,22 +54,13 @@ EXAMPLES = (
 )
 
 
-@opens_table
-def command(
-    table: Table,
-    policy_file: PolicyFile,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The summary to write (.aegis).",
-        ),
-    ],
+@dataclass(frozen=True, kw_only=True)
+class SummaryOptions:
+    """How a summary is made, and what it holds."""
+
     exact: Annotated[
         bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
-    ] = False,
+    ] = False
     like: Annotated[
         Path | None,
         typer.Option(
@@ -78,7 +70,7 @@ def command(
             "fitted masks, label classes and frequent groups. aegis merge adds up only such "
             "parts.",
         ),
-    ] = None,
+    ] = None
     carried: Annotated[
         str,
         typer.Option(
@@ -87,7 +79,7 @@ def command(
             help="What the summary carries of each attribute beside what its masks show: raw (the "
             "joint of values and label), histogram or nothing.",
         ),
-    ] = "raw",
+    ] = "raw"
     sign: Annotated[
         Path | None,
         typer.Option(
@@ -96,7 +88,7 @@ def command(
             help="Sign the summary with this private key (PEM; aegis keygen makes pairs), so that "
             "who has the public one can tell who made it.",
         ),
-    ] = None,
+    ] = None
     locked: Annotated[
         bool,
         typer.Option(
@@ -104,14 +96,35 @@ def command(
             help="Refuse weaker rules than this policy's wherever the summary is used. Without "
             "it a weaker rule takes --rule-override, and results say so.",
         ),
-    ] = False,
-    verify_key: VerifyKey = None,
-    opening: Opening = DEFAULT,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = False
+    verify_key: VerifyKey = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummarizeCommand:
+    """All that `aegis summarize` is asked."""
+
+    table: Table
+    policy_file: PolicyFile
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The summary to write (.aegis).",
+        ),
+    ]
+    summary: SummaryOptions
+    opening: Opening
+    format: FormatOption = Format.TABLE
+    seed: Seed = 0
+    force: Force = False
+    quiet: Quiet = False
+
+
+@opens_table
+def command(asked: SummarizeCommand) -> None:
     """Reduce a table to the aggregates that advice needs, in one file.
 
     In: a table and its policy. Out: a summary (.aegis) from which `aegis advise`
@@ -120,27 +133,47 @@ def command(
     to be shared. With --information nothing it counts no more than the masks
     show; rankings and searches are the same.
     """
+    check_outputs(
+        [(asked.output, (BUNDLE,))], force=asked.force, inputs=(asked.table, asked.policy_file)
+    )
+    summary, person = _summarized(asked)
+    shell = Output(asked.format, asked.quiet)
+    _print(summary, asked.output, asked.policy_file, shell, asked.table, person)
+
+
+def _summarized(asked: SummarizeCommand) -> tuple[Summary, str | None]:
+    """Return the summary of a table, once it is written, and the column of persons."""
     from aegis.policy import load_policy
     from aegis.signing import load_private_key
     from aegis.study import Study
     from aegis.summary import Information
 
-    check_outputs([(output, (BUNDLE,))], force=force, inputs=(table, policy_file))
-    if carried not in list(Information):
-        raise PolicyError.unknown("information setting", carried, [str(i) for i in Information])
-    policy = load_policy(policy_file)
-    if verify_key is not None and like is None:
+    given = asked.summary
+    if given.carried not in list(Information):
+        raise PolicyError.unknown(
+            "information setting", given.carried, [str(i) for i in Information]
+        )
+    policy = load_policy(asked.policy_file)
+    if given.verify_key is not None and given.like is None:
         raise PolicyError(
             "--verify-key is for the summary of --like, which is not given.", hint="Leave it out."
         )
-    model = None if like is None else read_summary(like, verify_key)
-    key = None if sign is None else load_private_key(sign)
-    _refuse_bundle(table)
-    subject = opening.subject(table, policy, quiet=quiet)
-    with reporting(quiet=quiet) as progress:
-        study = Study(subject, policy, exact=exact, seed=seed, like=model, progress=progress)
-        summary = study.save(output, information=carried, locked=locked, key=key, force=force)
-    _print(summary, output, policy_file, Output(format, quiet), table, study.policy.person)
+    model = None if given.like is None else read_summary(given.like, given.verify_key)
+    key = None if given.sign is None else load_private_key(given.sign)
+    _refuse_bundle(asked.table)
+    subject = asked.opening.subject(asked.table, policy, quiet=asked.quiet)
+    with reporting(quiet=asked.quiet) as progress:
+        study = Study(
+            subject, policy, exact=given.exact, seed=asked.seed, like=model, progress=progress
+        )
+        summary = study.save(
+            asked.output,
+            information=given.carried,
+            locked=given.locked,
+            key=key,
+            force=asked.force,
+        )
+    return summary, study.policy.person
 
 
 def _refuse_bundle(table: str) -> None:

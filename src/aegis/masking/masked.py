@@ -82,11 +82,7 @@ def suppress(
     leaves: ShownLeaves | None = None,
     earlier: Sequence[ShownColumns] = (),
 ) -> tuple[ir.Table, Verdict]:
-    """Leave out the rows of classes that fail the rule.
-
-    An engine joins in whatever order its threads finish, so the same input could give other bytes
-    each time. Row numbers, which are dropped here, bring the rows back into the table's order; but
-    not above `ORDERED_ROWS` rows, where sorting would cost more memory and time than all else.
+    """Leave out the rows of classes that fail the rule, and return the others with what it said.
 
     Parameters
     ----------
@@ -95,10 +91,8 @@ def suppress(
     table
         The masked table, with row numbers where the order of its rows matters, and with persons
         (`PERSON`) where the rule counts them.
-    quasi, sensitive
-        Columns that form the classes, and columns that the rule protects.
-    rule
-        What every class must meet.
+    quasi, sensitive, rule
+        Columns that form the classes, columns that the rule protects, and the rule.
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
     population
@@ -109,12 +103,9 @@ def suppress(
     earlier
         Columns of the table that hold what earlier releases showed, in order; they stay in it.
 
-    Returns
-    -------
-    tuple
-        The table without those rows, still with persons where it had them, and what the rule
-        said.
     """
+    # An engine joins in whatever order its threads finish: row numbers bring the rows back into the
+    # table's order, but not above `ORDERED_ROWS` rows, where sorting would cost more than all else.
     if earlier:
         return _suppress_after(source, table, quasi, sensitive, rule, hierarchies or {}, earlier)
     person = PERSON if rule.person is not None else None

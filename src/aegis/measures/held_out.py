@@ -73,11 +73,15 @@ def held_out_traces(
         moments = shared.moments(given, penalties)
     if moments is None:
         moments = _moments(given, penalties, None if chance is None else chance[given.varying])
-    effective, explained = moments
+    return _traces(given, n, *moments)
+
+
+def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> Floats:
+    """Return the trace under each penalty from degrees of freedom and explained squares."""
     seen = len(given.rows)
     left = given.rows * (1 - given.rows / n)
     freedom = n - 1 - effective
-    traces = np.zeros(len(penalties))
+    traces = np.zeros(len(effective))
     for place in np.flatnonzero(~(freedom <= 0)):  # else nothing is known of other rows
         charge = ((n - 1) / freedom[place]) ** 2
         drawn = 1 - explained[place, seen:].sum() / (n - 1)

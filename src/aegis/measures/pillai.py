@@ -43,6 +43,13 @@ class PillaiFit:
     rank: int
 
 
+def _correlation(total: Numbers, count: Floats, scale: Floats, n: float) -> Floats:
+    """Return the correlations of the indicators, whose standard deviations are 1 / `scale`."""
+    correlation: Floats = total - (count / n)[:, None] * count
+    correlation *= scale[:, None] * scale
+    return correlation
+
+
 def pillai_trace(
     total: Numbers,
     joint: Numbers,
@@ -90,8 +97,7 @@ def pillai_trace(
         return PillaiFit(0.0, 0.0, 0)
     count = levels[varying]
     scale = 1 / np.sqrt(count * (1 - count / n))
-    correlation: Floats = total[varying][:, varying] - (count / n)[:, None] * count
-    correlation *= scale[:, None] * scale
+    correlation = _correlation(total[varying][:, varying], count, scale, n)
     # The last class follows from the others, its covariance being minus their sum.
     seen = np.flatnonzero(class_counts)
     free, last = seen[:-1], seen[-1:]

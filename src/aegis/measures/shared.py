@@ -94,10 +94,9 @@ class SharedBlock:
 
         Let A be the shared covariance, D that of the q levels beside, B their covariance with the
         shared ones. The regression of the label on all of them, x on the shared and u on the others,
-        solves (A + p I) x + B u = a and B' x + (D + p I) u = b. With K = (A + p I)^-1 and the Schur
-        complement S = D + p I - B' K B, u = S^-1 (b - B' K a), x = K (a - B u), and the trace of the
-        inverse of the whole is tr K + tr S^-1 + tr(S^-1 B' K^2 B). In the eigenvectors of A, K is
-        diagonal under every penalty.
+        solves (A + p I) x + B u = a and B' x + (D + p I) u = b. With K = (A + p I)^-1, diagonal in the
+        eigenvectors of A, and S = D + p I - B' K B, u = S^-1 (b - B' K a), x = K (a - B u), and the
+        trace of the inverse of the whole is tr K + tr S^-1 + tr(S^-1 B' K^2 B).
 
         Parameters
         ----------
@@ -112,8 +111,8 @@ class SharedBlock:
 
         Returns
         -------
-        None where the levels of a shared attribute are not the same ones, where so many stand
-        beside them that the whole is as quickly solved, or where counts are no counts of rows.
+        None where the shared levels are others, where so many stand beside them that the whole is as
+        quickly solved, or where counts are no counts of rows.
         """
         if [len(own) for own in places] != list(self.levels):
             return None

@@ -324,10 +324,7 @@ class ClassTable:
             for name, given in codes.items()
         }
         grouped = None if people is None else _add_up(index, people, len(unique))
-        shown = None
-        if earlier is not None:
-            shown = np.zeros(len(unique), dtype=np.int64)
-            shown[index] = earlier
+        shown = None if earlier is None else _of_each_class(index, earlier, len(unique))
         return cls(sizes, MappingProxyType(tables), grouped, absent, unique, earlier=shown)
 
     @classmethod
@@ -469,6 +466,13 @@ def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
                 f"level {height}.",
                 hint="Give values that share a group the same groups on all levels above.",
             )
+
+
+def _of_each_class(index: IntArray, values: IntArray, classes: int) -> IntArray:
+    """Return the value of each class, which is the same in all of its cells."""
+    shown = np.zeros(classes, dtype=np.int64)
+    shown[index] = values
+    return shown
 
 
 def _add_up(index: IntArray, rows: IntArray, groups: int) -> IntArray:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from aegis.anonymizers import (
     ANONYMIZERS,
@@ -21,12 +21,13 @@ from aegis.anonymizers import (
 )
 from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
 from aegis.masking import ORDERED_ROWS
+from aegis.options import asked
 from aegis.policy import Policy, as_policy
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
 from aegis.release.released import SEEDED, Released, refuse_other_classes, refuse_unplanned
 from aegis.release.writing import Destination, ReleasePlan, release_rows
-from aegis.signing import PrivateKey
+from aegis.requests import AnonymizeOptions, AnonymizeRequest
 from aegis.sources import Source, open_table
 from aegis.summary import PERSON
 
@@ -112,20 +113,10 @@ def anonymize(
     table: Any,
     policy: Policy | str | Path,
     method: str | Recipe,
+    request: AnonymizeRequest | None = None,
     *,
-    options: Mapping[str, Any] | None = None,
-    style: str | None = None,
-    output: str | Path | None = None,
-    certificate: str | Path | None = None,
-    measure: str | None = None,
-    force: bool = False,
-    safe_csv: bool = False,
-    front: bool = False,
-    kinds: Mapping[str, str] | None = None,
-    orders: Mapping[str, Sequence[Any]] | None = None,
-    seed: int | None = None,
-    key: PrivateKey | None = None,
     progress: Progress = SILENT,
+    **options: Unpack[AnonymizeOptions],
 ) -> AnonymizedRelease:
     """Make a record-level release, leave out classes that fail the rule, and verify the result.
 
@@ -145,33 +136,9 @@ def anonymize(
     method
         Name of a registered anonymizer (`aegis anonymizers` lists them), or a `Recipe`, which
         brings its own options, seed and style.
-    options
-        Options of the method; k and l come from the policy's rule where they are not given.
-    style
-        How groups are shown: `centroid` or `generalised`; by default the method's own way.
-    output
-        Path of the release: .parquet, .csv or .tsv (also .gz), .arrow, .feather or .xlsx.
-    certificate
-        Path of the certificate (JSON).
-    measure
-        Measure of the utility that the certificate states; by default the policy's, else
-        the default of rankings. Give the one by which the recipe was chosen, to compare like
-        with like.
-    force
-        Overwrite existing files.
-    safe_csv
-        Write CSV with an apostrophe before texts that spreadsheets take for formulas.
-    front
-        Also search a grid of numbers of clusters and weights; for `mo-obam` alone.
-    kinds, orders
-        Kind (numeric, ordinal, categorical) and ascending values of quasi-identifiers where they
-        are neither the natural ones nor those of the policy.
-    seed
-        Seed of whatever is random, and of the samples behind the utility. Without it a method that
-        protects by chance draws from the randomness of the system; with it the notes say that a
-        reader who knows the seed can undo that.
-    key
-        What the certificate is signed with (`aegis.signing.load_private_key`).
+    request, options
+        Where the release goes and how it is made: an `AnonymizeRequest`, or its fields as keywords.
+        With a `seed` the notes say that a reader who knows it can repeat the draws.
     progress
         Receives one step per stage.
 
@@ -187,47 +154,37 @@ def anonymize(
 
     Examples
     --------
-    >>> import aegis, pyarrow as pa
-    >>> table = pa.table({"age": [21, 22, 38, 39, 40, 61], "bought": [0, 0, 1, 1, 1, 0]})
-    >>> policy = aegis.load_policy(
-    ...     {
-    ...         "version": 1,
-    ...         "label": "bought",
-    ...         "privacy": {"k": 3},
-    ...         "attributes": {"age": {"role": "quasi-identifier"}},
-    ...     }
-    ... )
-    >>> aegis.anonymize(table, policy, "mdav").audit.report.k
-    3
+    >>> import aegis
+    >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+    >>> aegis.anonymize("data/adult.parquet", policy, "mondrian").audit.report.k >= 5
+    True
     """
-    policy = as_policy(policy)
-    recipe = _recipe(method, options, style, seed)
-    if front and recipe.anonymizer.front is None:
+    given, policy = asked(AnonymizeRequest, request, options), as_policy(policy)
+    recipe = _recipe(method, given)
+    source = open_table(table, reading=policy.reading)
+    destination = Destination.checked(source, given)
+    plan = _GroupedPlan(source, policy, recipe, given, progress)
+    points = plan.front() if given.front else ()
+    return replace(release_rows(plan, destination), front=points)
+
+
+def _recipe(method: str | Recipe, request: AnonymizeRequest) -> Recipe:
+    if isinstance(method, str):
+        recipe = Recipe(method, request.options or {}, request.seed, request.style)
+    elif request.options is not None or request.style is not None:
+        raise PolicyError(
+            "A recipe brings its own options and style.",
+            hint="Name the method instead, or give the recipe alone.",
+        )
+    else:
+        recipe = method
+    if request.front and recipe.anonymizer.front is None:
         weighing = [a.name for a in ANONYMIZERS if a.front is not None]
         raise PolicyError(
             f"Method {recipe.method!r} has no front.",
             hint=f"Only {', '.join(weighing)} weighs two aims.",
         )
-    source = open_table(table, reading=policy.reading)
-    destination = Destination.checked(
-        source, output, certificate, measure, force=force, safe_csv=safe_csv, key=key
-    )
-    plan = _GroupedPlan(source, policy, recipe, kinds, orders, progress)
-    points = plan.front() if front else ()
-    return replace(release_rows(plan, destination), front=points)
-
-
-def _recipe(
-    method: str | Recipe, options: Mapping[str, Any] | None, style: str | None, seed: int | None
-) -> Recipe:
-    if isinstance(method, str):
-        return Recipe(method, options or {}, seed, style)
-    if options is not None or style is not None:
-        raise PolicyError(
-            "A recipe brings its own options and style.",
-            hint="Name the method instead, or give the recipe alone.",
-        )
-    return method
+    return recipe
 
 
 class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
@@ -238,8 +195,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         source: Source,
         policy: Policy,
         recipe: Recipe,
-        kinds: Mapping[str, str] | None,
-        orders: Mapping[str, Sequence[Any]] | None,
+        request: AnonymizeRequest,
         progress: Progress,
     ) -> None:
         self.started = time.perf_counter()
@@ -248,7 +204,9 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         self.progress = progress
         self.seed = recipe.seed or 0
         with progress.step("Reading records"):
-            self.read: RecordTable = read_records(source, policy, kinds=kinds, orders=orders)
+            self.read: RecordTable = read_records(
+                source, policy, kinds=request.kinds, orders=request.orders
+            )
         read = time.perf_counter()
         self.made: Anonymized = anonymize_records(self.read, recipe, progress=progress)
         grouped = time.perf_counter()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import record
@@ -21,9 +21,11 @@ from aegis.masking import (
     seeded_noise,
     suppress,
 )
+from aegis.masking.noised import DrawnTable
 from aegis.masking.originals import WithOriginals
 from aegis.masks import Mask
-from aegis.policy import Configuration, OwnerRule, Policy, RuleOverride, Unseen, as_policy
+from aegis.options import asked
+from aegis.policy import Configuration, Policy, RuleOverride, Unseen, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyRule
 from aegis.privacy.diversity import distinct_values
 from aegis.progress import SILENT, Progress
@@ -33,7 +35,7 @@ from aegis.release.choice import hidden_columns, learnt_bounds, release_masks
 from aegis.release.released import SEEDED, Released, refuse_other_classes, refuse_unplanned
 from aegis.release.sql.query import Form, create_statements, require_database
 from aegis.release.writing import Destination, ReleasePlan, release_rows
-from aegis.signing import PrivateKey
+from aegis.requests import ApplyOptions, ApplyRequest
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, check_noise, count_classes
 from aegis.summary.leaves import shown_leaves
@@ -112,20 +114,10 @@ def apply(
     table: Any,
     policy: Policy | str | Path,
     configuration: Configuration,
+    request: ApplyRequest | None = None,
     *,
-    output: str | Path | None = None,
-    into: str | None = None,
-    form: Form | str = Form.TABLE,
-    certificate: str | Path | None = None,
-    measure: str | None = None,
-    after: Sequence[Configuration] = (),
-    force: bool = False,
-    safe_csv: bool = False,
-    made_under: OwnerRule | None = None,
-    rule_override: bool = False,
-    seed: int | None = None,
-    key: PrivateKey | None = None,
     progress: Progress = SILENT,
+    **options: Unpack[ApplyOptions],
 ) -> Release:
     """Mask a table, leave out what fails the rule, and verify the result.
 
@@ -141,39 +133,8 @@ def apply(
     configuration
         One mask per scored attribute. Masks that depend on the data and are not fitted yet are
         fitted to this table; the release holds the fitted configuration.
-    output
-        Path of the masked table: .parquet, .csv or .tsv (also .gz), .arrow, .feather or .xlsx. For a table on Spark the
-        folder of Parquet files that its executors write: a path or URL as Spark understands it.
-    into
-        In place of `output`, where the table is in a database: the table or view that is made
-        there, name or schema.name, in one transaction that also holds the audit.
-    form
-        What is made there: "table", or "view" of the table, which follows its rows of tomorrow
-        and shows none when they do not meet the rule.
-    certificate
-        Path of the certificate (JSON).
-    measure
-        Measure of the utility that the certificate states; by default the policy's, else
-        the default of rankings. Give the one by which the configuration was chosen, to compare like
-        with like.
-    force
-        Overwrite existing files.
-    safe_csv
-        Write CSV with an apostrophe before texts that spreadsheets take for formulas.
-    after
-        Configurations of earlier releases of the same table: a class is then one that is formed
-        together with all of them, and rows of those that fail the rule are left out.
-    made_under
-        The rule of the summary that the configuration was chosen from, as its advice and its file
-        (`aegis.policy.owner_of_choice`) say it.
-    rule_override
-        Whether another rule than that one is meant; the certificate then says so.
-    seed
-        Seed of noise masks, and of the samples behind the utility that the certificate states.
-        Without it noise comes from the randomness of the system; with it the release warns that a
-        reader who knows the seed can take the noise off.
-    key
-        What the certificate is signed with (`aegis.signing.load_private_key`).
+    request, options
+        Where the release goes and how it is made: an `ApplyRequest`, or its fields as keywords.
     progress
         Receives one step per stage.
 
@@ -200,11 +161,23 @@ def apply(
     >>> release.audit.passed, release.released_rows + release.suppressed_rows
     (True, 32561)
     """
-    policy = as_policy(policy)
-    instead = None
-    if made_under is not None:
+    given = asked(ApplyRequest, request, options)
+    return _apply(table, as_policy(policy), configuration, given, progress)
+
+
+def _apply(
+    table: Any,
+    policy: Policy,
+    configuration: Configuration,
+    request: ApplyRequest,
+    progress: Progress,
+) -> Release:
+    """Return the release that a request asks for."""
+    output, into, instead = request.output, request.into, None
+    if request.made_under is not None:
         what = f"The summary that {configuration.name!r} was chosen from"
-        instead = made_under.require(policy.privacy, override=rule_override, what=what)
+        override = request.rule_override
+        instead = request.made_under.require(policy.privacy, override=override, what=what)
     if into is not None and output is not None:
         raise PolicyError(
             f"The release is asked for in {output} and in {into}.", hint="Give one of them."
@@ -212,17 +185,15 @@ def apply(
     source = open_table(table, reading=policy.reading)
     if into is not None:
         require_database(source, into)
-    destination = Destination.checked(
-        source, output, certificate, measure, force=force, safe_csv=safe_csv, key=key
-    )
+    destination = Destination.checked(source, request)
     if output is None and into is None:
         source.engine.require_here(
             "The masked rows would all come", "Name an output, which the executors write."
         )
-    plan = _MaskedPlan(source, policy, configuration, seed, progress, after)
+    plan = _MaskedPlan(source, policy, configuration, request, progress)
     plan.rule_override = instead
     if into is not None:
-        return plan.in_database(into, form, force=force)
+        return plan.in_database(into, request.form, force=request.force)
     return release_rows(plan, destination)
 
 
@@ -236,15 +207,36 @@ class _MaskedPlan(ReleasePlan[Release]):
         source: Source,
         policy: Policy,
         configuration: Configuration,
-        seed: int | None,
+        request: ApplyRequest,
         progress: Progress,
-        after: Sequence[Configuration] = (),
     ) -> None:
         self.started = time.perf_counter()
         self.source = source
         self.policy = policy
-        self.seed = seed or 0
+        self.seed = request.seed or 0
         self.progress = progress
+        self.after = tuple(request.after)
+        self.quasi = tuple(a.name for a in policy.quasi_identifiers)
+        self._fit(configuration)
+        self.seeded_noise = seeded_noise(self.masks, request.seed)
+        widened = WithEarlier.of(source, policy, self.masks, self.after)
+        self.originals = WithOriginals.of(widened.source, self.masks)
+        self.drawn = self._draw(request.seed)
+        self.engine = source if self.drawn is None else self.drawn.source
+        self.population = masked_population(policy, self.masks)
+        by_leaves = policy.privacy.by_leaves
+        self.leaves = shown_leaves(source, policy, self.masks) if by_leaves else None
+        with progress.step("Checking classes"):
+            self._judge(widened)
+        self._require(configuration)
+        self.suppressed_rows = self.verdict.suppressed_rows
+        self.suppressed_persons = self.verdict.suppressed_persons
+        self.persons = self.verdict.persons
+        self.timings = {"plan": time.perf_counter() - self.started}
+
+    def _fit(self, configuration: Configuration) -> None:
+        """Fit the masks to the table, and refuse values and noise that the policy does not allow."""
+        source, policy = self.source, self.policy
         if source.rows == 0:
             raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
         self.masks = fit_masks(source, release_masks(policy, configuration), policy.shared_rows)
@@ -255,60 +247,51 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.unseen = count_unseen(source, self.masks)
         if policy.unseen is Unseen.ERROR:
             refuse_unseen(self.unseen)
-        self.quasi = tuple(a.name for a in policy.quasi_identifiers)
         check_noise(policy, self.masks)
-        self.seeded_noise = seeded_noise(self.masks, seed)
-        self.drawn = None
-        self.engine, quasi = source, self.quasi
-        self.after = tuple(after)
-        widened = WithEarlier.of(source, policy, self.masks, self.after)
-        self.originals = WithOriginals.of(widened.source, self.masks)
-        if noise_of(self.masks):
-            _refuse_drawing(source, self.masks)
-            with progress.step("Drawing noise"):
-                self.drawn = draw(source, self.masks, self.quasi, seed=seed, person=policy.person)
-            self.engine, quasi = self.drawn.source, self.drawn.quasi
-        self.population = masked_population(policy, self.masks)
-        by_leaves = policy.privacy.by_leaves
-        self.leaves = shown_leaves(source, policy, self.masks) if by_leaves else None
-        with progress.step("Checking classes"):
-            masked = (
-                masked_table(
-                    self.originals.source,
-                    {**widened.masks, **self.originals.masks},
-                    numbered=True,
-                    person=policy.person,
-                )
-                if self.drawn is None
-                else self.engine.table
+
+    def _draw(self, seed: int | None) -> DrawnTable | None:
+        """Return the table with its noise drawn; None where no mask adds noise."""
+        if not noise_of(self.masks):
+            return None
+        _refuse_drawing(self.source, self.masks)
+        with self.progress.step("Drawing noise"):
+            person = self.policy.person
+            return draw(self.source, self.masks, self.quasi, seed=seed, person=person)
+
+    def _judge(self, widened: WithEarlier) -> None:
+        """Leave out the rows that fail the rule, together with earlier releases."""
+        policy, drawn = self.policy, self.drawn
+        masked = (
+            masked_table(
+                self.originals.source,
+                {**widened.masks, **self.originals.masks},
+                numbered=True,
+                person=policy.person,
             )
-            judged, self.verdict = suppress(
-                self.engine,
-                masked,
-                quasi,
-                policy.privacy.sensitive,
-                policy.privacy,
-                policy.protected_hierarchies,
-                self.population,
-                self.leaves,
-                widened.releases,
-            )
-            added = {*widened.columns, *widened.protected}
-            judged = judged.drop(*added) if added else judged
-            self.with_originals = judged
-            judged = judged.drop(*self.originals.masks)
-            self.judged = Source(judged, source.origin)
-            self.table = judged if self.drawn is None else self.drawn.released(judged)
-            hidden = [*hidden_columns(policy, self.masks)]
-            if PERSON in self.table.columns:
-                hidden.append(PERSON)
-            if hidden:
-                self.table = self.table.drop(*hidden)
-        self._require(configuration)
-        self.suppressed_rows = self.verdict.suppressed_rows
-        self.suppressed_persons = self.verdict.suppressed_persons
-        self.persons = self.verdict.persons
-        self.timings = {"plan": time.perf_counter() - self.started}
+            if drawn is None
+            else self.engine.table
+        )
+        judged, self.verdict = suppress(
+            self.engine,
+            masked,
+            self.quasi if drawn is None else drawn.quasi,
+            policy.privacy.sensitive,
+            policy.privacy,
+            policy.protected_hierarchies,
+            self.population,
+            self.leaves,
+            widened.releases,
+        )
+        added = {*widened.columns, *widened.protected}
+        self.with_originals = judged.drop(*added) if added else judged
+        judged = self.with_originals.drop(*self.originals.masks)
+        self.judged = Source(judged, self.source.origin)
+        self.table = judged if drawn is None else drawn.released(judged)
+        hidden = [*hidden_columns(policy, self.masks)]
+        if PERSON in self.table.columns:
+            hidden.append(PERSON)
+        if hidden:
+            self.table = self.table.drop(*hidden)
 
     def _require(self, configuration: Configuration) -> None:
         """Raise unless the rule is met, with what to do about it."""

@@ -130,25 +130,20 @@ def audit(
     policy
         Supplies roles and rule where they are not given.
     rule
-        The rule to hold the table against; by default the policy's. Nothing is suppressed here:
-        an audited table must meet the rule as it is.
+        The rule that the table must meet as it is; by default the policy's.
     person
         Column that names persons, who are then counted in place of rows; by default the policy's
         where the table has it. Where it has not, rows are counted, and a note says so.
     configuration
-        The masks that the table was made with: its noise is accounted for, and on which level of a
-        hierarchy its values stand. Nothing in a table shows how it was drawn, so the account is as
-        good as this statement.
+        The masks that the table was made with, for the account of its noise, which is as good as this
+        statement, and for the level of a hierarchy that its values stand on.
     population
-        The table of all persons that the rows are drawn from, with the quasi-identifiers as the
-        audited table shows them: a row each, or with a column `rows` that counts them. Models of
-        populations (k-map, journalist risk, delta-presence) are measured against it; without it
-        the table stands for its population.
+        The persons that the rows are drawn from, shown as the audited table shows them, a row each or
+        with a column `rows`: for k-map, journalist risk and delta-presence.
     leaves
-        How many values each shown value may stand for, where it is known how the table was made; else
-        the hierarchies of the policy say it, for rules that go by it.
+        How many values each shown value may stand for; by default as the hierarchies say.
     progress
-        Receives one step.
+        Receives two steps.
 
     Raises
     ------
@@ -167,34 +162,68 @@ def audit(
     """
     policy = None if policy is None else as_policy(policy)
     source = open_table(table)
+    rule = policy.privacy if rule is None and policy is not None else rule
+    looked_at = _columns(source, policy, rule, quasi_identifiers, sensitive, person)
+    _refuse_population(looked_at.person, population)
+    return _audit(source, looked_at, policy, rule, configuration, population, leaves, progress)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What the columns of an audited table are taken as."""
+
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    person: str | None
+
+
+def _columns(
+    source: Source,
+    policy: Policy | None,
+    rule: PrivacyRule | None,
+    quasi: Sequence[str] | None,
+    sensitive: Sequence[str] | None,
+    person: str | None,
+) -> _Columns:
+    """Return the roles of columns: those that are given, else those of the policy that the table has."""
     if policy is not None:
-        rule = policy.privacy if rule is None else rule
-        if quasi_identifiers is None:
-            quasi_identifiers = [
-                a.name for a in policy.quasi_identifiers if a.name in source.columns
-            ]
+        if quasi is None:
+            quasi = [a.name for a in policy.quasi_identifiers if a.name in source.columns]
         if sensitive is None:
             sensitive = [name for name in policy.sensitive if name in source.columns]
         if person is None and policy.person in source.columns:
             person = policy.person
-    if quasi_identifiers is None:
+    if quasi is None:
         raise PolicyError(
             "An audit needs quasi-identifiers.",
             hint="Name the columns that others may know, or give a policy.",
         )
     protected = rule.sensitive if rule is not None else ()
     sensitive = tuple(dict.fromkeys((*(sensitive or ()), *protected)))
-    _refuse_both(quasi_identifiers, sensitive)
-    _refuse_person(person, quasi_identifiers, sensitive)
-    _refuse_population(person, population)
+    _refuse_both(quasi, sensitive)
+    _refuse_person(person, quasi, sensitive)
+    return _Columns(tuple(quasi), sensitive, person)
+
+
+def _audit(
+    source: Source,
+    columns: _Columns,
+    policy: Policy | None,
+    rule: PrivacyRule | None,
+    configuration: Configuration | None,
+    population: Any,
+    leaves: ShownLeaves | None,
+    progress: Progress,
+) -> Audit:
+    """Return the figures of a table, and what falls short of the rule."""
+    quasi, sensitive, person = columns.quasi, columns.sensitive, columns.person
     with progress.step("Counting equivalence classes"):
-        coded = None if person is not None else _read(source, (*quasi_identifiers, *sensitive))
-        hierarchies = policy.protected_hierarchies if policy is not None else {}
+        coded = None if person is not None else _read(source, (*quasi, *sensitive))
         counted = count_classes(
             source,
-            quasi_identifiers,
+            quasi,
             sensitive,
-            hierarchies=hierarchies,
+            hierarchies=policy.protected_hierarchies if policy is not None else {},
             person=person,
             population=None if population is None else open_table(population),
             coded=coded,
@@ -203,8 +232,8 @@ def audit(
     violations: tuple[str, ...] = ()
     if rule is not None:
         if rule.by_leaves and policy is not None:
-            masks = _masks_of(configuration, quasi_identifiers)
-            classes = _with_leaves(counted, policy, quasi_identifiers, masks, leaves)
+            masks = _masks_of(configuration, quasi)
+            classes = _with_leaves(counted, policy, quasi, masks, leaves)
         violations = PrivacyRule(rule.criteria).check(classes).violations
     account = None
     if configuration is not None:
@@ -215,9 +244,8 @@ def audit(
         figures = replace(figures, notes=(*figures.notes, _rows_alone(policy.person)))
     with progress.step("Comparing rows over all columns"):
         label = policy.label.column if policy is not None and policy.label else None
-        outside = outside_of(source, quasi_identifiers, person=person, coded=coded, label=label)
-    named = tuple(quasi_identifiers)
-    return Audit(figures, named, sensitive, rule, violations, account, person, outside)
+        outside = outside_of(source, quasi, person=person, coded=coded, label=label)
+    return Audit(figures, quasi, sensitive, rule, violations, account, person, outside)
 
 
 def _read(source: Source, named: Sequence[str]) -> CodedRows | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.errors import DataError, PolicyError
+from aegis.options import asked
 from aegis.privacy.individual import (
     eigenvalue_distance,
     il1s,
@@ -22,6 +22,7 @@ from aegis.privacy.individual import (
 )
 from aegis.privacy.suda import SpecialUniques, special_uniques
 from aegis.progress import SILENT, Progress
+from aegis.requests import RiskOptions, RiskRequest
 from aegis.sources import Source, open_table
 
 VERSION = 1
@@ -191,18 +192,10 @@ class RecordRisk:
 
 def record_risk(
     table: Any,
+    request: RiskRequest | None = None,
     *,
-    quasi_identifiers: Sequence[str],
-    weight: str | None = None,
-    missing: Missing | str = Missing.VALUE,
-    approximate: bool = False,
-    special: bool = False,
-    largest: int | None = None,
-    fraction: float = 0.01,
-    original: Any = None,
-    numbers: Sequence[str] = (),
-    interval: float = 0.05,
     progress: Progress = SILENT,
+    **options: Unpack[RiskOptions],
 ) -> RecordRisk:
     """Measure the risk of every record of a table, as it stands.
 
@@ -210,26 +203,8 @@ def record_risk(
     ----------
     table
         Anything that `aegis.sources.open_table` opens; its keys are read into memory.
-    quasi_identifiers
-        The columns that others may know.
-    weight
-        Column that says how many people each record stands for; by default one each.
-    missing
-        What a missing value of the key says: `value`, or `wildcard` to agree with any.
-    approximate
-        The approximation of the risk that sdcMicro takes unless asked; else the exact one.
-    special
-        Also find the minimal sample uniques of every record (SUDA).
-    largest
-        Columns of a minimal sample unique at most; by default all.
-    fraction
-        Share of the population that the table is a sample of, for SUDA's chances.
-    original
-        The table before masking, the same records in the same order.
-    numbers
-        Columns of numbers to compare with those of `original`.
-    interval
-        Width of the interval around each masked number, in standard deviations.
+    request, options
+        Which columns are looked at, and how: a `RiskRequest`, or its fields as keywords.
     progress
         Receives one step.
 
@@ -251,30 +226,38 @@ def record_risk(
     >>> round(float(risk.risks.max()), 6)
     0.000162
     """
+    given = asked(RiskRequest, request, options)
     source = open_table(table)
-    names = tuple(dict.fromkeys(quasi_identifiers))
-    _check(names, missing, largest, fraction, interval, (original is None) != (not numbers))
+    names = tuple(dict.fromkeys(given.quasi_identifiers))
+    _check(names, given)
     source.engine.require_here(
         "The risk of records needs all keys in memory, which would come",
         "Read the table without Spark.",
     )
     with progress.step("Counting keys"):
-        keys, unknown = _keys(source, names)
-        weights = np.ones(len(keys)) if weight is None else _weights(source, weight)
-        agreeing = unknown if missing == Missing.WILDCARD else None
-        counts, people = key_counts(keys, weights, agreeing)
-        risks = individual_risk(counts, people, approximate=approximate)
-        uniques = None
-        if special:
-            uniques = special_uniques(keys, missing=agreeing, largest=largest, fraction=fraction)
-        compared = None
-        if numbers:
-            compared = _compare(open_table(original), source, tuple(numbers), interval)
+        return _measured(source, names, given)
+
+
+def _measured(source: Source, names: tuple[str, ...], request: RiskRequest) -> RecordRisk:
+    """Return the risk of every record by these columns."""
+    keys, unknown = _keys(source, names)
+    weight = request.weight
+    weights = np.ones(len(keys)) if weight is None else _weights(source, weight)
+    agreeing = unknown if request.missing == Missing.WILDCARD else None
+    counts, people = key_counts(keys, weights, agreeing)
+    uniques = compared = None
+    if request.special:
+        uniques = special_uniques(
+            keys, missing=agreeing, largest=request.largest, fraction=request.fraction
+        )
+    if request.numbers:
+        before = open_table(request.original)
+        compared = _compare(before, source, tuple(request.numbers), request.interval)
     return RecordRisk(
         names,
         weight,
-        Missing(missing),
-        risks,
+        Missing(request.missing),
+        individual_risk(counts, people, approximate=request.approximate),
         counts,
         people,
         float(weights.sum()),
@@ -284,14 +267,9 @@ def record_risk(
     )
 
 
-def _check(
-    names: tuple[str, ...],
-    missing: str,
-    largest: int | None,
-    fraction: float,
-    interval: float,
-    alone: bool,
-) -> None:
+def _check(names: tuple[str, ...], request: RiskRequest) -> None:
+    missing, largest = request.missing, request.largest
+    fraction, interval = request.fraction, request.interval
     if not names:
         raise PolicyError(
             "The risk of records needs quasi-identifiers.",
@@ -308,7 +286,7 @@ def _check(
         )
     if not interval > 0:
         raise PolicyError(f"The interval is {interval}.", hint="Give a number above 0.")
-    if alone:
+    if (request.original is None) != (not request.numbers):
         raise PolicyError(
             "Masked numbers are compared with those of the original table.",
             hint="Give both the original table and the columns of numbers, or neither.",

@@ -27,6 +27,7 @@ from aegis.progress import Progress
 from aegis.release.auditing import Audit
 from aegis.release.released import Released, certify, utility_of, write_certificate
 from aegis.release.write import is_text, target_of
+from aegis.requests import ReleaseRequest
 from aegis.signing import PrivateKey, seal
 from aegis.sources import Source, open_table
 from aegis.sources.table_files import formulas_in, with_settled_floats
@@ -62,17 +63,7 @@ class Destination:
     key: PrivateKey | None = None
 
     @classmethod
-    def checked(
-        cls,
-        source: Source,
-        output: str | Path | None,
-        certificate: str | Path | None,
-        measure: str | None,
-        *,
-        force: bool,
-        safe_csv: bool = False,
-        key: PrivateKey | None = None,
-    ) -> Destination:
+    def checked(cls, source: Source, request: ReleaseRequest) -> Destination:
         """Return the destination of a release of `source`; nothing is made yet.
 
         Raises
@@ -82,20 +73,21 @@ class Destination:
             a certificate is asked for without an output or under its name, or the measure is
             unknown.
         """
-        file = None if certificate is None else Path(certificate)
+        output, force, safe_csv = request.output, request.force, request.safe_csv
+        file = None if request.certificate is None else Path(request.certificate)
         if output is not None:
             target_of(source, output, safe_csv=safe_csv, force=force).check()
         if file is not None:
             _check_certificate(file, output, force=force)
             spare_input(source.files, file)
-        if measure is not None:
-            MEASURES.get(measure)
-        if key is not None and file is None:
+        if request.measure is not None:
+            MEASURES.get(request.measure)
+        if request.key is not None and file is None:
             raise PolicyError(
                 "A signature is of a certificate, and none is asked for.",
                 hint="Name a certificate, or leave the key out.",
             )
-        return cls(output, file, measure, safe_csv, force, key)
+        return cls(output, file, request.measure, safe_csv, force, request.key)
 
 
 def _check_certificate(certificate: Path, output: str | Path | None, *, force: bool) -> None:

@@ -69,14 +69,10 @@ def build_context(
     ----------
     advice
         The ranking, with front and binding where it carries them.
-    before, after
-        Privacy of the table as it is and of the recommended release.
-    finest
-        Whether `before` is of the table under the finest candidate masks instead.
-    title
-        The report's heading.
-    shown
-        Values of the release, where its owner wants to see them.
+    before, after, finest
+        As in `PrivacyChange`.
+    title, shown
+        The report's heading, and values of the release, where its owner wants to see them.
 
     Raises
     ------

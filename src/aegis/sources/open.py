@@ -100,13 +100,18 @@ def open_table(
         )
     if isinstance(table, str) and table.lower().startswith(SCHEMES):
         return open_database(table, name)
+    return _open_here(table, name, reading or Reading())
+
+
+def _open_here(table: Any, name: str | None, reading: Reading) -> Source:
+    """Open a file or an object in the embedded engine."""
     if name is not None and not _is_sqlite(table):
         raise PolicyError(
             f"A table {name!r} is named, but what is opened is no database.",
             hint=f"Give a URL ({', '.join(SCHEMES)}) or a SQLite file, or leave the name out.",
         )
     if isinstance(table, str | Path):
-        source = _open_path(str(table), reading or Reading(), name)
+        source = _open_path(str(table), reading, name)
     elif isinstance(table, ir.Table):
         source = Source(table, "Ibis table")
     else:

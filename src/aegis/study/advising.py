@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, PrivacyPlan, rank_configurations
 from aegis.errors import DataError
 from aegis.measures import MEASURES
+from aegis.options import asked
 from aegis.policy import Configuration, Policy
 from aegis.progress import Progress
+from aegis.requests import RankOptions, RankRequest, SearchOptions, SearchRequest, Span
 from aegis.sources import Source
 from aegis.study.answers import Configurations, check_estimate, check_methods, complete_advice
 from aegis.study.questions import ask
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from aegis.advisor.costs import MaskCost
     from aegis.advisor.estimates import Estimate
     from aegis.advisor.figures import Front
-    from aegis.advisor.search import FrontRange
     from aegis.anonymizers import Recipe
     from aegis.summary import Information
 
@@ -135,14 +137,11 @@ class Advising:
     def rank(
         self,
         configurations: Configurations | None = None,
+        request: RankRequest | None = None,
         *,
-        generate_count: int | None = None,
-        measure: str | None = None,
-        estimate: str | None = None,
         methods: Sequence[str | Recipe] | None = None,
-        prefer: str | None = None,
-        seed: int | None = None,
         exact: bool = False,
+        **options: Unpack[RankOptions],
     ) -> Advice:
         """Rank masking configurations, admissible ones first and the best first among them.
 
@@ -150,22 +149,11 @@ class Advising:
         ----------
         configurations
             What to rank; by default the policy's own, else 50 random ones.
-        generate_count
-            Rank this many random combinations of the candidate masks instead.
-        measure
-            Name of a measure; by default the policy's, else the default of rankings.
-        estimate
-            Rank by the estimated deviation from the raw table instead, the smallest first, as
-            Algorithm 1 of the AEGIS paper does: `aegis+1d`, `aegis-1d`, `sampling`,
-            `all-evidence`, or `raw` for the deviation itself. It is of the measure where that is
-            one of single attributes, else of mutual information; no methods are ranked beside.
+        request, options
+            By what to rank them: a `RankRequest`, or its fields as keywords.
         methods
             Record-level methods whose releases are ranked beside the configurations: names or
-            recipes; by default those of the policy.
-        prefer
-            Which of the ties comes first, as in `search`; by default the highest score.
-        seed
-            Seed of the random configurations and methods, where it is not the study's.
+            recipes; by default those of the policy, with an estimate none.
         exact
             Count co-occurrences on all rows for this ranking, as `Study(exact=True)` does for all.
 
@@ -184,63 +172,40 @@ class Advising:
         >>> advice.best.name == advice.ranking[0].name
         True
         """
-        own = self.seed if seed is None else seed
-        if estimate is not None and methods is None:
+        given = asked(RankRequest, request, options)
+        own = self.seed if given.seed is None else given.seed
+        given = replace(given, seed=own)
+        if given.estimate is not None and methods is None:
             methods = ()
-        check_estimate(estimate, methods)
+        check_estimate(given.estimate, methods)
         check_methods(self.policy, methods, own)
         subject = self._subject.counted_exactly() if exact else self._subject
         advice = rank_configurations(
             subject.summary,
             subject.plan,
             self.policy,
+            given,
             configurations=configurations,
-            generate_count=generate_count,
-            measure=measure,
-            estimate=estimate,
-            prefer=prefer,
-            seed=own,
             progress=self._subject.progress,
         )
         return complete_advice(subject, advice, methods, own)
 
     def search(
         self,
+        request: SearchRequest | None = None,
         *,
-        objective: str | None = None,
-        measure: str | None = None,
-        top: int = 5,
-        time_limit: float | None = None,
-        front: FrontRange | str | None = None,
         methods: Sequence[str | Recipe] | None = None,
-        explain_best: bool = False,
-        prefer: str = "least-masking",
+        **options: Unpack[SearchOptions],
     ) -> Advice:
         """Return the best of all combinations of candidate masks, proven where the measure has a bound.
 
         Parameters
         ----------
-        objective
-            What is maximised: a measure, or an information loss to minimise; by default the
-            measure.
-        measure
-            Scores what the search returns.
-        top
-            How many of the best to return, at least 1.
-        time_limit
-            Seconds for the search; then the best so far is returned with its gap, as after Ctrl-C.
-            Summarising comes before.
-        front
-            Also the best for each of several rules, such as "k=2..50".
+        request, options
+            What to search: a `SearchRequest`, or its fields as keywords. A time limit is of the
+            search alone; summarising comes before.
         methods
             Record-level methods whose releases are ranked beside, as in `rank`.
-        explain_best
-            Whether to work out what `aegis advise` also shows of the best: what keeps it from being
-            finer (`binding`), what each of its masks costs alone (`lost_alone`), what models are expected to
-            reach with it (`expected`), and under an information loss its utility on the released rows.
-        prefer
-            Which comes first of configurations that score about the same, within 0.002 of the
-            highest AUC: `least-masking`, `most-private`, or `score`, the highest score.
 
         Raises
         ------
@@ -259,30 +224,21 @@ class Advising:
         """
         from aegis.advisor.search import check_request, rules_of, search_combinations
 
-        check_request(self.policy, objective, measure, top, time_limit, front, prefer)
+        given = asked(SearchRequest, request, options)
+        check_request(self.policy, given)
         check_methods(self.policy, methods, self.seed)
-        if front is not None:
-            self._subject.check_rules(rules_of(front, self.policy.privacy))
+        if given.front is not None:
+            self._subject.check_rules(rules_of(given.front, self.policy.privacy))
         advice = search_combinations(
-            self.summary,
-            self.plan,
-            self.policy,
-            objective=objective,
-            measure=measure,
-            top=top,
-            time_limit=time_limit,
-            front=front,
-            explain_best=explain_best,
-            prefer=prefer,
-            progress=self._subject.progress,
+            self.summary, self.plan, self.policy, given, progress=self._subject.progress
         )
-        by_loss = objective is not None and objective not in MEASURES
-        measured = explain_best or measure is not None or not by_loss
+        by_loss = given.objective is not None and given.objective not in MEASURES
+        measured = given.explain_best or given.measure is not None or not by_loss
         return complete_advice(self._subject, advice, methods, self.seed, measured=measured)
 
     def front(
         self,
-        span: FrontRange | str,
+        span: Span | str,
         *,
         objective: str | None = None,
         measure: str | None = None,

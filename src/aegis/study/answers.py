@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aegis.advisor import Advice, Ranked, Scorer, with_privacy, with_uncovered
 from aegis.advisor.estimates import ESTIMATES
@@ -12,6 +13,7 @@ from aegis.advisor.owner import with_owner_rule
 from aegis.advisor.released import ReleasedRows, with_utility
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, OwnerRule, Policy
+from aegis.requests import ApplyRequest
 from aegis.study.subject import Subject
 
 if TYPE_CHECKING:
@@ -116,27 +118,21 @@ def draw_report(
 
 
 def release_table(
-    subject: Subject,
-    configuration: Configuration | Ranked | Advice,
-    output: str | Path | None,
-    options: dict[str, Any],
+    subject: Subject, configuration: Configuration | Ranked | Advice, request: ApplyRequest
 ) -> Release:
     """Return the masked table, whose utility is measured by what chose its configuration."""
     from aegis.release import apply
 
     chosen, measure, owner = configuration_to_apply(configuration)
-    options.setdefault("made_under", owner)
-    options.setdefault("rule_override", subject.rule_override)
-    if output is not None:
-        options["measure"] = options.get("measure") or measure
-    return apply(
-        subject.rows_to("mask"),
-        subject.policy,
-        chosen,
-        output=output,
-        progress=subject.progress,
-        **options,
+    given = replace(
+        request,
+        made_under=request.made_under or owner,
+        rule_override=request.rule_override or subject.rule_override,
     )
+    if given.output is not None:
+        given = replace(given, measure=given.measure or measure)
+    rows = subject.rows_to("mask")
+    return apply(rows, subject.policy, chosen, given, progress=subject.progress)
 
 
 def configuration_to_apply(

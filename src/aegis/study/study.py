@@ -7,12 +7,15 @@ methods. The table is read when the first question needs it, once, whatever is a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, Ranked
+from aegis.options import asked
 from aegis.policy import Configuration, Policy, as_policy
 from aegis.progress import SILENT, Progress
+from aegis.requests import AnonymizeOptions, AnonymizeRequest, ApplyRequest, StudyApplyOptions
 from aegis.study.advising import Advising
 from aegis.study.answers import (
     Configurations,
@@ -195,7 +198,8 @@ class Study(Advising):
         self,
         configuration: Configuration | Ranked | Advice,
         output: str | Path | None = None,
-        **options: Any,
+        request: ApplyRequest | None = None,
+        **options: Unpack[StudyApplyOptions],
     ) -> Release:
         """Mask the table, leave out what fails the rule, and verify what was written.
 
@@ -205,9 +209,9 @@ class Study(Advising):
             A configuration, an entry of a ranking, or an advice, of which the best is applied.
         output
             Path of the masked table; without one the rows come back in memory.
-        options
-            `into`, `form`, `certificate`, `measure`, `force`, `seed`, `made_under`,
-            `rule_override`: see `aegis.apply`.
+        request, options
+            How the release is made, as of `aegis.apply`: an `ApplyRequest`, or its fields as
+            keywords. Measure and rule are those of the advice unless they are given.
 
         Raises
         ------
@@ -226,21 +230,30 @@ class Study(Advising):
         >>> release.audit.passed
         True
         """
-        return release_table(self._subject, configuration, output, options)
+        given = asked(ApplyRequest, request, options)
+        if output is not None:
+            given = replace(given, output=output)
+        return release_table(self._subject, configuration, given)
 
     def anonymize(
-        self, method: str | Recipe, *, report: str | Path | None = None, **options: Any
+        self,
+        method: str | Recipe,
+        request: AnonymizeRequest | None = None,
+        *,
+        report: str | Path | None = None,
+        **options: Unpack[AnonymizeOptions],
     ) -> AnonymizedRelease:
-        """Make a record-level release, and verify it: see `aegis.anonymize` for the options.
+        """Make a record-level release, and verify it.
 
         Parameters
         ----------
         method
             Name of an anonymizer, or a `Recipe`.
+        request, options
+            How the release is made, as of `aegis.anonymize`: an `AnonymizeRequest`, or its fields
+            as keywords. Without a seed a method that draws uses that of the study.
         report
             Write a report on the release there, one HTML file.
-        options
-            `output`, `certificate`, `measure`, `force`, `front`, ...: see `aegis.anonymize`.
 
         Examples
         --------
@@ -254,18 +267,14 @@ class Study(Advising):
         from aegis.files import check_output, write_text
         from aegis.release import anonymize
 
+        given = asked(AnonymizeRequest, request, options)
         if report is not None:
-            check_output(Path(report), force=options.get("force", False), formats=(".html", ".htm"))
-        if isinstance(method, str) and "seed" not in options:
-            asked, style = options.pop("options", None) or {}, options.pop("style", None)
-            method = Recipe(method, asked, style=style).repeating(self.seed)
-        release = anonymize(
-            self._subject.rows_to("group"),
-            self.policy,
-            method,
-            progress=self._subject.progress,
-            **options,
-        )
+            check_output(Path(report), force=given.force, formats=(".html", ".htm"))
+        if isinstance(method, str) and given.seed is None:
+            method = Recipe(method, given.options or {}, style=given.style).repeating(self.seed)
+            given = replace(given, options=None, style=None)
+        rows, progress = self._subject.rows_to("group"), self._subject.progress
+        release = anonymize(rows, self.policy, method, given, progress=progress)
         if report is not None:
             from aegis.report import render_anonymized
 

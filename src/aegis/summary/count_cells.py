@@ -24,6 +24,12 @@ MAX_CELLS = 50_000_000
 """Most cells of a frequency table that is held in memory."""
 
 
+CountedCells = tuple[
+    dict[str, npt.NDArray[np.int32]], npt.NDArray[np.int64], npt.NDArray[np.int64] | None
+]
+"""Codes by column, rows, and persons of counted cells."""
+
+
 def count_cells(
     source: Source,
     quasi: tuple[str, ...],
@@ -44,18 +50,10 @@ def count_cells(
 
     Parameters
     ----------
-    source
-        The table.
-    quasi, sensitive
-        Names of the quasi-identifiers and of the sensitive attributes.
-    attributes
-        The summaries of the attributes among them.
-    label
-        Name of the label column.
-    label_class
-        The class of each row of a table.
-    classes
-        The classes, in order.
+    source, quasi, sensitive, attributes
+        The table, its quasi-identifiers and sensitive attributes, and their summaries.
+    label, label_class, classes
+        Name of the label column, the class of each row of a table, and all classes in order.
     person
         Column that names persons, whom the table then also counts.
     max_cells
@@ -66,8 +64,8 @@ def count_cells(
     if coded is not None and person is None:
         table, _ = coded.frequency(quasi, sensitive, attributes, label)
         return table if table.cells <= max_cells else None
-    names = tuple(dict.fromkeys((*quasi, *sensitive)))
-    finest = {n: _finest_mask(attributes.get(n)) for n in names if n != label}
+    named = dict.fromkeys((*quasi, *sensitive))
+    finest = {n: _finest_mask(attributes.get(n)) for n in named if n != label}
     with_lookups = join_lookups(source, source.table, finest)
     masked = with_lookups.table
     keys: dict[str, ir.Value] = {}
@@ -85,32 +83,32 @@ def count_cells(
     )
     if read is None:
         return None
-    joined, counts, persons = read
+    joined = read[0]
     # The code after the last class stands for null and is there only where a label is missing.
     representatives[label] = np.arange(int(joined[label].max(initial=0)) + 1, dtype=np.int32)
+    names = (quasi, sensitive, label)
+    return _in_order(names, read, representatives)
+
+
+def _in_order(
+    names: tuple[tuple[str, ...], tuple[str, ...], str],
+    read: CountedCells,
+    representatives: Mapping[str, npt.NDArray[np.int32]],
+) -> FrequencyTable:
+    """Return the counted cells, sorted, with the persons in each where they were counted."""
+    joined, counts, persons = read
     key = combine(joined.values(), len(counts))
     # The engine returns groups in any order; sorted, equal tables give equal bytes.
+    rows, of_persons = counts, None
     if persons is None:
         order = np.argsort(key, kind="stable")
-        return FrequencyTable(
-            quasi,
-            sensitive,
-            label,
-            {name: column[order] for name, column in joined.items()},
-            counts[order],
-            representatives,
-        )
-    cells, order, cell = np.unique(key, return_index=True, return_inverse=True)
-    rows = np.bincount(cell, weights=counts, minlength=len(cells)).astype(np.int64)
-    return FrequencyTable(
-        quasi,
-        sensitive,
-        label,
-        {name: column[order] for name, column in joined.items()},
-        rows,
-        representatives,
-        PersonCells.of_pairs(cell.astype(np.int64), persons, len(cells)),
-    )
+        rows = counts[order]
+    else:
+        cells, order, cell = np.unique(key, return_index=True, return_inverse=True)
+        rows = np.bincount(cell, weights=counts, minlength=len(cells)).astype(np.int64)
+        of_persons = PersonCells.of_pairs(cell.astype(np.int64), persons, len(cells))
+    columns = {name: column[order] for name, column in joined.items()}
+    return FrequencyTable(*names, columns, rows, representatives, of_persons)
 
 
 def _with_person(
@@ -121,10 +119,7 @@ def _with_person(
 
 def _read(
     source: Source, counted: ir.Table, sets: Mapping[str, pa.Array], most: int
-) -> (
-    tuple[dict[str, npt.NDArray[np.int32]], npt.NDArray[np.int64], npt.NDArray[np.int64] | None]
-    | None
-):
+) -> CountedCells | None:
     """Return codes by column, rows and persons of counted cells; None where there are too many."""
     codes: dict[str, list[npt.NDArray[np.int32]]] = {name: [] for name in sets}
     counts, persons = [], []

@@ -34,6 +34,14 @@ FOLDS_APART = 127
 """Seeds that deal persons out differently; no more folds than that are counted."""
 
 
+def _joint(index: Counts, count: Counts, size: int, width: int) -> Counts:
+    """Return rows by atom of an attribute and by class and fold, of its pair with itself."""
+    cell, column = np.divmod(index, width)
+    joint = np.zeros((size, width), dtype=np.int64)
+    joint[cell // size, column] = count
+    return joint
+
+
 def count_pairs_in_engine(
     source: Source,
     rows: ir.Table,
@@ -88,13 +96,7 @@ def count_pairs_in_engine(
             chunk = wanted[start : start + _TOGETHER]
             tallies |= _count(source, small_table, chunk, sizes, len(classes) * folds, folds)
             step.advance(source.rows * len(chunk) / len(wanted))
-    joints = []
-    for i, size in enumerate(sizes):
-        index, count = tallies[i, i]
-        cell, column = np.divmod(index, len(classes) * folds)
-        joint = np.zeros((size, len(classes) * folds), dtype=np.int64)
-        joint[cell // size, column] = count
-        joints.append(joint)
+    joints = [_joint(*tallies[i, i], size, len(classes) * folds) for i, size in enumerate(sizes)]
     per_fold = joints[0].reshape(-1, folds).sum(axis=0)
     pairs = {pair: cells for pair, cells in tallies.items() if pair[0] < pair[1]}
     return with_folds(names, sizes, len(classes), joints, pairs, per_fold)

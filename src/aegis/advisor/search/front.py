@@ -16,6 +16,7 @@ from aegis.advisor.search.problem import Box
 from aegis.errors import PolicyError
 from aegis.privacy import MODELS, ModelParameter, PrivacyRule
 from aegis.privacy.strength import larger_is_stronger
+from aegis.requests import Span
 
 if TYPE_CHECKING:
     from aegis.advisor.search.searcher import Searcher
@@ -85,6 +86,11 @@ class FrontRange:
     values: tuple[float, ...]
 
     @classmethod
+    def of(cls, given: Span | str) -> FrontRange:
+        """Return the range that a text or another record describes."""
+        return cls.parse(given) if isinstance(given, str) else cls(given.parameter, given.values)
+
+    @classmethod
     def parse(cls, text: str) -> FrontRange:
         """Read "k=2..50" (a range, at most 12 rounded values) or "k=2,5,10" (exactly these).
 
@@ -146,9 +152,9 @@ def _checked(name: str, values: Sequence[float]) -> list[float]:
     return sorted(set(values), reverse=not varied.larger_is_stronger)
 
 
-def rules_of(span: FrontRange | str, rule: PrivacyRule) -> list[PrivacyRule]:
+def rules_of(span: Span | str, rule: PrivacyRule) -> list[PrivacyRule]:
     """Return the rule of each point of a front."""
-    values = FrontRange.parse(span) if isinstance(span, str) else span
+    values = FrontRange.of(span)
     return [rule_at(rule, values.parameter, value) for value in values.values]
 
 

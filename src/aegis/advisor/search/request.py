@@ -9,28 +9,27 @@ from aegis.advisor.search.objectives import objective_type
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES
 from aegis.policy import Policy
+from aegis.requests import SearchRequest
 
 
-def check_request(
-    policy: Policy,
-    objective: str | None,
-    measure: str | None,
-    top: int,
-    time_limit: float | None,
-    front: FrontRange | str | None,
-    prefer: str = Prefer.LEAST_MASKING,
-) -> None:
+def check_request(policy: Policy, request: SearchRequest) -> None:
     """Raise `PolicyError` for what no search can be asked, before the table is read."""
-    if top < 1:
+    if request.top < 1:
         raise PolicyError(
-            f"The best {top} configurations were asked for.", hint="Ask for at least 1."
+            f"The best {request.top} configurations were asked for.", hint="Ask for at least 1."
         )
-    if time_limit is not None and not time_limit >= 0:
-        raise PolicyError(f"The time limit is {time_limit}.", hint="Give seconds, 0 or more.")
-    Prefer.of(prefer)
-    if isinstance(front, str):
-        FrontRange.parse(front)
-    objective_and_measure(policy, objective, measure)
+    limit = request.time_limit
+    if limit is not None and not limit >= 0:
+        raise PolicyError(f"The time limit is {limit}.", hint="Give seconds, 0 or more.")
+    preference(request)
+    if isinstance(request.front, str):
+        FrontRange.parse(request.front)
+    objective_and_measure(policy, request.objective, request.measure)
+
+
+def preference(request: SearchRequest) -> Prefer:
+    """Return which of the ties comes first: of a search the least masking, unless it is asked."""
+    return Prefer.of(request.prefer or Prefer.LEAST_MASKING)
 
 
 def objective_and_measure(

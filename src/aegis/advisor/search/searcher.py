@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -124,7 +124,6 @@ class Searcher:
         feasibility = self.feasibility(rule, clock)
         objective = self.objective_under(rule)
         proven: ProvenList | None = None
-        notes: tuple[str, ...] = ()
         with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
             if objective.bounded:
                 outcome = find_best(
@@ -141,25 +140,9 @@ class Searcher:
                     objective, feasibility, top, clock, start, step, briefly=briefly
                 )
         exact = objective.bounded or outcome.bound < math.inf
-        if proven is not None and exact and proven.least is not None:
-            notes = ("the bound is the AUC within reach before classes are counted",)
-        sign = objective.sign
         best = outcome.best[0][0] if outcome.best else -math.inf
-        left = gap(best, outcome.bound)
-        if exact and left == 0 and not outcome.complete and top > 1:
-            notes = (*notes, "the first is proven best, the order of the others is not")
-        if not outcome.complete:
-            notes = (*notes, _stopped(outcome))
-        notes = (*notes, *self.problem.duplicates)
-        if self.summary.frequency is None:
-            notes = (*notes, "classes were counted in the engine, one query per configuration")
-        if not rule.monotone:
-            notes = (
-                *notes,
-                "some criteria are not monotone under the suppression limit: they were checked "
-                "configuration by configuration, and prune by what any finer masks would lose of a "
-                "class, where that is known",
-            )
+        left, sign = gap(best, outcome.bound), objective.sign
+        first_alone = exact and left == 0 and not outcome.complete and top > 1
         return outcome, SearchFigures(
             objective=objective.name,
             optimal=exact and left == 0,
@@ -172,15 +155,28 @@ class Searcher:
             checked=feasibility.checked,
             seconds=time.perf_counter() - began,
             rule_monotone=rule.monotone,
-            notes=notes,
+            notes=(
+                *_notes_on_proof(proven if exact else None, first_alone=first_alone),
+                *self._notes(outcome, rule),
+            ),
             complete=outcome.complete,
-            stopped=None
-            if outcome.complete
-            else "interrupt"
-            if outcome.interrupted
-            else "time limit",
+            stopped=_why_stopped(outcome),
             proven=proven,
         )
+
+    def _notes(self, outcome: Found, rule: PrivacyRule) -> Iterator[str]:
+        """Yield how the search ended, and what of table and rule it had to do without."""
+        if not outcome.complete:
+            yield _stopped(outcome)
+        yield from self.problem.duplicates
+        if self.summary.frequency is None:
+            yield "classes were counted in the engine, one query per configuration"
+        if not rule.monotone:
+            yield (
+                "some criteria are not monotone under the suppression limit: they were checked "
+                "configuration by configuration, and prune by what any finer masks would lose of a "
+                "class, where that is known"
+            )
 
     def _find_by_list(
         self,
@@ -324,6 +320,21 @@ class Searcher:
         return utility_kept(
             score, scorer.value(scorer.unmasked, measure), measure, scorer.label_rows
         )
+
+
+def _notes_on_proof(proven: ProvenList | None, *, first_alone: bool) -> Iterator[str]:
+    """Yield what is to be known of a proof."""
+    if proven is not None and proven.least is not None:
+        yield "the bound is the AUC within reach before classes are counted"
+    if first_alone:
+        yield "the first is proven best, the order of the others is not"
+
+
+def _why_stopped(outcome: Found) -> str | None:
+    """Return what ended a search before it was complete; None for nothing."""
+    if outcome.complete:
+        return None
+    return "interrupt" if outcome.interrupted else "time limit"
 
 
 def _stopped(outcome: Found) -> str:

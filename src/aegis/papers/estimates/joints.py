@@ -100,6 +100,14 @@ def measure_of_attributes(name: str) -> Measure:
     return measure
 
 
+def _require_label(summary: Summary) -> None:
+    if not summary.label.there:
+        raise PolicyError(
+            "A reconstruction is of the joint with the label, and the summary has none.",
+            hint="Summarise the table under a policy with `label: COLUMN`.",
+        )
+
+
 def estimate_joint(
     summary: Summary,
     name: str,
@@ -132,11 +140,7 @@ def estimate_joint(
         `reconstruct_attribute`.
     """
     chosen = measure_of_attributes(measure)
-    if not summary.label.there:
-        raise PolicyError(
-            "A reconstruction is of the joint with the label, and the summary has none.",
-            hint="Summarise the table under a policy with `label: COLUMN`.",
-        )
+    _require_label(summary)
     own = summary.attributes.get(name)
     fallback = Information.HISTOGRAM if own is None else known_of(own)
     setting = fallback if know is None else Information.of(know)

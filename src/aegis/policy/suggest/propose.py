@@ -26,7 +26,7 @@ from aegis.policy.suggest.roles import (
 from aegis.policy.suggest.yaml_text import render, show
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
-from aegis.sources import Source, open_proposing
+from aegis.sources import Reading, Source, open_proposing
 from aegis.words import joined, percent
 
 K = 5
@@ -110,6 +110,26 @@ class ProposedPolicy:
         return "\n".join(lines)
 
 
+def _policy(
+    label: Label,
+    profiles: Mapping[str, ColumnProfile],
+    person: ColumnProfile | None,
+    reading: Reading | None,
+) -> Policy:
+    """Return the policy of the proposed columns."""
+    rule = _propose_rule(profiles.values())
+    return Policy(
+        label=label,
+        attributes={
+            name: _attribute(profile, profile.role)
+            for name, profile in profiles.items()
+            if profile.role is not None
+        },
+        privacy=replace(rule, person=None if person is None else person.name),
+        reading=reading,
+    )
+
+
 def init_policy(
     table: Any,
     *,
@@ -120,27 +140,19 @@ def init_policy(
     """Propose roles, candidate masks and a privacy rule for a table.
 
     The proposal is a guess from names, types and distributions, made to be edited: each entry of
-    the YAML says what was found and why it was proposed. Nulls are counted and are no value of
-    their own here; NaN and the infinities count as values but not for ranges. Duplicate rows are
-    rows. The same table always gives the same proposal.
+    the YAML says what was found and why it was proposed. The same table gives the same proposal.
 
     Parameters
     ----------
     table
         Anything that `aegis.sources.open_table` opens.
     label
-        Name of the column to predict. A numeric one with more than 20 values is cut into 5
-        quantile bins. None where no column is singled out: what is kept is then association among
-        all columns.
+        Name of the column to predict, a numeric one with more than 20 values in 5 quantile bins;
+        without one, association among all columns is kept.
     path
-        Where the YAML will be kept: the command in its head names this file. Nothing is written.
+        The file that the command in the head of the YAML names. Nothing is written.
     progress
         Receives one step.
-
-    Returns
-    -------
-    ProposedPolicy
-        The policy, its YAML and what was found on every column.
 
     Raises
     ------
@@ -148,8 +160,7 @@ def init_policy(
         The table cannot be read or has no rows; the label is missing, null everywhere, constant,
         of a type that no mask works on, or has more than 1,024 classes.
     PolicyError
-        No column besides the label can be scored: there is none, or all are identifiers or
-        carry no information.
+        No column besides the label can be scored.
 
     Examples
     --------
@@ -170,35 +181,14 @@ def init_policy(
     profiles = {name: _propose(column) for name, column in facts.items() if name != label}
     _check_scored(list(profiles.values()), label)
     with progress.step("Comparing columns"):
-        profiles = _with_twins(source, profiles)
-        profiles, identifying = _with_questions(source, profiles)
-    attributes = {
-        name: _attribute(profile, profile.role)
-        for name, profile in profiles.items()
-        if profile.role is not None
-    }
+        profiles, identifying = _with_questions(source, _with_twins(source, profiles))
     person = _propose_person(profiles.values())
-    rule = _propose_rule(profiles.values())
-    policy = Policy(
-        label=target,
-        attributes=attributes,
-        privacy=replace(rule, person=None if person is None else person.name),
-        reading=source.reading,
-    )
-    text = render(
-        policy,
-        label_profile,
-        tuple(profiles.values()),
-        rows=source.rows,
-        person=person,
-        origin=source.origin,
-        file=bool(source.files),
-        path=str(path),
-    )
+    policy = _policy(target, profiles, person, source.reading)
+    columns = tuple(profiles.values())
+    text = render(policy, label_profile, columns, person=person, source=source, path=str(path))
     if label_profile is not None:
         profiles[label_profile.name] = label_profile
-    ordered = {name: profiles[name] for name in facts}
-    return ProposedPolicy(policy, text, ordered, identifying)
+    return ProposedPolicy(policy, text, {name: profiles[name] for name in facts}, identifying)
 
 
 def _attribute(profile: ColumnProfile, role: Role) -> Attribute:

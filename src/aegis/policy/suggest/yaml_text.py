@@ -21,6 +21,7 @@ from aegis.words import percent
 if TYPE_CHECKING:
     from aegis.policy.suggest.column_profile import ColumnProfile
     from aegis.policy.suggest.facts import ColumnFacts
+    from aegis.sources import Source
 
 MOST_SHOWN = 40
 """Characters of a name or value that a comment shows."""
@@ -87,10 +88,8 @@ def render(
     label: ColumnProfile | None,
     columns: tuple[ColumnProfile, ...],
     *,
-    rows: int,
+    source: Source,
     person: ColumnProfile | None = None,
-    origin: str,
-    file: bool = True,
     path: str = "policy.yaml",
 ) -> str:
     """Return the YAML of a proposed policy.
@@ -103,19 +102,15 @@ def render(
         What was found on the label; None where there is none.
     columns
         What was found on every other column, and why each was proposed as it is.
-    rows
-        Rows of the table.
+    source
+        The table; of an absolute path only the last part is shown.
     person
         The column by which rows of one person belong together, if there is one.
-    origin
-        What the user called the table; of an absolute path only the last part is shown.
-    file
-        Whether `origin` is a path, which a command can be given.
     path
         Where the policy goes, for the command in its head.
     """
     lines = [
-        *_header(policy, label, columns, rows, origin, file=file, target=path),
+        *_header(policy, label, columns, source, target=path),
         "",
         f"version: {VERSION}",
         "",
@@ -160,12 +155,11 @@ def _header(
     policy: Policy,
     label: ColumnProfile | None,
     columns: tuple[ColumnProfile, ...],
-    rows: int,
-    origin: str,
+    source: Source,
     *,
-    file: bool,
     target: str,
 ) -> Iterator[str]:
+    rows, origin, file = source.rows, source.origin, bool(source.files)
     profiles = columns if label is None else (label, *columns)
     count = len(profiles)
     path = PurePath(origin)

@@ -90,6 +90,24 @@ class ReleaseQuery:
         return self.sql
 
 
+def _check_columns(columns: Sequence[str], dialect: Dialect) -> None:
+    """Raise for names of columns that the query cannot hold."""
+    for column in columns:
+        if column.lower().startswith(RESERVED):
+            raise DataError(
+                f"Column {column!r} starts with {RESERVED!r}, which names the columns of the query.",
+                hint="Rename it.",
+            )
+        _check_lines(column, dialect)
+
+
+def _fitted(source: Source, policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
+    """Return the masks of a release, fitted; none of them may hold a secret."""
+    masks = release_masks(policy, configuration)
+    _refuse_secrets(masks)
+    return fit_masks(source, masks, policy.shared_rows)
+
+
 def release_sql(
     table: Any,
     policy: Policy,
@@ -107,17 +125,12 @@ def release_sql(
     table
         A table with the columns and types of the one that the SQL will run on, which
         `aegis.sources.open_table` opens; its rows are read only to fit masks that are not fitted.
-    policy
-        Roles, the privacy rule, what happens to unseen values.
-    configuration
-        One mask per scored attribute.
-    dialect
-        The dialect to write.
+    policy, configuration
+        Roles, the privacy rule, what happens to unseen values; and a mask per scored attribute.
+    dialect, form
+        The dialect to write; a query, or a statement that makes a view or a table of it.
     name
-        The table that the SQL reads, as the database calls it; parts are separated by dots and
-        quoted where the dialect needs it. Case counts.
-    form
-        A query, or a statement that makes a view or a table of it.
+        The table that the SQL reads, as the database calls it, with dots between parts; case counts.
     into
         Name of the view or table; by default that of the table with `_masked` after it.
 
@@ -125,7 +138,7 @@ def release_sql(
     ------
     PolicyError
         The dialect or form is unknown; the rule, or a mask, cannot be written as SQL; or an
-        identifier is tokenised: the key would stand in the SQL.
+        identifier is tokenised: its key would be in the SQL.
     DataError
         A column is missing or its name starts with `aegis_`.
 
@@ -133,39 +146,27 @@ def release_sql(
     --------
     >>> import aegis
     >>> policy = aegis.load_policy("examples/adult/policy.yaml")
-    >>> best = aegis.advise("data/adult.parquet", policy, generate_count=5).best.configuration
-    >>> query = aegis.release_sql(
-    ...     "data/adult.parquet", policy, best, dialect="postgres", name="hr.staff", form="view"
-    ... )
+    >>> table = "data/adult.parquet"
+    >>> best = aegis.advise(table, policy, generate_count=5).best.configuration
+    >>> query = aegis.release_sql(table, policy, best, dialect="postgres", name="staff", form="view")
     >>> "CREATE VIEW" in str(query)
     True
     """
     chosen = _member(Dialect, "SQL dialect", dialect)
     shape = _member(Form, "form of the SQL", form)
     source = open_table(table, reading=policy.reading)
-    masks = release_masks(policy, configuration)
-    _refuse_secrets(masks)
-    fitted = fit_masks(source, masks, policy.shared_rows)
+    fitted = _fitted(source, policy, configuration)
     columns = tuple(column for column in source.columns if column in fitted)
-    for column in columns:
-        if column.lower().startswith(RESERVED):
-            raise DataError(
-                f"Column {column!r} starts with {RESERVED!r}, which names the columns of the query.",
-                hint="Rename it.",
-            )
-        _check_lines(column, chosen)
+    _check_columns(columns, chosen)
     place = _parse_name(name, chosen)
     _check_target(into, place, shape, chosen)
     writer = _QueryWriter(chosen, policy, columns, source.table.schema(), fitted)
-    fitted_choice = Configuration(
-        configuration.name, {n: m for n, m in fitted.items() if n in configuration.masks and m}
-    )
-    head = _comment(policy, fitted_choice)
-    body = writer.select(place)
-    target = place if into is None else _parse_name(into, chosen)
-    if into is None:
-        target = (*place[:-1], f"{place[-1]}_masked")
-    lines = [head, *_opening(shape, target, chosen), body]
+    kept = {n: m for n, m in fitted.items() if n in configuration.masks and m}
+    fitted_choice = Configuration(configuration.name, kept)
+    masked = (*place[:-1], f"{place[-1]}_masked")
+    target = masked if into is None else _parse_name(into, chosen)
+    opening = _opening(shape, target, chosen)
+    lines = [_comment(policy, fitted_choice), *opening, writer.select(place)]
     hidden = hidden_columns(policy, fitted)
     shown = tuple(column for column in columns if column not in hidden)
     return ReleaseQuery("\n".join(lines) + "\n", chosen, shown, fitted_choice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from aegis.cli.files import HTML, JSON, YAML, check_outputs
 from aegis.cli.options import Force, Format, FormatOption, Quiet
 from aegis.cli.output import Output
+from aegis.cli.parameters import takes_records
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import BUNDLE
 from aegis.safe import PROTECTED
@@ -30,7 +32,10 @@ KINDS = {JSON: "certificate", HTML: "report", YAML: "policy"}
 """What a document is, by its extension."""
 
 
-def command(
+@dataclass(frozen=True, kw_only=True)
+class LeakCommand:
+    """All that `aegis leak` is asked."""
+
     subject: Annotated[
         Path,
         typer.Argument(
@@ -38,7 +43,7 @@ def command(
             help="A summary (.aegis), a protected one (.protected), a certificate (.json), a report "
             "(.html) or a policy (.yaml).",
         ),
-    ],
+    ]
     others: Annotated[
         list[Path] | None,
         typer.Option(
@@ -47,7 +52,7 @@ def command(
             help="What a reader may have beside it: an older version, or a part of a merge; of a"
             " document, the exact summary of the table. May be given again.",
         ),
-    ] = None,
+    ] = None
     level: Annotated[
         str | None,
         typer.Option(
@@ -56,7 +61,7 @@ def command(
             help="The level to check it against: none, counts or noise; by default the one that "
             "it states itself.",
         ),
-    ] = None,
+    ] = None
     threshold: Annotated[
         int | None,
         typer.Option(
@@ -64,15 +69,18 @@ def command(
             metavar="N",
             help="Cells of fewer rows count as small: 5, or what a protected summary states.",
         ),
-    ] = None,
+    ] = None
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
-    ] = None,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    format: FormatOption = Format.TABLE
+    force: Force = False
+    quiet: Quiet = False
+
+
+@takes_records
+def command(asked: LeakCommand) -> None:
     """Say what a file gives away of single persons.
 
     In: a summary, a protected summary, or a document that is to be passed on. Out:
@@ -80,16 +88,32 @@ def command(
     tell the label, counts that linear programming pins down, and what two files tell
     together. Exit code 1 where the level that is stated or asked for is not held.
     """
-    check_outputs([(report, HTML)], force=force, inputs=(subject, *(others or ())))
-    shell = Output(format, quiet)
+    from aegis.safe.protect import LeakAudit
+
+    subject, others, threshold = asked.subject, asked.others or [], asked.threshold
+    check_outputs([(asked.report, HTML)], force=asked.force, inputs=(subject, *others))
     kind = next((k for ends, k in KINDS.items() if subject.suffix.lower() in ends), None)
-    if kind is None:
-        audit, differences = _summaries(subject, others or [], level, threshold)
-        figures = audit.to_dict() | {"with": [d.to_dict() for d in differences]}
-        held = audit.held
-    else:
-        leak = _document(subject, kind, others or [], threshold)
-        audit, differences, figures, held = None, [], leak.to_dict(), leak.clean
+    leak, differences = (
+        _summaries(subject, others, asked.level, threshold)
+        if kind is None
+        else (_document(subject, kind, others, threshold), [])
+    )
+    _print(asked, leak, differences)
+    held = leak.held if isinstance(leak, LeakAudit) else leak.clean
+    if not held:
+        raise typer.Exit(NoAdmissibleConfiguration.exit_code)
+
+
+def _print(
+    asked: LeakCommand, leak: LeakAudit | DocumentLeak, differences: list[Difference]
+) -> None:
+    """Print the audit of a file in the format that was asked for, and write its report."""
+    from aegis.safe.protect import LeakAudit
+
+    shell, subject, report = Output(asked.format, asked.quiet), asked.subject, asked.report
+    figures = leak.to_dict()
+    if isinstance(leak, LeakAudit):
+        figures |= {"with": [d.to_dict() for d in differences]}
     if report is not None:
         from aegis.files import write_text
         from aegis.safe.report.leak import render_leak
@@ -99,12 +123,10 @@ def command(
         shell.json({"schema": SCHEMA, "file": str(subject)} | figures)
     elif shell.format is Format.CSV:
         shell.figures(figures)
-    elif audit is not None:
-        _print(shell, audit, differences)
+    elif isinstance(leak, LeakAudit):
+        _print_summary(shell, leak, differences)
     else:
         _print_document(shell, leak)
-    if not held:
-        raise typer.Exit(NoAdmissibleConfiguration.exit_code)
 
 
 def _read(path: Path) -> Summary | ProtectedSummary:
@@ -152,7 +174,7 @@ def _document(subject: Path, kind: str, others: list[Path], threshold: int | Non
     return audit_document(text, kind, known, threshold=threshold or 5)
 
 
-def _print(shell: Output, audit: LeakAudit, differences: list[Difference]) -> None:
+def _print_summary(shell: Output, audit: LeakAudit, differences: list[Difference]) -> None:
     from aegis.cli.tables import Column, heading, line, number, table
 
     shell.show(line(f"{audit.subject}; states level {audit.level}"), line(""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,8 +10,10 @@ import typer
 
 from aegis.cli.options import Format, FormatOption, Quiet
 from aegis.cli.output import Output
+from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
-from aegis.safe.commands.protect import Delta, Epsilon, note_of_head
+from aegis.safe.commands.protect import note_of_head
+from aegis.safe.requests import DELTA, EPSILON
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
@@ -23,21 +26,16 @@ EXAMPLES = (
 )
 
 
-def command(
-    ledger: Annotated[Path, typer.Argument(metavar="FILE", help="The ledger (SQLite).")],
-    action: Annotated[
-        str,
-        typer.Argument(
-            metavar="ACTION",
-            help="show, verify; open, reserve and list for a population; commit and cancel for an "
-            "entry.",
-        ),
-    ] = "show",
-    subject: Annotated[
-        str | None, typer.Argument(metavar="NAME|NUMBER", help="The population, or the entry.")
-    ] = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
+Epsilon = Annotated[float | None, typer.Option("--epsilon", metavar="E", help=EPSILON)]
+Delta = Annotated[float | None, typer.Option("--delta", metavar="D", help=DELTA)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatedCost:
+    """A cost, or a ceiling, as a user states it."""
+
+    epsilon: Epsilon = None
+    delta: Delta = None
     rho: Annotated[
         float | None,
         typer.Option(
@@ -45,17 +43,54 @@ def command(
             metavar="R",
             help="The cost as rho (zero-concentrated differential privacy), instead of an epsilon.",
         ),
-    ] = None,
+    ] = None
+
+    @property
+    def spent(self) -> float:
+        """The cost as rho."""
+        from aegis.safe.protect import budget_of
+
+        if (self.rho is None) == (self.epsilon is None):
+            raise PolicyError(
+                "A cost is an epsilon at a delta, or a rho.",
+                hint="Give --epsilon and --delta, or --rho.",
+            )
+        if self.rho is not None:
+            return self.rho
+        if self.epsilon is None or self.delta is None:
+            raise PolicyError(
+                "An epsilon goes with a delta.", hint="Add --delta, for example 1e-6."
+            )
+        return budget_of(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerCommand:
+    """All that `aegis ledger` is asked."""
+
+    ledger: Annotated[Path, typer.Argument(metavar="FILE", help="The ledger (SQLite).")]
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="ACTION",
+            help="show, verify; open, reserve and list for a population; commit and cancel for an "
+            "entry.",
+        ),
+    ] = "show"
+    subject: Annotated[
+        str | None, typer.Argument(metavar="NAME|NUMBER", help="The population, or the entry.")
+    ] = None
+    cost: StatedCost
     unit: Annotated[
         str, typer.Option("--unit", metavar="UNIT", help="What is protected: rows or persons.")
-    ] = "rows",
+    ] = "rows"
     digest: Annotated[
         str,
         typer.Option(
             "--digest", metavar="SHA256", help="Digest of the output, with commit and list."
         ),
-    ] = "",
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What the cost is for.")] = "",
+    ] = ""
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What the cost is for.")] = ""
     head: Annotated[
         str | None,
         typer.Option(
@@ -63,10 +98,13 @@ def command(
             metavar="SHA256",
             help="For verify: the digest of the last event, as you noted it earlier.",
         ),
-    ] = None,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    format: FormatOption = Format.TABLE
+    quiet: Quiet = False
+
+
+@takes_records
+def command(asked: LedgerCommand) -> None:
     """Keep the privacy budgets of populations: what work will cost is reserved before it begins.
 
     A population keeps its budget when its table changes. `reserve` refuses what
@@ -76,12 +114,13 @@ def command(
     """
     from aegis.safe.ledger import Ledger
 
+    action, subject = asked.action, asked.subject
     if action not in ACTIONS:
         raise PolicyError.unknown("action", action, ACTIONS)
-    shell = Output(format, quiet)
-    book = Ledger(ledger, create=action == "open")
+    shell = Output(asked.format, asked.quiet)
+    book = Ledger(asked.ledger, create=action == "open")
     if action == "verify":
-        _verify(shell, book, head)
+        _verify(shell, book, asked.head)
         return
     if action == "show":
         _show(shell, book, subject)
@@ -89,44 +128,30 @@ def command(
     if subject is None:
         raise PolicyError(
             f"{action} needs a population or the number of an entry.",
-            hint=f"Write: aegis ledger {ledger} {action} NAME.",
+            hint=f"Write: aegis ledger {asked.ledger} {action} NAME.",
         )
     if action in ("commit", "cancel"):
         if action == "commit":
-            book.commit(_number(subject), digest)
+            book.commit(_number(subject), asked.digest)
         else:
             book.cancel(_number(subject))
     elif action == "list":
-        book.list_release(subject, note, digest)
+        book.list_release(subject, asked.note, asked.digest)
     else:
-        _spend(book, action, subject, _cost(epsilon, delta, rho), delta, unit, note)
+        _spend(book, subject, asked)
     _show(shell, book, None if action in ("commit", "cancel") else subject)
 
 
-def _spend(
-    book: Any, action: str, name: str, cost: float, delta: float | None, unit: str, note: str
-) -> None:
+def _spend(book: Any, name: str, asked: LedgerCommand) -> None:
+    """Open a population, or reserve a cost of it."""
     from aegis.safe.ledger import Spend
 
-    if action == "open":
-        book.open_population(name, ceiling=cost, delta=1e-6 if delta is None else delta, unit=unit)
+    cost, delta = asked.cost.spent, asked.cost.delta
+    if asked.action == "open":
+        at = 1e-6 if delta is None else delta
+        book.open_population(name, ceiling=cost, delta=at, unit=asked.unit)
     else:
-        book.reserve(name, Spend("declared", cost, unit), note=note)
-
-
-def _cost(epsilon: float | None, delta: float | None, rho: float | None) -> float:
-    from aegis.safe.protect import budget_of
-
-    if (rho is None) == (epsilon is None):
-        raise PolicyError(
-            "A cost is an epsilon at a delta, or a rho.",
-            hint="Give --epsilon and --delta, or --rho.",
-        )
-    if rho is not None:
-        return rho
-    if epsilon is None or delta is None:
-        raise PolicyError("An epsilon goes with a delta.", hint="Add --delta, for example 1e-6.")
-    return budget_of(epsilon, delta)
+        book.reserve(name, Spend("declared", cost, asked.unit), note=asked.note)
 
 
 def _number(text: str) -> int:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from aegis.cli.files import check_outputs, next_step, unused, written, written_dict
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Force,
     Format,
     FormatOption,
     PolicyFile,
     Quiet,
-    RuleOverride,
     TableOrBundle,
     VerifyKey,
     split_names,
@@ -24,8 +25,10 @@ from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import DataError, PolicyError
 from aegis.safe import PROTECTED
+from aegis.safe.requests import ProtectRequest
 
 if TYPE_CHECKING:
+    from aegis.policy import Configuration, Policy
     from aegis.safe.protect import ProtectedSummary
 
 SCHEMA = 1
@@ -36,23 +39,6 @@ EXAMPLES = (
     "--ledger house.ledger --population patients",
     "aegis protect table.aegis -p policy.yaml -o table.protected --level counts --key-file secret.key",
 )
-Epsilon = Annotated[
-    float | None,
-    typer.Option(
-        "--epsilon",
-        metavar="E",
-        help="How much level noise may give away of one row or person (differential privacy;"
-        " smaller is safer), with --delta.",
-    ),
-]
-Delta = Annotated[
-    float | None,
-    typer.Option(
-        "--delta",
-        metavar="D",
-        help="The chance that the promise of --epsilon does not hold: less than 1 / rows.",
-    ),
-]
 KeyFile = Annotated[
     Path | None,
     typer.Option(
@@ -83,81 +69,10 @@ PopulationName = Annotated[
 ]
 
 
-@opens_table
-def command(
-    table: TableOrBundle,
-    policy: PolicyFile,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The protected summary to write (.protected)."
-        ),
-    ],
-    level: Annotated[
-        str,
-        typer.Option(
-            "--level",
-            metavar="LEVEL",
-            help="noise (differential privacy) or counts (perturbed small cells).",
-        ),
-    ] = "noise",
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    unit: Annotated[
-        str, typer.Option("--unit", metavar="UNIT", help="What noise protects: rows or persons.")
-    ] = "rows",
-    rows_per_person: Annotated[
-        int,
-        typer.Option(
-            "--rows-per-person", metavar="N", help="Most rows of one person, with --unit persons."
-        ),
-    ] = 1,
-    person: Annotated[
-        str | None,
-        typer.Option(
-            "--person",
-            metavar="COLUMN",
-            help="Column that identifies persons; refused where one has more rows than --rows-"
-            "per-person.",
-        ),
-    ] = None,
-    public: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--public",
-            metavar="A,B,...",
-            help="Attributes whose values and cuts are public knowledge; '*' for all. The "
-            "values of others are drawn from the table, which takes part of the budget.",
-        ),
-    ] = None,
-    key_file: KeyFile = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            metavar="NAME",
-            help="How --level counts changes counts: cell-keys or rounding.",
-        ),
-    ] = "cell-keys",
-    threshold: Annotated[
-        int, typer.Option("--threshold", metavar="N", help="Cells of fewer rows count as small.")
-    ] = 10,
-    step: Annotated[
-        int | None,
-        typer.Option(
-            "--step",
-            metavar="N",
-            help="Base of rounding, or largest change of a cell key; by default the threshold.",
-        ),
-    ] = None,
-    variance: Annotated[
-        float | None,
-        typer.Option(
-            "--variance",
-            metavar="V",
-            help="Variance of what cell keys add to a count; by default half of the threshold.",
-        ),
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class StatedVerdicts:
+    """The configurations whose verdicts the file states."""
+
     configurations: Annotated[
         Path | None,
         typer.Option(
@@ -165,7 +80,7 @@ def command(
             metavar="FILE",
             help="State in the file whether these configurations (YAML) meet the rule.",
         ),
-    ] = None,
+    ] = None
     verdicts: Annotated[
         int | None,
         typer.Option(
@@ -174,17 +89,79 @@ def command(
             help="State for every combination of masks whether it meets the rule, where there "
             "are at most N.",
         ),
-    ] = None,
-    ledger: LedgerFile = None,
-    population: PopulationName = None,
-    new_version: NewVersion = False,
-    rule_override: RuleOverride = False,
-    verify_key: VerifyKey = None,
-    opening: Opening = DEFAULT,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+
+    def of(self, policy: Policy) -> Mapping[str, Configuration] | int:
+        """Return the configurations, or the most combinations of which all are meant."""
+        from aegis.policy import load_configurations
+
+        if self.configurations is not None and self.verdicts is not None:
+            raise PolicyError(
+                "Both --configurations and --verdicts were given.", hint="Give one of them."
+            )
+        if self.configurations is not None:
+            return load_configurations(self.configurations, policy)
+        return {} if self.verdicts is None else self.verdicts
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerOptions:
+    """The ledger that pays for the file."""
+
+    ledger: LedgerFile = None
+    population: PopulationName = None
+    new_version: NewVersion = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtectCommand:
+    """All that `aegis protect` is asked."""
+
+    table: TableOrBundle
+    policy: PolicyFile
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The protected summary to write (.protected)."
+        ),
+    ]
+    protection: ProtectRequest
+    key_file: KeyFile = None
+    verdicts: StatedVerdicts
+    paid: LedgerOptions
+    verify_key: VerifyKey = None
+    opening: Opening
+    format: FormatOption = Format.TABLE
+    force: Force = False
+    quiet: Quiet = False
+
+    ORDER: ClassVar[tuple[str, ...]] = (
+        "table",
+        "policy",
+        "output",
+        "level",
+        "epsilon",
+        "delta",
+        "unit",
+        "rows_per_person",
+        "person",
+        "public",
+        "key_file",
+        "method",
+        "threshold",
+        "step",
+        "variance",
+        "configurations",
+        "verdicts",
+        "ledger",
+        "population",
+        "new_version",
+        "rule_override",
+    )
+
+
+@opens_table
+def command(given: ProtectCommand) -> None:
     """Protect a summary, so that it may leave the house.
 
     In: a table, or its exact summary, and a policy. Out: one file (.protected) from
@@ -194,56 +171,39 @@ def command(
     programming derives no small cell; it makes no formal promise, and is refused
     where its own audit fails.
     """
-    from aegis.policy import load_configurations, load_policy
+    from aegis.policy import load_policy
     from aegis.safe.protect import release_protected
 
-    check_outputs([(output, (PROTECTED,))], force=force, inputs=(table, policy))
-    declared = load_policy(policy)
-    listed: Any = ()
-    if configurations is not None and verdicts is not None:
-        raise PolicyError(
-            "Both --configurations and --verdicts were given.", hint="Give one of them."
-        )
-    if configurations is not None:
-        listed = load_configurations(configurations, declared)
-    elif verdicts is not None:
-        listed = verdicts
-    subject = opening.subject(table, declared, quiet=quiet, verify_key=verify_key)
-    options = {
-        "level": level,
-        "epsilon": epsilon,
-        "delta": delta,
-        "unit": unit,
-        "rows_per_person": rows_per_person,
-        "person": person,
-        "public": split_names(public) or (),
-        "key": read_key(key_file),
-        "method": method,
-        "threshold": threshold,
-        "step": step,
-        "variance": variance,
-        "verdicts": listed,
-        "rule_override": rule_override,
-    }
-    shell = Output(format, quiet)
-    with reporting(quiet=quiet) as progress:
+    output, paid = given.output, given.paid
+    check_outputs([(output, (PROTECTED,))], force=given.force, inputs=(given.table, given.policy))
+    declared = load_policy(given.policy)
+    verdicts = given.verdicts.of(declared)
+    subject = given.opening.subject(
+        given.table, declared, quiet=given.quiet, verify_key=given.verify_key
+    )
+    public = given.protection.noise.public
+    key = read_key(given.key_file)
+    with reporting(quiet=given.quiet) as progress:
         made = release_protected(
             subject,
             declared,
             output,
-            ledger=ledger,
-            population=population,
-            new_version=new_version,
-            force=force,
+            given.protection,
+            ledger=paid.ledger,
+            population=paid.population,
+            new_version=paid.new_version,
+            force=given.force,
             progress=progress,
-            **options,
+            public=split_names(list(public or ())) or (),
+            key=key,
+            verdicts=verdicts,
         )
     head = None
-    if ledger is not None:
+    if paid.ledger is not None:
         from aegis.safe.ledger import Ledger
 
-        head = Ledger(ledger).head
-    print_protected(shell, made, output, policy, head=head)
+        head = Ledger(paid.ledger).head
+    print_protected(Output(given.format, given.quiet), made, output, given.policy, head=head)
 
 
 def read_key(path: Path | None) -> bytes | None:

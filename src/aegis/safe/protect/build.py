@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.owner import check_owner_rule
 from aegis.advisor.plan import require_same
 from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError
+from aegis.options import asked
 from aegis.policy import Configuration, OwnerRule, Policy, as_policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.safe.protect.accounting import Unit
 from aegis.safe.protect.cells import check_summary, public_names
-from aegis.safe.protect.counts import THRESHOLD, Perturbation, protect_counts
+from aegis.safe.protect.counts import Perturbation, protect_counts
 from aegis.safe.protect.model import CellMethod, ProtectedSummary, ProtectionLevel, StatedVerdict
 from aegis.safe.protect.moments import rows_per_person as counted_rows
 from aegis.safe.protect.noise import Noise, protect_with_noise
+from aegis.safe.requests import ProtectOptions, ProtectRequest
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
 from aegis.words import amount
@@ -35,22 +37,10 @@ _SAMPLE = 1
 def protect(
     subject: Any,
     policy: Policy | str | Path,
+    request: ProtectRequest | None = None,
     *,
-    level: ProtectionLevel | str = ProtectionLevel.NOISE,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    unit: Unit | str = Unit.ROWS,
-    rows_per_person: int = 1,
-    person: str | None = None,
-    public: Collection[str] = (),
-    key: bytes | None = None,
-    method: CellMethod | str = CellMethod.CELL_KEYS,
-    threshold: int = THRESHOLD,
-    step: int | None = None,
-    variance: float | None = None,
-    verdicts: Sequence[Configuration] | Mapping[str, Configuration] | int = (),
-    rule_override: bool = False,
     progress: Progress = SILENT,
+    **options: Unpack[ProtectOptions],
 ) -> ProtectedSummary:
     """Return what may leave the house of a table or of its summary.
 
@@ -61,27 +51,8 @@ def protect(
         less noise, and no sample stands between.
     policy
         Roles, candidate masks, label, the privacy rule.
-    level
-        `noise` for differential privacy, `counts` for perturbed small cells.
-    epsilon, delta
-        Of level `noise`: the promise. Both must be given.
-    unit, rows_per_person, person
-        Of level `noise`: whether one row is protected or one person with at most so many rows;
-        `person` names the column that tells persons, so that a table where somebody has more is
-        refused.
-    public
-        Of level `noise`: attributes whose values and cuts are public knowledge, `*` for all. Names
-        of values and cuts of the others are bought from the budget.
-    key
-        Of level `counts`: the secret that seeds the perturbation, at least 16 random bytes.
-    method, threshold, step, variance
-        Of level `counts`: see `aegis.safe.protect.Perturbation`.
-    verdicts
-        Configurations to state a verdict of the rule on, or a number: all combinations, where they
-        are no more than that.
-    rule_override
-        Whether another rule is meant than that under which a summary's owner made it; verdicts are
-        on the policy's rule, and the protected summary says so.
+    request, options
+        How it is protected: a `ProtectRequest`, or its options as keywords.
     progress
         Receives one step per stage.
 
@@ -92,66 +63,82 @@ def protect(
         summary is of a sample, of other masks, under another rule or has what a protected one cannot
         hold, or what would be published lets small cells be derived. Nothing was spent then.
     """
+    given = asked(ProtectRequest, request, options)
     policy = as_policy(policy)
     policy.require_label("A protected summary")
-    chosen = _level(level)
+    level = _level(given.level)
     summary, source = _exact(subject, policy, progress)
     check_summary(summary)
     override = None
     if source is None:
         require_same(summary, policy)
-        override = check_owner_rule(summary, policy.privacy, override=rule_override)
+        override = check_owner_rule(summary, policy.privacy, override=given.rule_override)
     owner = OwnerRule(policy.privacy) if summary.terms is None else summary.terms.owner
+    by_level = _with_noise if level is ProtectionLevel.NOISE else _with_counts
+    made = by_level(summary, source, policy, given, progress)
+    notes = () if override is None else (override.sentence,)
+    return replace(made, owner=owner, notes=(*notes, *_notes_on_delta(made), *made.notes))
 
-    def said(made: ProtectedSummary) -> ProtectedSummary:
-        notes = () if override is None else (override.sentence,)
-        return replace(made, owner=owner, notes=(*notes, *_notes_on_delta(made), *made.notes))
 
-    if chosen is ProtectionLevel.NOISE:
-        _refuse_given(chosen, key=key, step=step, variance=variance)
-        if epsilon is None or delta is None:
-            raise PolicyError(
-                "Protection by noise needs an epsilon and a delta.",
-                hint="Give both, for example epsilon 1 and delta 1e-6.",
-            )
-        asked = Noise(
-            epsilon,
-            delta,
-            Unit(unit),
-            rows_per_person,
-            public_names(public, summary),
-            _listed(verdicts, summary),
+def _with_noise(
+    summary: Summary,
+    source: Source | None,
+    policy: Policy,
+    request: ProtectRequest,
+    progress: Progress,
+) -> ProtectedSummary:
+    """Return the summary under level noise."""
+    noise, counts = request.noise, request.counts
+    _refuse_given(ProtectionLevel.NOISE, key=counts.key, step=counts.step, variance=counts.variance)
+    if noise.epsilon is None or noise.delta is None:
+        raise PolicyError(
+            "Protection by noise needs an epsilon and a delta.",
+            hint="Give both, for example epsilon 1 and delta 1e-6.",
         )
-        _check_persons(source, person, rows_per_person)
-        return said(
-            protect_with_noise(
-                summary,
-                asked,
-                policy,
-                rule_as_written=_rule(policy),
-                source=source,
-                progress=progress,
-            )
-        )
-    _refuse_given(chosen, epsilon=epsilon, delta=delta, person=person)
-    if key is None:
+    promise = Noise(
+        noise.epsilon,
+        noise.delta,
+        Unit(noise.unit),
+        noise.rows_per_person,
+        public_names(noise.public, summary),
+        _listed(request.verdicts, summary),
+    )
+    _check_persons(source, noise.person, noise.rows_per_person)
+    return protect_with_noise(
+        summary, promise, policy, rule_as_written=_rule(policy), source=source, progress=progress
+    )
+
+
+def _with_counts(
+    summary: Summary,
+    source: Source | None,
+    policy: Policy,
+    request: ProtectRequest,
+    progress: Progress,
+) -> ProtectedSummary:
+    """Return the summary under level counts."""
+    noise, counts = request.noise, request.counts
+    _refuse_given(
+        ProtectionLevel.COUNTS, epsilon=noise.epsilon, delta=noise.delta, person=noise.person
+    )
+    if counts.key is None:
         raise PolicyError(
             "Protection by counts is seeded by a secret key, and none was given.",
             hint="Give at least 16 random bytes, and keep them: the same key perturbs the same "
             "cell alike.",
         )
-    perturbation = Perturbation(key, _method(method), threshold, step, variance)
-    stated = _verdicts(summary, policy, _listed(verdicts, summary))
-    return said(
-        protect_counts(
-            summary,
-            perturbation,
-            policy,
-            verdicts=stated,
-            rule_as_written=_rule(policy),
-            source=source,
-            progress=progress,
-        )
+    perturbation = Perturbation(
+        counts.key, _method(counts.method), counts.threshold, counts.step, counts.variance
+    )
+    stated = _verdicts(summary, policy, _listed(request.verdicts, summary))
+    return protect_counts(
+        summary,
+        perturbation,
+        policy,
+        verdicts=stated,
+        rule_as_written=_rule(policy),
+        source=source,
+        progress=progress,
     )
 
 

@@ -37,6 +37,7 @@ from aegis.safe.protect.model import (
     CellMethod,
     DomainSource,
     Moments,
+    ProtectedAttribute,
     ProtectedSummary,
     Protection,
     ProtectionLevel,
@@ -134,6 +135,28 @@ class Perturbation:
         return apply_key(count, self.width, self.spread, self.least, chance)
 
 
+def _check(asked: Perturbation, rows: int) -> None:
+    """Raise for a threshold above the rows, and for cell keys that cannot be."""
+    if asked.threshold > rows:
+        raise PolicyError(
+            f"The threshold is {asked.threshold}, and the table has {rows:,} rows.",
+            hint="Give a smaller threshold.",
+        )
+    if asked.method is CellMethod.CELL_KEYS:
+        key_table(1, asked.width, asked.spread, asked.least)
+
+
+def _codes(bare: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
+    """Return the codes of the cells of an attribute, by candidate."""
+    return code_cells(
+        attribute.table.astype(np.float64),
+        [c.groups for c in attribute.candidates],
+        bare.shares,
+        added_variance(bare, attribute),
+        bare.rows,
+    )
+
+
 def protect_counts(
     summary: Summary,
     asked: Perturbation,
@@ -169,13 +192,7 @@ def protect_counts(
         The threshold is above the number of rows, or linear programming finds that what would be
         published pins a small cell down.
     """
-    if asked.threshold > summary.rows:
-        raise PolicyError(
-            f"The threshold is {asked.threshold}, and the table has {summary.rows:,} rows.",
-            hint="Give a smaller threshold.",
-        )
-    if asked.method is CellMethod.CELL_KEYS:
-        key_table(1, asked.width, asked.spread, asked.least)  # refuses what cannot be
+    _check(asked, summary.rows)
     classes = _classes(summary, asked, policy)
     cells = [
         without_small(classes.within(cells_of(a)), asked.threshold)
@@ -186,16 +203,7 @@ def protect_counts(
     bare = replace(
         bare, protection=replace(bare.protection, domains=tuple(_domains(policy.label, bare)))
     )
-    codes = [
-        code_cells(
-            a.table.astype(np.float64),
-            [c.groups for c in a.candidates],
-            bare.shares,
-            added_variance(bare, a),
-            bare.rows,
-        )
-        for a in bare.attributes.values()
-    ]
+    codes = [_codes(bare, a) for a in bare.attributes.values()]
     made = replace(
         bare,
         attributes={

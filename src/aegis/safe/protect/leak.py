@@ -8,7 +8,8 @@ itself names no value of a person: it says how many there are, and where.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from aegis.errors import PolicyError
 from aegis.safe.protect.accounting import epsilon_of
 from aegis.safe.protect.derive.cells import derivable_cells
-from aegis.safe.protect.derive.pairs import audit_pairs
+from aegis.safe.protect.derive.pairs import PairAudit, audit_pairs
 from aegis.safe.protect.model import (
     DomainSource,
     ProtectedSummary,
@@ -325,45 +326,11 @@ def _protected(
     said = summary.protection
     held_at = threshold or said.threshold or THRESHOLD
     derivable = derivable_cells(summary, held_at)
-    by_name = dict.fromkeys(summary.attributes, 0)
-    for cell in derivable:
-        by_name[cell.attribute] += 1
-    pairs = audit_pairs(summary, held_at)
-    shortfalls, findings = [], []
-    if demanded is ProtectionLevel.NOISE and summary.level is not ProtectionLevel.NOISE:
-        shortfalls.append("it was perturbed without a formal promise")
     likely = [d for d in derivable if d.range.high < held_at]
-    if demanded is not ProtectionLevel.NONE and likely:
-        shortfalls.append(
-            f"linear programming finds {len(likely):,} small cells to a range narrower than {held_at}"
-        )
-    if demanded is not ProtectionLevel.NONE and pairs.derivable:
-        shortfalls.append(
-            f"linear programming finds {len(pairs.derivable):,} combinations of two attributes to a "
-            f"range narrower than {held_at}"
-        )
-    if pairs.cells:
-        partly = pairs.looked_at < pairs.cells
-        findings.append(
-            f"linear programming looked at {pairs.looked_at:,} of {pairs.cells:,} combinations of two "
-            "attributes"
-            + (": of large pairs at those on which moments weigh most" if partly else "")
-        )
-    if summary.level is ProtectionLevel.NOISE:
-        findings.append(
-            f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {str(said.unit).removesuffix('s')}: "
-            f"what a reader takes for the odds of one of them moves by a factor of e^{said.epsilon:g} "
-            "at most"
-        )
-    else:
-        findings.append("it makes no formal promise; only the linear program was run against it")
-    findings += _sources(said)
+    pairs = audit_pairs(summary, held_at)
+    shortfalls: list[str] = []
     if demanded is not ProtectionLevel.NONE:
-        shortfalls += [*_unstated(summary), *_overspent(said)]
-    if summary.verdicts:
-        findings.append(
-            f"it says of {len(summary.verdicts):,} configurations whether they meet the rule"
-        )
+        shortfalls += _shortfalls(summary, demanded, len(likely), len(pairs.derivable), held_at)
     return LeakAudit(
         subject=f"protected summary of about {summary.rows:,.0f} rows",
         level=summary.level,
@@ -383,19 +350,72 @@ def _protected(
                 sum(d.range.low == d.range.high == 1 for d in pairs.derivable),
             ),
         ),
-        attributes=tuple(
-            AttributeLeak(
-                a.name,
-                len({s for c in a.candidates for s in c.shown}),
-                None,
-                0,
-                by_name[a.name],
-            )
-            for a in summary.attributes.values()
-        ),
-        findings=tuple(findings),
+        attributes=_attributes(summary, Counter(cell.attribute for cell in derivable)),
+        findings=tuple(_findings(summary, pairs)),
         exceptions=said.taken(DomainSource.TABLE),
         shortfalls=tuple(shortfalls),
+    )
+
+
+def _shortfalls(
+    summary: ProtectedSummary,
+    demanded: ProtectionLevel,
+    likely: int,
+    pairs: int,
+    held_at: int,
+) -> Iterator[str]:
+    """Yield where a protected summary keeps less than the level that is demanded."""
+    if demanded is ProtectionLevel.NOISE and summary.level is not ProtectionLevel.NOISE:
+        yield "it was perturbed without a formal promise"
+    if likely:
+        yield (
+            f"linear programming finds {likely:,} small cells to a range narrower than {held_at}"
+        )
+    if pairs:
+        yield (
+            f"linear programming finds {pairs:,} combinations of two attributes to a "
+            f"range narrower than {held_at}"
+        )
+    yield from _unstated(summary)
+    yield from _overspent(summary.protection)
+
+
+def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
+    """Yield what a reader of a protected summary should know."""
+    said = summary.protection
+    if pairs.cells:
+        partly = pairs.looked_at < pairs.cells
+        yield (
+            f"linear programming looked at {pairs.looked_at:,} of {pairs.cells:,} combinations of two "
+            "attributes"
+            + (": of large pairs at those on which moments weigh most" if partly else "")
+        )
+    if summary.level is ProtectionLevel.NOISE:
+        yield (
+            f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {str(said.unit).removesuffix('s')}: "
+            f"what a reader takes for the odds of one of them moves by a factor of e^{said.epsilon:g} "
+            "at most"
+        )
+    else:
+        yield "it makes no formal promise; only the linear program was run against it"
+    yield from _sources(said)
+    if summary.verdicts:
+        yield f"it says of {len(summary.verdicts):,} configurations whether they meet the rule"
+
+
+def _attributes(
+    summary: ProtectedSummary, derivable: Mapping[str, int]
+) -> tuple[AttributeLeak, ...]:
+    """Return what is published of each attribute."""
+    return tuple(
+        AttributeLeak(
+            a.name,
+            len({s for c in a.candidates for s in c.shown}),
+            None,
+            0,
+            derivable.get(a.name, 0),
+        )
+        for a in summary.attributes.values()
     )
 
 

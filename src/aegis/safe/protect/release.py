@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from aegis.errors import PolicyError
+from aegis.options import asked
 from aegis.policy import Policy
 from aegis.progress import SILENT, Progress
 from aegis.safe.ledger import Ledger, Spend, TableVersion
 from aegis.safe.ledger.book import Spending
-from aegis.safe.protect.accounting import Unit, budget_of
+from aegis.safe.protect.accounting import budget_of
 from aegis.safe.protect.build import protect
 from aegis.safe.protect.file import save_protected
 from aegis.safe.protect.model import ProtectedSummary, ProtectionLevel
+from aegis.safe.requests import NoiseRequest, ProtectOptions, ProtectRequest
 from aegis.sources import open_table
 from aegis.summary import Summary
 
@@ -29,13 +31,14 @@ def release_protected(
     subject: Any,
     policy: Policy | str | Path,
     output: str | Path,
+    request: ProtectRequest | None = None,
     *,
     ledger: str | Path | None = None,
     population: str | None = None,
     new_version: bool = False,
     force: bool = False,
     progress: Progress = SILENT,
-    **options: Any,
+    **options: Unpack[ProtectOptions],
 ) -> ProtectedSummary:
     """Protect a table or its summary, pay for it where a ledger is named, and write the file.
 
@@ -46,17 +49,16 @@ def release_protected(
     output
         The file, with the extension `.protected`.
     ledger, population
-        The ledger of what was told of which people, and the name of these people in it. The cost
-        of level noise is reserved before anything is drawn, and entered once the file is there;
-        level counts has no cost. The ledger remembers table and key of both.
+        The ledger, and the name of the people in it. The cost of level noise is reserved before
+        anything is drawn, and entered once the file is there; level counts has no cost.
     new_version
         Whether the table is a new version of the one that the ledger knows.
+    request, options
+        The level and what it takes: a `ProtectRequest`, or its options as keywords.
     force
         Overwrite an existing file.
     progress
         Receives one step per stage.
-    options
-        The level and what it takes: see `protect`.
 
     Raises
     ------
@@ -70,32 +72,31 @@ def release_protected(
     --------
     >>> import pathlib, tempfile
     >>> from aegis.safe.protect import release_protected
+    >>> table, policy = "data/adult.parquet", "examples/adult/policy.yaml"
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     made = release_protected(
-    ...         "data/adult.parquet",
-    ...         "examples/adult/policy.yaml",
-    ...         pathlib.Path(folder, "adult.protected"),
-    ...         epsilon=1,
-    ...         delta=1e-6,
-    ...         public=["*"],
-    ...     )
+    ...     file = pathlib.Path(folder, "adult.protected")
+    ...     made = release_protected(table, policy, file, epsilon=1, delta=1e-6, public=["*"])
     >>> made.protection.epsilon
     1
     """
-    with _paying(ledger, population, subject, new_version, options) as spending:
-        made = protect(subject, policy, **options, progress=progress)
+    given = asked(ProtectRequest, request, options)
+    with _paying(ledger, population, subject, new_version, given) as spending:
+        made = protect(subject, policy, given, progress=progress)
         if spending is not None:
             spending.begin()
         digest = save_protected(made, output, force=force)
-        if spending is None:
-            return made
-        rounds = made.protection.rounds
-        spending.commit(
-            digest,
-            sensitivity="; ".join(f"{r.name} {r.sensitivity:.6g}" for r in rounds),
-            sigma="; ".join(f"{r.name} {r.sigma:.6g}" for r in rounds),
-        )
-        return replace(made, notes=(*made.notes, *_notes_on_versions(spending)))
+        return made if spending is None else _entered(made, spending, digest)
+
+
+def _entered(made: ProtectedSummary, spending: Spending, digest: str) -> ProtectedSummary:
+    """Enter a file in the ledger, and return its summary with what the ledger says of it."""
+    rounds = made.protection.rounds
+    spending.commit(
+        digest,
+        sensitivity="; ".join(f"{r.name} {r.sensitivity:.6g}" for r in rounds),
+        sigma="; ".join(f"{r.name} {r.sigma:.6g}" for r in rounds),
+    )
+    return replace(made, notes=(*made.notes, *_notes_on_versions(spending)))
 
 
 @contextmanager
@@ -104,7 +105,7 @@ def _paying(
     population: str | None,
     subject: Any,
     new_version: bool,
-    options: Mapping[str, Any],
+    request: ProtectRequest,
 ) -> Iterator[Spending | None]:
     """Reserve what the output will cost: nothing at level counts, which is remembered all the same."""
     if (ledger is None) != (population is None):
@@ -119,9 +120,9 @@ def _paying(
     book = Ledger(Path(ledger))
     book.verify()
     book.population(population)
-    key = options.get("key")
-    noise = options.get("level", ProtectionLevel.NOISE) == ProtectionLevel.NOISE
-    spend = _cost(options) if noise else None
+    key = request.counts.key
+    noise = request.level == ProtectionLevel.NOISE
+    spend = _cost(request.noise) if noise else None
     version = TableVersion(
         _table_digest(subject), "" if noise or key is None else _fingerprint(key), new_version
     )
@@ -159,17 +160,16 @@ def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
     )
 
 
-def _cost(options: Mapping[str, Any]) -> Spend:
-    """Return what level noise costs under these options: the whole of its epsilon."""
-    epsilon, delta = options.get("epsilon"), options.get("delta")
-    if epsilon is None or delta is None:
+def _cost(noise: NoiseRequest) -> Spend:
+    """Return what level noise costs: the whole of its epsilon."""
+    if noise.epsilon is None or noise.delta is None:
         raise PolicyError(
             "Protection by noise needs an epsilon and a delta.",
             hint="Give both, for example --epsilon 1 --delta 1e-6.",
         )
     return Spend(
         mechanism="discrete Gaussian: label tables and moments of codes",
-        rho=budget_of(epsilon, delta),
-        unit=str(options.get("unit", Unit.ROWS)),
-        rows_per_person=int(options.get("rows_per_person", 1)),
+        rho=budget_of(noise.epsilon, noise.delta),
+        unit=str(noise.unit),
+        rows_per_person=int(noise.rows_per_person),
     )

@@ -101,27 +101,24 @@ def ranges(
         np.zeros(0) if least is None else np.asarray(least, dtype=np.float64),
         np.zeros(0) if most is None else np.asarray(most, dtype=np.float64),
     )
-    intervals = []
-    integral = np.full(size, int(whole))
-    for place in range(size) if asked is None else asked:
-        ends = []
-        for sign in (1.0, -1.0):
-            aim = np.zeros(size)
-            aim[place] = sign
-            solved = milp(
-                aim,
-                integrality=integral,
-                bounds=Bounds(lower, upper),
-                constraints=demands if matrix.shape[0] else (),
+    bounds, integral = Bounds(lower, upper), np.full(size, int(whole))
+
+    def end(place: int, sign: float) -> float:
+        aim = np.zeros(size)
+        aim[place] = sign
+        constraints = demands if matrix.shape[0] else ()
+        solved = milp(aim, integrality=integral, bounds=bounds, constraints=constraints)
+        if solved.x is None:
+            raise DataError(
+                "No table agrees with all of the published figures.",
+                hint="They contradict one another: publish them from one table.",
             )
-            if solved.x is None:
-                raise DataError(
-                    "No table agrees with all of the published figures.",
-                    hint="They contradict one another: publish them from one table.",
-                )
-            ends.append(sign * float(solved.fun))
-        intervals.append(Range(math.ceil(ends[0] - _SLACK), math.floor(ends[1] + _SLACK)))
-    return intervals
+        return sign * float(solved.fun)
+
+    return [
+        Range(math.ceil(end(place, 1.0) - _SLACK), math.floor(end(place, -1.0) + _SLACK))
+        for place in (range(size) if asked is None else asked)
+    ]
 
 
 def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:

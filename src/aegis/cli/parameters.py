@@ -1,0 +1,122 @@
+"""Commands that take records: an option of the command line for each field, nested records included."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from aegis.cli import completion
+from aegis.options import Option, group_of, own_options
+
+ORDER = "ORDER"
+"""Attribute of a command's record: the names of its options as the help lists them."""
+
+
+def takes_records(
+    command: Callable[..., None], before: Callable[[Mapping[str, Any]], None] | None = None
+) -> Callable[..., None]:
+    """Return a command whose parameters that are records became one option for each field.
+
+    Parameters
+    ----------
+    command
+        Takes records, with the docstring that is its help.
+    before
+        Is called with the values of all options by name, before any record is made.
+    """
+    own = inspect.signature(command, eval_str=True).parameters
+    records = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
+    listed: list[inspect.Parameter] = []
+    for name, parameter in own.items():
+        if name in records:
+            listed += _ordered(records[name])
+        else:
+            listed.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        if before is not None:
+            before(given)
+        filled = {name: _filled(record, given) for name, record in records.items()}
+        command(**filled, **{name: given[name] for name in own if name not in records})
+
+    with_options.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {p.name: p.annotation for p in listed}
+    return with_options
+
+
+def _ordered(record: Any) -> list[inspect.Parameter]:
+    """Return the options of a record in the order of its `ORDER`, else of its fields."""
+    listed = list(_parameters(record))
+    order = getattr(record, ORDER, None)
+    if order is None:
+        return listed
+    by_name = {parameter.name: parameter for parameter in listed}
+    return [by_name.pop(name) for name in order] + list(by_name.values())
+
+
+def _parameters(record: Any) -> Iterator[inspect.Parameter]:
+    for field, option, kind in _asked(record):
+        if is_dataclass(kind):
+            yield from _ordered(kind)
+            continue
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        if option is not None:
+            kind = Annotated[option.kind or kind, _typer_option(_name(field, option), option)]
+            default = None if default == () else default
+        yield inspect.Parameter(
+            _name(field, option), inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+        )
+
+
+def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
+    """Yield the fields that the command line fills: all, or of a request those it has options for."""
+    described = own_options(record)
+    for field in fields(record):
+        option, grouped = described.get(field.name), group_of(field)
+        if grouped is not None:
+            yield field, None, grouped
+        elif (option is not None and option.asked) or not described:
+            kind = None if option is not None and option.kind else _kind(record, field)
+            yield field, option, kind
+
+
+def _kind(record: Any, field: Field[Any]) -> Any:
+    """Return the type of a field, evaluated where the class that declares it was written."""
+    home = next(c for c in record.__mro__ if field.name in vars(c).get("__annotations__", {}))
+    alone = type(field.name, (), {"__annotations__": {field.name: field.type}})
+    names = vars(sys.modules[home.__module__])
+    return get_type_hints(alone, names, include_extras=True)[field.name]
+
+
+def _name(field: Field[Any], option: Option | None) -> str:
+    return (option and option.name) or field.name
+
+
+def _typer_option(name: str, option: Option) -> Any:
+    return typer.Option(
+        f"--{name.replace('_', '-')}",
+        *(() if option.short is None else (option.short,)),
+        metavar=option.metavar,
+        help=option.text,
+        min=option.least,
+        autocompletion=None if option.offers is None else getattr(completion, option.offers),
+    )
+
+
+def _filled(record: Any, given: Mapping[str, Any]) -> Any:
+    """Return a record of the values that were given by the names of options."""
+    values = {}
+    for field, option, kind in _asked(record):
+        name = _name(field, option)
+        if is_dataclass(kind):
+            values[field.name] = _filled(kind, given)
+        elif name in given:
+            values[field.name] = given[name]
+    return record(**values)

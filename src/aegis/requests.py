@@ -1,0 +1,355 @@
+"""What the questions to a table ask for: frozen records that command line, Study and API fill.
+
+Each has a `TypedDict` of the same fields, by which functions accept them as keywords.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+
+from aegis.options import documented, keyword, option
+
+if TYPE_CHECKING:
+    from aegis.policy import Configuration, OwnerRule
+    from aegis.signing import PrivateKey
+
+Configurations = Mapping[str, "Configuration"] | Sequence["Configuration"]
+"""Configurations by name, or in a row."""
+
+
+class Span(Protocol):
+    """A number of the rule, and its values along a front."""
+
+    @property
+    def parameter(self) -> str:
+        """Name of the number, such as `k`."""
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Its values, from the weakest to the strictest."""
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class SearchRequest:
+    """A search of all combinations of the candidate masks."""
+
+    objective: str | None = option(
+        None,
+        "What the search maximises: a measure, or an information loss to minimise "
+        "(nu-entropy, loss, precision, discernibility, classification, class-entropy), with "
+        "options as loss(mean=geometric,factor=0.5). By default the measure.",
+        "NAME",
+        offers="objectives",
+    )
+    measure: str | None = keyword(None, "Measure that scores the results of the search.")
+    top: int = keyword(5, "How many of the best to return, at least 1.")
+    time_limit: float | None = option(
+        None,
+        "Stop the search after this time, as Ctrl-C does, with the best so far and its gap: "
+        "by default 30 seconds. Reading and summarising the table come before it.",
+        "SECONDS",
+    )
+    front: Span | str | None = option(
+        None,
+        "Also search the best for each of several rules: k=2..50, risk=, suppression=, or a "
+        "number of a model that the policy asks for: l=, t=.",
+        "RANGE",
+        kind=str | None,
+    )
+    prefer: str | None = option(
+        None,
+        "Which comes first of those that score within 0.002 of the highest AUC: least-masking "
+        "(the default of a search), most-private, or score, the highest score (of a ranking).",
+        "NAME",
+    )
+    explain_best: bool = keyword(
+        False,
+        "Whether to find the rule's obstacles to finer masks, the cost of each mask alone, and the "
+        "metric that models are expected to reach.",
+    )
+
+
+class SearchOptions(TypedDict, total=False):
+    """The fields of `SearchRequest` as keywords."""
+
+    objective: str | None
+    measure: str | None
+    top: int
+    time_limit: float | None
+    front: Span | str | None
+    prefer: str | None
+    explain_best: bool
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class RankRequest:
+    """A ranking of configurations."""
+
+    configurations: Configurations | None = keyword(
+        None, "Configurations to rank; by default those of the policy, else 50 random ones."
+    )
+    generate_count: int | None = keyword(
+        None, "Rank this many random combinations of the candidate masks instead."
+    )
+    measure: str | None = keyword(
+        None, "Name of a measure; by default the policy's, else the default of rankings."
+    )
+    estimate: str | None = keyword(
+        None,
+        "Rank by the estimated deviation from the raw table instead, the smallest first "
+        "(Algorithm 1 of the AEGIS paper): a name in `aegis.advisor.ranked_estimate.CASES`.",
+    )
+    prefer: str | None = keyword(
+        None,
+        "Which comes first of configurations that score about the same: `least-masking`, "
+        "`most-private`, or `score`, the default.",
+    )
+    seed: int | None = keyword(
+        None, "Seed of the random configurations and methods, where it is not the study's."
+    )
+
+
+class RankOptions(TypedDict, total=False):
+    """The fields of `RankRequest` as keywords; configurations are given by themselves."""
+
+    generate_count: int | None
+    measure: str | None
+    estimate: str | None
+    prefer: str | None
+    seed: int | None
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRequest:
+    """A release of a table: its files, and the utility that its certificate states."""
+
+    output: str | Path | None = option(
+        None,
+        "The released table: .parquet, .csv, .tsv, .arrow or .feather.",
+        "FILE",
+        short="-o",
+        kind=Path | None,
+    )
+    certificate: str | Path | None = option(
+        None,
+        "Write a certificate (JSON): digests, options, losses, every privacy figure.",
+        "FILE",
+        kind=Path | None,
+    )
+    key: PrivateKey | None = keyword(
+        None, "Private key that signs the certificate (`aegis.signing.load_private_key`)."
+    )
+    measure: str | None = option(
+        None,
+        "Measure of the utility that the certificate states: by default the one by which the "
+        "best was chosen, where the file says so, else the policy's.",
+        "NAME",
+        offers="measures",
+    )
+    safe_csv: bool = option(
+        False,
+        "Write CSV with an apostrophe before texts that begin with =, +, -, @ or a tabulator, "
+        "which spreadsheets take for formulas.",
+    )
+    seed: int | None = option(
+        None,
+        "Number that starts all random draws, so that you can repeat a run. By default draws "
+        "that protect come from the randomness of the system: a reader who knows the seed can undo "
+        "them.",
+        "N",
+        least=0,
+    )
+    force: bool = option(False, "Overwrite files that exist.")
+
+
+class ReleaseOptions(TypedDict, total=False):
+    """The fields of `ReleaseRequest` as keywords, but for the output."""
+
+    certificate: str | Path | None
+    key: PrivateKey | None
+    measure: str | None
+    safe_csv: bool
+    seed: int | None
+    force: bool
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class ApplyRequest(ReleaseRequest):
+    """A release under one configuration."""
+
+    output: str | Path | None = option(
+        None,
+        "The masked table: .parquet, .csv, .tsv, .arrow or .feather; with --engine spark "
+        "a folder of Parquet files, also hdfs://..., s3a://...",
+        "FILE",
+        short="-o",
+        kind=str | None,
+    )
+    into: str | None = option(
+        None, "In place of a file: the table to make in the database that holds the data.", "NAME"
+    )
+    form: str = keyword(
+        "table",
+        'Form of the release in the database: "table", or "view", which follows the rows of the '
+        "table and shows none when they do not meet the rule.",
+    )
+    certificate: str | Path | None = option(
+        None,
+        "Write a certificate (JSON): digests, masks, every privacy figure. It goes with a "
+        "file, so with --output, not with --into.",
+        "FILE",
+        kind=Path | None,
+    )
+    after: Sequence[Configuration] = keyword(
+        (),
+        "Configurations of earlier releases of the same table: classes are those of a reader who has "
+        "all of these releases.",
+    )
+    made_under: OwnerRule | None = keyword(
+        None,
+        "Rule of the summary that the configuration was chosen from, as its advice and its file "
+        "(`aegis.policy.owner_of_choice`) name it.",
+    )
+    rule_override: bool = option(
+        False,
+        "Use the policy's rule although the summary was made under another one; the result says "
+        "so. A rule weaker than that of a locked summary is refused all the same.",
+    )
+
+
+class StudyApplyOptions(ReleaseOptions, total=False):
+    """The fields of `ApplyRequest` as keywords of `Study.apply`, where the output goes by itself."""
+
+    into: str | None
+    form: str
+    after: Sequence[Configuration]
+    made_under: OwnerRule | None
+    rule_override: bool
+
+
+class ApplyOptions(StudyApplyOptions, total=False):
+    """The fields of `ApplyRequest` as keywords."""
+
+    output: str | Path | None
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class AnonymizeRequest(ReleaseRequest):
+    """A release by a record-level method."""
+
+    options: Mapping[str, Any] | None = keyword(
+        None,
+        "Options of the method; k and l come from the policy's rule where they are not given.",
+    )
+    style: str | None = option(
+        None,
+        "How groups are shown: centroid or generalised; by default the method's way.",
+        "NAME",
+    )
+    front: bool = option(
+        False,
+        "Also search a grid of cluster numbers and weights (mo-obam): information "
+        "loss against diversity.",
+    )
+    kinds: Mapping[str, str] | None = keyword(
+        None,
+        "Kind (numeric, ordinal, categorical) of quasi-identifiers where it is neither the natural "
+        "one nor that of the policy.",
+    )
+    orders: Mapping[str, Sequence[Any]] | None = keyword(
+        None,
+        "Ascending values of quasi-identifiers where they are neither the natural ones nor those of "
+        "the policy.",
+    )
+
+
+class AnonymizeOptions(ReleaseOptions, total=False):
+    """The fields of `AnonymizeRequest` as keywords."""
+
+    output: str | Path | None
+    options: Mapping[str, Any] | None
+    style: str | None
+    front: bool
+    kinds: Mapping[str, str] | None
+    orders: Mapping[str, Sequence[Any]] | None
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class RiskRequest:
+    """The risk of the single records of a table."""
+
+    quasi_identifiers: Sequence[str] = keyword((), "Columns that others may know.")
+    weight: str | None = option(
+        None,
+        "Column that says how many people each record stands for. Without it each stands "
+        "for itself.",
+        "COLUMN",
+        offers="columns",
+    )
+    missing: str = option(
+        "value",
+        "What a missing value says: it is a value of its own, or agrees with any.",
+        "value|wildcard",
+    )
+    approximate: bool = option(
+        False, "Take the approximation of the risk that sdcMicro takes by default."
+    )
+    special: bool = option(
+        False,
+        "Find special uniques as well (SUDA): records that few of their values single out.",
+    )
+    largest: int | None = option(
+        None,
+        "Look for sets of at most so many columns on which a record is alone; by default "
+        "all of them.",
+        "N",
+        least=1,
+    )
+    fraction: float = option(
+        0.01,
+        "Share of the population that the table is a sample of, for the chances of special uniques.",
+        "SHARE",
+    )
+    original: Any = option(
+        None,
+        "The table before masking, the same records in the same order, to compare numbers.",
+        "TABLE",
+        kind=str | None,
+    )
+    numbers: Sequence[str] = option(
+        (),
+        "Columns of numbers to compare with those of --original.",
+        "A,B,...",
+        name="compare",
+        kind=list[str] | None,
+        offers="columns",
+    )
+    interval: float = option(
+        0.05,
+        "How close an original number is to be found, in standard deviations of the masked column.",
+        "SHARE",
+    )
+
+
+class RiskOptions(TypedDict, total=False):
+    """The fields of `RiskRequest` as keywords."""
+
+    quasi_identifiers: Sequence[str]
+    weight: str | None
+    missing: str
+    approximate: bool
+    special: bool
+    largest: int | None
+    fraction: float
+    original: Any
+    numbers: Sequence[str]
+    interval: float
