@@ -21,6 +21,7 @@ from aegis.safe.protect.counts import THRESHOLD, Perturbation, protect_counts
 from aegis.safe.protect.model import CellMethod, ProtectedSummary, ProtectionLevel, StatedVerdict
 from aegis.safe.protect.moments import rows_per_person as counted_rows
 from aegis.safe.protect.noise import Noise, protect_with_noise
+from aegis.safe.protect.plan import refuse_read_by_context
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
 from aegis.words import amount
@@ -123,6 +124,7 @@ def protect(
             _listed(verdicts, summary),
         )
         _check_persons(source, person, rows_per_person)
+        refuse_read_by_context(() if source is None else source.by_context, policy, asked.public)
         return said(
             protect_with_noise(
                 summary,
