@@ -263,6 +263,7 @@ def _open_delimited(given: str, files: tuple[Path, ...], reading: Reading) -> So
         dialect=delimited.dialect,
         notes=delimited.notes,
         reading=said,
+        by_context=delimited.by_context,
     )
 
 

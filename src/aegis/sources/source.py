@@ -45,6 +45,9 @@ class Source:
         What a user should know of how the table was read, a sentence each.
     reading
         What is to be said when it is opened again; None for nothing.
+    by_context
+        Columns of text files of which other values decide how each one is read: the order of day
+        and month, the marks and units of numbers.
     """
 
     table: ir.Table
@@ -54,6 +57,7 @@ class Source:
     dialect: TextDialect | None = None
     notes: tuple[str, ...] = ()
     reading: Reading | None = None
+    by_context: tuple[str, ...] = ()
 
     @cached_property
     def backend(self) -> Any:

@@ -22,6 +22,7 @@ from aegis.safe.protect.counts import Perturbation, protect_counts
 from aegis.safe.protect.model import CellMethod, ProtectedSummary, ProtectionLevel, StatedVerdict
 from aegis.safe.protect.moments import rows_per_person as counted_rows
 from aegis.safe.protect.noise import Noise, protect_with_noise
+from aegis.safe.protect.plan import refuse_read_by_context
 from aegis.safe.requests import ProtectOptions, ProtectRequest
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
@@ -104,6 +105,7 @@ def _with_noise(
         _listed(request.verdicts, summary),
     )
     _check_persons(source, noise.person, noise.rows_per_person)
+    refuse_read_by_context(() if source is None else source.by_context, policy, promise.public)
     return protect_with_noise(
         summary, promise, policy, rule_as_written=_rule(policy), source=source, progress=progress
     )

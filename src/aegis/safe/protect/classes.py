@@ -18,6 +18,7 @@ from aegis.errors import PolicyError
 from aegis.masks import Quantiles, evaluate
 from aegis.policy import Label
 from aegis.safe.protect.cells import Cells
+from aegis.safe.protect.columns import plain_text
 from aegis.sources import Source
 from aegis.summary import LabelSummary
 from aegis.summary.codes import natural_order, show
@@ -51,16 +52,10 @@ class NamedClasses:
         return replace(cells, joint=self.of(cells.joint))
 
 
-def class_text(shown: str) -> str:
-    """Return a class as it is published: 1 for 1.0, so that no other class's type shows in it."""
-    whole, point, rest = shown.partition(".")
-    return whole if point and rest == "0" and whole.lstrip("-").isdigit() else shown
-
-
 def declared_classes(label: Label) -> tuple[str, ...]:
     """Return the classes that a policy declares, by name or by cuts; none where it declares none."""
     if not label.cuts:
-        return tuple(class_text(show(value)) for value in label.classes)
+        return tuple(plain_text(show(value)) for value in label.classes)
     edges = [float(cut) for cut in label.cuts]
     inside = pa.array([np.nextafter(edges[0], -np.inf), *edges], pa.float64())
     [intervals] = evaluate([_cuts_of(label)], inside)
@@ -87,7 +82,7 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
         )
     names = declared_classes(declared)
     known = {name: place for place, name in enumerate(names)}
-    place = np.array([known.get(class_text(text), -1) for text in label.classes], dtype=np.int64)
+    place = np.array([known.get(plain_text(text), -1) for text in label.classes], dtype=np.int64)
     if others_refused and (label.counts[place < 0] > 0).any():
         raise PolicyError(
             f"The policy declares too few classes of the label {label.column!r}: rows of the table "
@@ -125,7 +120,7 @@ def named(label: LabelSummary, chosen: npt.NDArray[np.bool_]) -> NamedClasses:
 
 
 def _places(label: LabelSummary) -> tuple[Ints, tuple[str, ...]]:
-    shown = [class_text(text) for text in label.classes]
+    shown = [plain_text(text) for text in label.classes]
     texts = list(dict.fromkeys(shown))
     ordered = tuple(texts[i] for i in natural_order(texts).tolist())
     known = {text: place for place, text in enumerate(ordered)}

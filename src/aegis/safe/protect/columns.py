@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -25,6 +26,7 @@ from aegis.errors import PolicyError
 from aegis.masks import Kind
 from aegis.masks.mapping import text_of
 from aegis.policy import ValueType
+from aegis.sources.delimited.column_types import DATES_WITH_MONTHS
 from aegis.summary import AttributeSummary
 from aegis.summary.codes import encode, settle
 
@@ -32,8 +34,16 @@ Ints = npt.NDArray[np.int64]
 CLEAR_VOTES = 4.0
 """A type occurs where its noisy votes exceed their error by this factor."""
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)\.\d+")
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _MOST = 1 << 63
+_WITH_MONTH = re.compile(
+    r"(?i)[a-z0-9][-a-z0-9, ]*(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[-a-z0-9, ]*\d{4}"
+    r"|(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[-a-z0-9, ]*\d{4}"
+)
+_IN_DIGITS = re.compile(r"\d+([./])\d+\1\d+( \d\d:\d\d(:\d\d)?)?")
+_DAYS_IN_DIGITS = ("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y")
+"""Dates that say by themselves which number is the day: 03/04/2024 does not."""
+_TIMES_OF_DAY = ("", " %H:%M:%S", " %H:%M")
 
 
 class ColumnType(StrEnum):
@@ -121,13 +131,40 @@ def _type_of_text(text: str) -> ColumnType:
     if _INTEGER.fullmatch(text):
         return ColumnType.INTEGER
     if _NUMBER.fullmatch(text):
-        return ColumnType.NUMBER
+        return type_of(float(text))
     if text.lower() in ("true", "false"):
         return ColumnType.BOOLEAN
-    try:
-        return type_of(datetime.fromisoformat(text)) if text[4:5] == "-" else ColumnType.TEXT
-    except ValueError:
-        return ColumnType.TEXT
+    moment = _moment_of(text)
+    return ColumnType.TEXT if moment is None else type_of(moment)
+
+
+def _moment_of(text: str) -> datetime | None:
+    """Return the date and time that a text is by itself; None where it is none."""
+    forms: tuple[str, ...] = ()
+    if text[4:5] == "-":
+        with suppress(ValueError):
+            return datetime.fromisoformat(text)
+    elif _IN_DIGITS.fullmatch(text):
+        forms = tuple(day + clock for day in _DAYS_IN_DIGITS for clock in _TIMES_OF_DAY)
+    elif _WITH_MONTH.fullmatch(text):
+        forms = DATES_WITH_MONTHS
+    for form in forms:
+        with suppress(ValueError):
+            return datetime.strptime(text, form)
+    return None
+
+
+def plain_text(text: str) -> str:
+    """Return a text as a column of its own type would show it.
+
+    A column of 2.50 and 3.50 is one of numbers, 2.5 and 3.5. A single "n/a" makes texts of all of them.
+    So that nobody sees which it was, level noise shows 2.5 in either case.
+    """
+    own = _type_of_text(text)
+    if own is ColumnType.TEXT or _INTEGER.fullmatch(text):
+        return text
+    reader = _as_number if own is ColumnType.INTEGER else _READERS[own]
+    return text_of(reader(text)) or text
 
 
 def votes_of(attribute: AttributeSummary) -> Ints:
@@ -247,7 +284,7 @@ def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, npt.NDArray[np.b
     """Return values read as a type, null where they cannot be, and whether they can; null is null."""
     goal = _ARROW[own]
     fits = np.ones(len(values), dtype=bool)
-    if values.type == goal:
+    if values.type == goal and own is not ColumnType.TEXT:
         return values, fits
     reader = _READERS[own]
     read = [None if v is None else reader(v) for v in values.to_pylist()]
@@ -261,7 +298,8 @@ def _as_integer(value: Any) -> int | None:
     number = _as_number(value)
     if number is None or not abs(number) < _MOST:
         return None
-    return int(value) if isinstance(value, (int, str)) and "." not in str(value) else int(number)
+    whole = isinstance(value, int) or (isinstance(value, str) and _INTEGER.fullmatch(value))
+    return int(value) if whole else int(number)
 
 
 def _as_number(value: Any) -> float | None:
@@ -273,10 +311,10 @@ def _as_number(value: Any) -> float | None:
 
 
 def _as_time(value: Any) -> datetime | None:
-    if isinstance(value, str) and type_of(value) in (ColumnType.DATE, ColumnType.TIME):
-        value = datetime.fromisoformat(value)
+    if isinstance(value, str):
+        value = _moment_of(value)
     if isinstance(value, datetime):
-        return value.replace(tzinfo=None)
+        return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
     return datetime.combine(value, time()) if isinstance(value, date) else None
 
 
@@ -292,11 +330,16 @@ def _as_boolean(value: Any) -> bool | None:
     return text == "true" if text in ("true", "false") else None
 
 
+def _as_text(value: Any) -> str | None:
+    text = text_of(value)
+    return None if text is None else plain_text(text)
+
+
 _READERS: dict[ColumnType, Callable[[Any], Any]] = {
     ColumnType.BOOLEAN: _as_boolean,
     ColumnType.DATE: _as_date,
     ColumnType.TIME: _as_time,
     ColumnType.INTEGER: _as_integer,
     ColumnType.NUMBER: _as_number,
-    ColumnType.TEXT: text_of,
+    ColumnType.TEXT: _as_text,
 }

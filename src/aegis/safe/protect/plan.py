@@ -198,6 +198,36 @@ class Plan:
         }
 
 
+def refuse_read_by_context(
+    columns: Collection[str], policy: Policy, public: Collection[str]
+) -> None:
+    """Raise `PolicyError` where one row could turn how all values of a column are read.
+
+    Parameters
+    ----------
+    columns
+        Columns of which other values decide how each one is read.
+    policy
+        What is declared. A declared type or class holds where other values are refused.
+    public
+        Attributes that are public as the table has them.
+    """
+    strict = policy.unseen is Unseen.ERROR
+    label = policy.label
+    turning = [label.column] if label.column in columns and not (strict and label.declared) else []
+    for attribute in policy.features:
+        stated = strict and bool(attribute.type or attribute.values)
+        if attribute.scored and attribute.name in columns and not stated:
+            turning += [] if attribute.name in public or "*" in public else [attribute.name]
+    if turning:
+        raise PolicyError(
+            f"Other values decide how each value of {', '.join(map(repr, turning))} is read (day or month "
+            "first, marks or units of numbers): one row could turn the whole column, and show.",
+            hint="Write dates as 2024-12-31 and numbers as 1234.5, or store the table as Parquet. Or "
+            "declare the `type` with `unseen: error`.",
+        )
+
+
 def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> _Planned:
     """Return where kind, values and bounds of an attribute come from."""
     values, kind, bounds = DomainSource.BUDGET, DomainSource.BUDGET, None

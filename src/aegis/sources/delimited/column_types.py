@@ -34,7 +34,7 @@ _ORDERS = {
 _WEEKDAYS = ("", "%A, ", "%a, ", "%A ", "%a ")
 _DAYS = ("%d-%b-%Y", "%d%b%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y")
 _MONTHS = ("%b-%Y", "%b %Y", "%B-%Y", "%B %Y")
-_NAMED = (*_MONTHS, *(weekday + day for weekday, day in product(_WEEKDAYS, _DAYS)))
+DATES_WITH_MONTHS = (*_MONTHS, *(weekday + day for weekday, day in product(_WEEKDAYS, _DAYS)))
 """Dates with the English name of a month; a month of a year is read as its first day."""
 _BOOLEANS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"))
 _TIMELY = re.compile(r"[0-9][-0-9/.:TZ+ ]+")
@@ -62,6 +62,9 @@ class CsvColumn:
         SQL of what each text must be, where only the first rows were looked at; else empty.
     note
         What a user is told of it; empty for nothing.
+    by_context
+        Whether other values decide how each one is read: the order of day and month, the marks and
+        units of numbers.
     """
 
     name: str
@@ -69,6 +72,7 @@ class CsvColumn:
     value: str
     guard: str = ""
     note: str = ""
+    by_context: bool = False
 
     @classmethod
     def text(cls, name: str, note: str = "") -> CsvColumn:
@@ -258,7 +262,7 @@ def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list
             seen = [day for day in formats if not values or day[2] in values[0]]
             forms += [form for day in seen for form in _dates(text, order, day)]
     if values and all(map(_WITH_NAMES.fullmatch, values)):
-        written = [form for form in _NAMED if _is_written(values[0], form)]
+        written = [form for form in DATES_WITH_MONTHS if _is_written(values[0], form)]
         forms += [named for form in written for named in _named_dates(text, form)]
     return forms
 
@@ -385,12 +389,22 @@ def _settled(name: str, met: Sequence[_Form], dialect: TextDialect) -> CsvColumn
     orders = {form.order: form for form in reversed(met) if form.order}
     if len(orders) < 2 or dialect.dates in orders:
         form = orders.get(dialect.dates, met[0])
-        return CsvColumn(name, form.type, form.value)
+        return CsvColumn(name, form.type, form.value, by_context=_by_context(form, dialect))
     return CsvColumn.text(
         name,
         f"{name}: dates that may begin with the day or with the month are read as text; say which "
         "with --dates day-first or --dates month-first.",
     )
+
+
+def _by_context(form: _Form, dialect: TextDialect) -> bool:
+    """Return whether a value alone does not say what it is."""
+    if form.order:
+        return form.order != "year-first" and "%d.%m.%Y" not in form.value
+    if form.type not in ("BIGINT", "DOUBLE"):
+        return False
+    marked = form.type == "DOUBLE" and dialect.decimal != "."
+    return bool(marked or dialect.thousands or dialect.units)
 
 
 def _merged(name: str) -> CsvColumn:

@@ -55,11 +55,14 @@ class Delimited:
         How the files are written.
     notes
         What a user should know of how they were read, a sentence each.
+    by_context
+        Columns of which other values decide how each one is read.
     """
 
     table: ir.Table
     dialect: TextDialect
     notes: tuple[str, ...]
+    by_context: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,18 +124,20 @@ def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delim
             _prepared(file, dialect, folder / str(i), len(names)) for i, file in enumerate(files)
         ]
         try:
-            table, told = _read(parts, names, dialect, reading)
+            table, columns = _read(parts, names, dialect, reading)
         except (duckdb.InvalidInputException, duckdb.ConversionException):
             _count_lines(parts, dialect, len(names))  # names the line that is wrong
             _refuse_mixed(parts)
             raise
-    return Delimited(table, dialect, (*notes, *told))
+    told = [column.note for column in columns if column.note]
+    by_context = tuple(column.name for column in columns if column.by_context)
+    return Delimited(table, dialect, (*notes, *told), by_context)
 
 
 def _read(
     parts: Sequence[_CsvPart], names: Sequence[str], dialect: TextDialect, reading: Reading
-) -> tuple[ir.Table, list[str]]:
-    """Return the rows with the types of their columns, and what a user is told of these."""
+) -> tuple[ir.Table, list[CsvColumn]]:
+    """Return the rows with the types of their columns, and how these were read."""
     scan = _scan(parts, names, dialect)
     counted = sum(part.rows for part in parts)
     with _first_rows(scan, len(names), counted) as (sample, rows, limit):
@@ -166,7 +171,7 @@ def _read(
             f"{parts[0].file} has {counted:,} records, of which the engine reads {read:,}.",
             hint="Check its quotes and line ends, or say how it is written: --delimiter, --quote.",
         )
-    return table, [column.note for column in columns if column.note]
+    return table, columns
 
 
 @contextmanager
