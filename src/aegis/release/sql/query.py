@@ -158,7 +158,8 @@ def release_sql(
     _check_target(into, place, shape, chosen)
     writer = _QueryWriter(chosen, policy, columns, source.table.schema(), fitted)
     fitted_choice = Configuration(
-        configuration.name, {n: m for n, m in fitted.items() if n in configuration.masks and m}
+        configuration.name,
+        {n: m for n, m in fitted.items() if m and n in (*configuration.masks, policy.label.column)},
     )
     head = _comment(policy, fitted_choice)
     body = writer.select(place)

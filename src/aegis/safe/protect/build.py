@@ -96,7 +96,7 @@ def protect(
     policy.require_label("A protected summary")
     chosen = _level(level)
     summary, source = _exact(subject, policy, progress)
-    check_summary(summary)
+    check_summary(summary, policy)
     override = None
     if source is None:
         require_same(summary, policy)
