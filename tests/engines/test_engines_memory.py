@@ -26,7 +26,19 @@ from aegis.summary import summarize
 
 @pytest.mark.parametrize(
     ("given", "size"),
-    [("4GB", 4 * 10**9), ("512 MiB", 512 << 20), ("1.5g", 1_500_000_000), (100, 100), ("7", 7)],
+    [
+        ("4GB", 4 * 10**9),
+        ("512 MiB", 512 << 20),
+        ("1.5g", 1_500_000_000),
+        (100, 100),
+        ("7", 7),
+        ("3K", 3000),
+        ("2KiB", 2048),
+        ("1MB", 10**6),
+        ("2 GiB", 2 << 30),
+        ("2T", 2 * 10**12),
+        ("1TiB", 1 << 40),
+    ],
 )
 def test_sizes_are_read(given: str | int, size: int) -> None:
     assert parse_size(given) == size

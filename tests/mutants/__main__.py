@@ -48,6 +48,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / ".mutants", help="where to work")
     parser.add_argument("--again", action="store_true", help="record anew what each test executes")
     parser.add_argument("--least", type=float, default=0.95, help="share that must be killed")
+    parser.add_argument("--workers", type=int, default=2, help="mutants that are judged at a time")
     options = parser.parse_args()
     folder: Path = options.folder.resolve()
     folder.mkdir(exist_ok=True)
@@ -55,7 +56,7 @@ def main() -> int:
         _record(folder, [f"tests/{name}" for name in options.tests.split(",")])
     executed = Executed(folder)
     drawn = draw(_candidates(options.rooms.split(","), executed), options.number, options.seed)
-    verdicts = _judge(drawn, executed, folder)
+    verdicts = _judge(drawn, executed, folder, options.workers)
     killed = sum(verdict.killed for verdict in verdicts)
     print(f"\n{killed} of {len(verdicts)} mutants killed ({killed / max(1, len(verdicts)):.1%})")
     for verdict in verdicts:
@@ -122,10 +123,10 @@ def _candidates(rooms: list[str], executed: Executed) -> list[Mutation]:
     return candidates
 
 
-def _judge(drawn: list[Mutation], executed: Executed, folder: Path) -> list[Verdict]:
-    """Return the verdicts, two at a time; each worker has a copy of the source to change."""
+def _judge(drawn: list[Mutation], executed: Executed, folder: Path, workers: int) -> list[Verdict]:
+    """Return the verdicts; each worker has a copy of the source to change."""
     copies: SimpleQueue[Path] = SimpleQueue()
-    for number in range(2):
+    for number in range(workers):
         copy = folder / f"source{number}"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -141,7 +142,7 @@ def _judge(drawn: list[Mutation], executed: Executed, folder: Path) -> list[Verd
         print(f"{'killed  ' if verdict.killed else 'SURVIVES'} {mutation}", flush=True)
         return verdict
 
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(judge, drawn))
 
 

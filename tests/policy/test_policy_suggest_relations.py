@@ -100,12 +100,14 @@ def test_columns_that_single_out_few_rows_are_not_asked_about() -> None:
     assert proposed.warnings == ()
 
 
-@pytest.mark.parametrize(("values", "warned"), [(ROWS, True), (60, False)])
+@pytest.mark.parametrize(
+    ("rows", "values", "warned"), [(ROWS, ROWS, True), (ROWS, 60, False), (1338, 1337, True)]
+)
 def test_a_label_that_is_nearly_a_key_is_warned_of_and_its_ranges_proposed(
-    values: int, warned: bool
+    rows: int, values: int, warned: bool
 ) -> None:
-    charges = [1000 + 37.5 * (i % values) for i in range(ROWS)]
-    table = pa.table({"age": people()["age"], "charges": charges})
+    charges = [1000 + 37.5 * (i % values) for i in range(rows)]
+    table = pa.table({"age": [18 + 7 * i % 50 for i in range(rows)], "charges": charges})
     proposed = init_policy(table, label="charges")
     assert any("whoever knows one finds its row" in text for text in proposed.warnings) is warned
     assert ("To release ranges instead" in proposed.yaml) is warned

@@ -170,6 +170,12 @@ def test_what_stays_whole_is_lost_whole_but_for_a_share() -> None:
     assert caps.most_of_parts(parts, np.array([0, 1])).tolist() == [0, 0]
 
 
+def test_a_part_that_costs_less_than_a_row_goes_only_where_nothing_is_spare() -> None:
+    """All ten rows meet the demand, min(6, 5) + min(4, 5) = 0.9 * 10: no part has to go."""
+    caps = ShareCaps(np.full(2, 0.5), 0.9)
+    assert caps.most_of_parts(np.array([[1.0, 0], [5, 4]]), np.array([0])).tolist() == [10]
+
+
 def test_bounds_are_tight_where_one_value_is_too_frequent() -> None:
     """Of nine rows with six of one value, which may be half of the kept ones, six can stay."""
     most = ShareCaps(np.full(4, 0.5)).most_rows(np.array([[6.0, 1, 1, 1], [2, 2, 2, 3]]))

@@ -163,6 +163,14 @@ S = {"attribute": "s"}
             rule(t_closeness=S | {"t": 0.2, "distance": "ordered"}),
         ),
         (rule(k=2), PrivacyRule()),
+        (
+            rule(l_diversity=S | {"kind": "entropy", "l": 3}),
+            rule(l_diversity=S | {"kind": "entropy", "l": 2}),
+        ),
+        (
+            rule(t_closeness=S | {"t": 0.1, "distance": "equal"}),
+            rule(t_closeness=S | {"t": 0.2, "distance": "equal"}),
+        ),
     ],
 )
 def test_rules_that_ask_for_less_are_weaker(stronger: PrivacyRule, weaker: PrivacyRule) -> None:

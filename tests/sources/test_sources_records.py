@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,3 +68,17 @@ def test_a_file_is_counted_alike_however_much_is_looked_at_once(
     finally:
         records._CACHED = usual
     assert in_parts == counted()
+
+
+@pytest.mark.parametrize(
+    ("content", "mixed"),
+    [
+        (b"a\r\nb\n", True),  # one record of two ends in CR LF
+        (b"a\r\nb\r\n", False),
+        (b"a\nb\n", False),
+        (b'"a\nb"\r\nc\r\n', True),
+        (b'"a\r\nb"\nc\n', False),
+    ],
+)
+def test_line_ends_are_mixed_from_one_record_on(content: bytes, mixed: bool) -> None:
+    assert count_records(io.BytesIO(content), '"', '"').mixed is mixed

@@ -320,8 +320,8 @@ def require_same(summary: Summary, policy: Policy) -> None:
     The summary counts the classes of *its* quasi-identifiers: under a policy with others, the
     rule would be checked on the wrong columns. Rule, measure and weights may differ.
     """
-    own = [policy.label_attribute] if policy.label_attribute is not None else []
-    asked = {a.name: (a.role, a.masks) for a in (*policy.features, *own) if a.scored}
+    own = [] if policy.chosen_label is None else [policy.chosen_label]
+    asked = {a.name: (a.role, a.masks) for a in (*policy.features, *own)}
     made = {
         a.name: (a.role, tuple(c.declared for c in a.candidates)) for a in summary.all_attributes
     }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from aegis.advisor.advice import Advice
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
@@ -58,12 +60,38 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
     return privacy_account(masks, {a.name: a.nulls for a in summary.all_attributes})
 
 
-def as_it_is(policy: Policy) -> Policy:
-    """Return the policy with `identity` as only candidate: it measures a table as it stands."""
+def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
+    """Return the policy with `identity` as only candidate: it measures a table as it stands.
+
+    In an original the label has classes only once the policy's one mask for it is applied.
+    """
     attributes = {
         a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight) for a in policy.features
     }
+    own = policy.label_attribute
+    if original and own is not None and policy.label_mask is not None:
+        attributes[own.name] = own
     return Policy(policy.label, attributes, PrivacyRule())
+
+
+def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
+    """Return the advice with the label's one mask, as it was fitted, in each configuration."""
+    column, mask = summary.label.column, summary.label.mask
+    if policy.label_mask is None or mask is None:
+        return advice
+    ranking = [
+        replace(
+            ranked,
+            configuration=replace(
+                ranked.configuration, masks={**ranked.configuration.masks, column: mask}
+            ),
+            declared={**ranked.declared, column: str(policy.label_mask)},
+        )
+        if ranked.method is None
+        else ranked
+        for ranked in advice.ranking
+    ]
+    return replace(advice, ranking=tuple(ranking))
 
 
 def tells_classes_apart(source: Source, policy: Policy) -> bool:

@@ -143,7 +143,9 @@ class ReleasedRows:
         return KeptRows(scorer, scorer.unmasked, lost)
 
     def _masked(self, source: Source, policy: Policy, choice: Choice) -> Source:
-        masks = policy.with_label({name: c.mask for name, c in choice.items()})
+        masks = policy.with_label(
+            {name: c.mask for name, c in choice.items()}, self.plan.summary.label.mask
+        )
         masked = masked_table(source, masks, person=self.plan.rule.person)
         rule = self.plan.rule
         kept_rows, _ = suppress(

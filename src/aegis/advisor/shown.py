@@ -15,6 +15,7 @@ from aegis.advisor.advice import Advice
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.masking import masked_population, masked_table, suppress
+from aegis.masks import Mask
 from aegis.policy import Policy
 from aegis.sources import Source
 from aegis.summary import PERSON, AttributeSummary, Candidate, Information, Summary
@@ -97,7 +98,7 @@ def show_release(
         if attribute.information is Information.RAW and choice[attribute.name].noise is None
     )
     by_label, hit = _left_out(summary, plan, choice) if best.suppressed_rows else ((), ())
-    header, preview = _preview(source, policy, choice)
+    header, preview = _preview(source, policy, choice, summary.label.mask)
     return Shown(columns, by_label, hit, header, preview)
 
 
@@ -160,7 +161,7 @@ def _shares(
 
 
 def _preview(
-    source: Source | None, policy: Policy, choice: Choice
+    source: Source | None, policy: Policy, choice: Choice, label_mask: Mask | None
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return a few rows of the release as text; nothing without the table, or with noise."""
     drawn = any(candidate.noise is not None for candidate in choice.values())
@@ -171,7 +172,7 @@ def _preview(
     rule = policy.privacy
     released, _ = suppress(
         source,
-        masked_table(source, policy.with_label(masks), person=policy.person),
+        masked_table(source, policy.with_label(masks, label_mask), person=policy.person),
         quasi,
         rule.sensitive,
         rule,

@@ -20,7 +20,7 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.uncovered_figures import MissingLeak, Uncovered
 from aegis.masking import masked_population, masked_table, suppress
 from aegis.masking.originals import WithOriginals
-from aegis.masks import Kind
+from aegis.masks import Kind, Mask
 from aegis.policy import Policy
 from aegis.privacy.inference import find_implications, lift, predictability
 from aegis.sources import Source
@@ -77,7 +77,7 @@ def with_uncovered(
         return _told(advice, Uncovered.of(nothing, leaks, missing))
     choice = Scorer(summary).choose(best.configuration)
     outside = None if plan is None else _outside_known(known, plan, policy, choice)
-    outside = outside or outside_of_release(source, policy, choice)
+    outside = outside or outside_of_release(source, policy, choice, summary.label.mask)
     if outside is None:
         near = {
             name: candidate.size
@@ -137,7 +137,9 @@ def _null_groups(candidate: Candidate) -> npt.NDArray[np.int64]:
     return np.flatnonzero(candidate.shown.is_null().to_numpy(zero_copy_only=False))
 
 
-def outside_of_release(source: Source | None, policy: Policy, choice: Choice) -> Outside | None:
+def outside_of_release(
+    source: Source | None, policy: Policy, choice: Choice, label_mask: Mask | None = None
+) -> Outside | None:
     """Return what the rule does not cover in the release of a choice, from its rows.
 
     None where the table is not at hand or too large, or its masks draw noise.
@@ -145,7 +147,9 @@ def outside_of_release(source: Source | None, policy: Policy, choice: Choice) ->
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if source is None or drawn or source.rows > MOST_ROWS:
         return None
-    masks = policy.with_label({name: candidate.mask for name, candidate in choice.items()})
+    masks = policy.with_label(
+        {name: candidate.mask for name, candidate in choice.items()}, label_mask
+    )
     rule = policy.privacy
     quasi = [attribute.name for attribute in policy.quasi_identifiers]
     originals = WithOriginals.of(source, masks)

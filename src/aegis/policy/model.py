@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.masks import Hierarchy, Mask, Suppress, Tokenise, rows_to_share
+from aegis.masks import Hierarchy, Identity, Mask, Suppress, Tokenise, rows_to_share
 from aegis.measures import Measure, chosen_measure
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
@@ -355,8 +355,12 @@ class Policy:
                 hint="Name the column to predict in the policy: `label: COLUMN`.",
             )
 
-    def with_label(self, masks: Mapping[str, Mask | None]) -> dict[str, Mask | None]:
-        """Return the masks of a release with the label among them, as it is unless they mask it.
+    def with_label(
+        self, masks: Mapping[str, Mask | None], fitted: Mask | None = None
+    ) -> dict[str, Mask | None]:
+        """Return the masks of a release with the label among them, as it is unless the policy masks it.
+
+        `fitted` is the label's one mask (`label_mask`) as it is fitted to a table.
 
         Examples
         --------
@@ -365,8 +369,11 @@ class Policy:
         >>> policy.with_label({"age": None})
         {'age': None, 'income': None}
         """
-        released: dict[str, Mask | None] = {self.label.column: None} if self.label else {}
-        return {**masks, **{name: None for name in released if name not in masks}}
+        masks = dict(masks)
+        if self.label:
+            own = self.label_mask
+            masks.setdefault(self.label.column, own if own is None or fitted is None else fitted)
+        return masks
 
     def _check_person(self) -> None:
         """Refuse a person key that would be released as it is, or that is the label."""
@@ -531,6 +538,20 @@ class Policy:
     def label_attribute(self) -> Attribute | None:
         """The label's own entry among the attributes, where it has one."""
         return self.attributes.get(self.label.column)
+
+    @property
+    def label_mask(self) -> Mask | None:
+        """The one mask of a label that is a feature: what it shows are the classes, everywhere."""
+        own = self.label_attribute
+        if own is None or own.role is not Role.FEATURE or len(own.masks) != 1:
+            return None
+        return None if isinstance(own.masks[0], Identity) else own.masks[0]
+
+    @property
+    def chosen_label(self) -> Attribute | None:
+        """The label's own entry where a configuration chooses its mask."""
+        own = self.label_attribute
+        return None if own is None or not own.scored or self.label_mask is not None else own
 
     @property
     def quasi_identifiers(self) -> tuple[Attribute, ...]:

@@ -242,7 +242,11 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.masks = fit_masks(source, release_masks(policy, configuration), policy.shared_rows)
         self.configuration = Configuration(
             configuration.name,
-            {n: m for n, m in self.masks.items() if n in configuration.masks and m},
+            {
+                n: m
+                for n, m in self.masks.items()
+                if m and n in (*configuration.masks, self.policy.label.column)
+            },
         )
         self.unseen = count_unseen(source, self.masks)
         if policy.unseen is Unseen.ERROR:

@@ -26,6 +26,8 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
             masks[attribute.name] = attribute.masks[0]
         elif attribute.name in configuration.masks:
             masks[attribute.name] = configuration.masks[attribute.name]
+        elif attribute.name == policy.label.column and policy.label_mask is not None:
+            masks[attribute.name] = policy.label_mask
         else:
             raise PolicyError(
                 f"Configuration {configuration.name!r} does not mask {attribute.name!r}.",

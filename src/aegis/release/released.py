@@ -43,7 +43,7 @@ def utility_of(
     """
     if not tells_classes_apart(output, policy):
         return None
-    before = Scorer(summarize(source, as_it_is(policy), seed=seed))
+    before = Scorer(summarize(source, as_it_is(policy, original=True), seed=seed))
     chosen, _ = measure_for(before.summary, measure, policy.measure)
     after = Scorer(summarize(with_hidden(output, policy), as_it_is(policy), seed=seed))
     lost = lost_classes(before.summary.label, after.summary.label)

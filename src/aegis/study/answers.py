@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from aegis.advisor import Advice, Ranked, Scorer, with_privacy, with_uncovered
 from aegis.advisor.estimates import ESTIMATES
 from aegis.advisor.owner import with_owner_rule
+from aegis.advisor.rank import with_label_mask
 from aegis.advisor.released import ReleasedRows, with_utility
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, OwnerRule, Policy
@@ -74,7 +75,8 @@ def complete_advice(
     advice = with_uncovered(advice, summary, policy, subject.source, subject.plan, subject.known)
     if subject.source is None:
         advice = with_owner_rule(advice, summary, subject.overridden)
-    return with_privacy(advice, summary, subject.plan, policy)
+    advice = with_privacy(advice, summary, subject.plan, policy)
+    return with_label_mask(advice, summary, policy)
 
 
 def _with_utility(subject: Subject, advice: Advice) -> Advice:

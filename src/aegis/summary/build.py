@@ -160,9 +160,9 @@ class _Builder:
         label, classes = self._label()
         self.coded = self._coded_rows(classes)
         attributes = self._attributes(classes)
-        own = self.policy.label_attribute
+        own = self.policy.chosen_label
         label_attribute = None
-        if own is not None and own.scored:
+        if own is not None:
             label_attribute = self._label_attribute(own, label, classes)
         started = self._clock("joints", started)
         pairs = self._pairs(attributes, classes, sample_rows)
@@ -203,9 +203,9 @@ class _Builder:
         self.rows = int(counts.sum())
         if self.rows == 0:
             raise DataError(f"{self.source.origin} has no rows.", hint="Give a table with rows.")
-        if declared.cut:
+        if declared.cut or self.policy.label_mask is not None:
             if self.like is None:
-                self.label_mask = label_bins(column, values, counts, declared)
+                self.label_mask = self._label_mask(column, values, counts)
             else:
                 self.label_mask = self.like.label.mask
             values, counts = self._distinct(self._class(self.source.table))
@@ -217,6 +217,17 @@ class _Builder:
         texts = tuple(show(v) for v in classes.to_pylist())
         missing = self.rows - int(class_counts.sum())
         return LabelSummary(declared.column, texts, class_counts, missing, self.label_mask), classes
+
+    def _label_mask(
+        self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
+    ) -> Mask:
+        """Return what makes classes of the label's values: its bins, or the one mask that it shows."""
+        declared, mask = self.policy.label, self.policy.label_mask
+        if mask is None:
+            return label_bins(column, values, counts, declared)
+        kind = Kind.of(column.type()) or Kind.TEXT
+        mask.check(kind, declared.column)
+        return mask.fit(ValueCounts(kind, values, counts, self.policy.shared_rows))
 
     def _no_label(self) -> tuple[LabelSummary, pa.Array]:
         """Count the rows, which are of one class."""

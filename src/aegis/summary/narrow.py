@@ -17,10 +17,10 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     classes than share the bounds that masks have learnt. Atoms stay as they were:
     finer ones than needed change no score. The same summary comes back where nothing differs.
     """
-    own = policy.label_attribute
-    asked = {a.name: a for a in (*policy.features, *([] if own is None else [own])) if a.scored}
+    own = policy.chosen_label
+    asked = {a.name: a for a in (*policy.features, *([] if own is None else [own]))}
     counted = None if summary.frequency is None else set(summary.frequency.sensitive)
-    label = summary.label.mask is None and not policy.label.cut
+    label = summary.label.mask is None and policy.label_mask is None and not policy.label.cut
     if (
         not label
         or policy.label.column != summary.label.column

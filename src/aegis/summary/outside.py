@@ -100,8 +100,8 @@ class Outside:
         remedy = "Mask it, make it a quasi-identifier, or leave it out (--leave-out)"
         if name == self.label:
             remedy = (
-                "It is the label: to release ranges of it, write `label: COLUMN` without bins, and give "
-                "it `masks: [{quantiles: {count: 5}}]` among the attributes"
+                f"It is the label: to release ranges of it, write `label: {name}` without bins, and "
+                f"`{name}: {{role: feature, masks: [{{quantiles: {{count: 5}}}}]}}` under `attributes`"
             )
         return f"{name} shows {values:,} values and is nearly a key: whoever knows it finds the row. {remedy}"
 

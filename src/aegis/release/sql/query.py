@@ -161,7 +161,8 @@ def release_sql(
     place = _parse_name(name, chosen)
     _check_target(into, place, shape, chosen)
     writer = _QueryWriter(chosen, policy, columns, source.table.schema(), fitted)
-    kept = {n: m for n, m in fitted.items() if n in configuration.masks and m}
+    named = (*configuration.masks, policy.label.column)
+    kept = {n: m for n, m in fitted.items() if m and n in named}
     fitted_choice = Configuration(configuration.name, kept)
     masked = (*place[:-1], f"{place[-1]}_masked")
     target = masked if into is None else _parse_name(into, chosen)

@@ -69,7 +69,7 @@ def protect(
     policy.require_label("A protected summary")
     level = _level(given.level)
     summary, source = _exact(subject, policy, progress)
-    check_summary(summary)
+    check_summary(summary, policy)
     override = None
     if source is None:
         require_same(summary, policy)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from aegis.errors import PolicyError
 from aegis.masks import Kind, Mask, ValueCounts, common_refinement, evaluate
-from aegis.policy import Role
+from aegis.policy import Policy, Role
 from aegis.safe.protect.columns import TypedColumn, as_stored
 from aegis.safe.protect.model import ProtectedCandidate
 from aegis.summary import AttributeSummary, Summary
@@ -160,9 +160,9 @@ def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandida
     return replace(candidate, groups=np.append(candidate.groups, group), shown=shown)
 
 
-def check_summary(summary: Summary) -> None:
+def check_summary(summary: Summary, policy: Policy) -> None:
     """Raise `PolicyError` where a summary has what a protected one cannot hold."""
-    if summary.label_attribute is not None:
+    if summary.label_attribute is not None or policy.label_mask is not None:
         raise PolicyError(
             f"The label {summary.label.column!r} has candidate masks of its own, which a protected "
             "summary cannot hold.",
