@@ -124,6 +124,7 @@ def rank_configurations(
             lost_alone=lost_alone(scorer, chosen, ranking),
             expected=expected_auc(scorer, chosen, ranking),
             optimal=estimate is None
+            and why is None
             and ranking[0].admissible
             and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
             combinations=possible,

@@ -198,7 +198,7 @@ class Advising:
         explain_best: bool = False,
         prefer: str = "least-masking",
     ) -> Advice:
-        """Return the best of all combinations of candidate masks, proven where the measure has a bound.
+        """Search the combinations of candidate masks; `optimal` of the advice says whether its best is proven.
 
         Parameters
         ----------
