@@ -35,6 +35,8 @@ class Figure:
         Whether the target is an upper bound; else it is a lower one.
     note
         How to read it.
+    proven
+        Whether what the target is for was proven: a search that ends without a proof misses it.
     """
 
     task: str
@@ -44,12 +46,15 @@ class Figure:
     target: float | None = None
     at_most: bool = True
     note: str = ""
+    proven: bool = True
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is reached; None without one."""
+        """Whether the target is reached, with its proof; None without one."""
         if self.target is None:
             return None
+        if not self.proven:
+            return False
         return self.value <= self.target if self.at_most else self.value >= self.target
 
     def to_dict(self) -> dict[str, Any]:

@@ -77,6 +77,7 @@ def _after() -> Iterator[Figure]:
         "s",
         60,
         note=f"{cpu:.2f} s processor time; {'proven' if proven else 'NOT proven'}",
+        proven=proven,
     )
     random = generate(summary, 1, seed=7)
     wall, cpu = timed(lambda: summary_after(summary, policy, random))

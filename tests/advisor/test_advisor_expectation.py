@@ -19,6 +19,7 @@ from aegis.advisor.parts import PARTS
 from aegis.advisor.utility import UtilityFigure
 from aegis.measures import get
 from aegis.policy import Configuration, load_policy
+from aegis.report import render_certificate
 from aegis.study import Study
 from aegis.summary.build import FOLDS
 from aegis.summary.cooccurrence import fold_of
@@ -119,10 +120,19 @@ def test_a_label_class_that_vanishes_comes_first_among_the_warnings(tmp_path):
         assert advice.warnings[0].startswith(said)
     release = study.apply(advice, output=tmp_path / "o.csv", certificate=tmp_path / "c.json")
     assert release.warnings[0].startswith(said)
+    page = render_certificate(json.loads((tmp_path / "c.json").read_text()))
+    notes = page[page.index("Before you rely on this") :]
+    assert notes.index(said) < notes.index("population")
     from_summary = Study(study.summary, declared).rank(generate_count=1)
     assert from_summary.warnings[0].startswith(said)
     assert from_summary.utility.rows == "all"
     assert "utility kept is measured on all rows" in from_summary.warnings[1]
+
+
+def test_a_release_that_scores_better_without_hard_classes_says_so():
+    figure = UtilityFigure("held-out-auc", 0.876, 0.859, stderr=0.006, lost_classes={"rare": 2})
+    assert figure.why_better(3) == ": better, because the classes that vanish no longer count"
+    assert "fewer values" in replace(figure, lost_classes={}).why_better(3)
 
 
 def test_nothing_is_told_where_there_is_nothing_to_predict_or_nothing_is_admissible():

@@ -188,6 +188,21 @@ def test_a_ranking_puts_the_preferred_one_of_the_ties_first(prefer: Prefer) -> N
     assert any("count as equal" in warning for warning in advice.warnings) == moved
 
 
+def test_a_ranking_of_all_combinations_is_not_proven_best_where_a_tie_comes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for margin in ("AUC_MARGIN", "UTILITY_MARGIN"):
+        monkeypatch.setattr(f"aegis.advisor.preference.{margin}", 1.0)
+    study = Study(prepared("plain")[0], policy_of({"k": 3, "suppression": 0.05}))
+    count = study.rank(generate_count=1).combinations
+    by_score = study.rank(generate_count=count, prefer="score")
+    assert len(by_score.ranking) == count
+    assert by_score.optimal
+    advice = study.rank(generate_count=count, prefer="most-private")
+    assert advice.ranking[0].name != by_score.ranking[0].name
+    assert not advice.optimal
+
+
 def test_a_ranking_masks_as_much_as_its_rows_say() -> None:
     table, _ = prepared("plain")
     advice = Study(table, policy_of({"k": 3, "suppression": 0.05})).rank(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from measures_brute import cooccurrence, count_tables, data
 
-from aegis.measures import Cooccurrence, get
-from target_coded_brute import held_out_target_coded
+from aegis.measures import Cooccurrence, get, trace_by_separation
+from target_coded_brute import held_out_target_coded, separated
 
 
 def brute(codes, label):
@@ -56,7 +56,36 @@ def test_held_out_equals_its_formula_value_by_value(rows):
     trace = brute(codes, label)[0]
     expected = held_out_target_coded(codes.T.tolist(), label.tolist(), trace)
     assert found == pytest.approx(expected, abs=1e-6 if trace > 1e-12 else 1e-9)
-    assert found <= trace + 1e-9
+    assert found <= (trace if len(np.unique(label)) != 2 else 1) + 1e-9
+
+
+def test_two_classes_of_equal_spread_have_the_usual_trace():
+    # Each code is as often far from the rest's mean as from the class's: covariances are equal.
+    grid = np.array([[a, b] for a in (0, 1) for b in (0, 1) for _ in range(8)])
+    label = np.array([int(i % 8 < 2 + 2 * a + 2 * b) for i, (a, b) in enumerate(grid)])
+    columns = grid.T.tolist()
+    assert separated(columns, label.tolist()) == pytest.approx(brute(grid, label)[0])
+
+
+def test_a_code_that_spreads_in_one_class_alone_separates_as_its_auc_says():
+    # One of four values holds most of the class, spread over it and the rest's most frequent one.
+    code = np.repeat([0, 0, 1, 1], [900, 10, 20, 70])
+    label = np.repeat([0, 1, 0, 1], [900, 10, 20, 70])
+    values = np.where(code == 0, 10 / 910, 70 / 90)
+    own, rest = values[label == 1], values[label == 0]
+    square = (own.mean() - rest.mean()) ** 2 / (own.var() + rest.var())
+    weight = 2 * 0.08 * 0.92
+    expected = weight * square / (1 + weight * square)
+    assert separated([code.tolist()], label.tolist()) == pytest.approx(expected)
+    found = get("held-out-target-coded")(cooccurrence(code[:, None], label))
+    assert found == pytest.approx(expected, abs=0.01)
+    assert abs(expected - brute(code[:, None], label)[0]) > 0.1
+
+
+def test_a_code_that_knows_the_class_has_the_largest_trace():
+    alike = np.array([[1, 0.3], [0.3, 1]])
+    known, other = np.array([1.0, 0.09]), np.array([1.2, 0.4])
+    assert trace_by_separation(alike, known, other, 0.25) == pytest.approx(1)
 
 
 @given(table=count_tables())

@@ -37,6 +37,15 @@ def test_objective_and_measure_have_columns_of_their_own() -> None:
     assert "by nu-entropy, the objective of the search, as far as they were found in time" in page
 
 
+def test_a_recommendation_that_scores_less_says_why_with_and_without_a_proof() -> None:
+    why = "scores within 0.002 of the highest, 0.9, count as equal"
+    for proven in (True, False):
+        search = replace(SEARCH, objective="adjusted-pillai", optimal=proven, preferred=why)
+        page = render(replace(advice(optimal=proven), search=search))
+        assert f"; {why}." in page or f"Others may score higher: {why}." in page
+        assert "Proven best" not in page
+
+
 def test_the_measure_alone() -> None:
     given = replace(advice(), front=FRONT, search=replace(SEARCH, objective="adjusted-pillai"))
     page = render(given)

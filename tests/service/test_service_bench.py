@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import threading
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from service_support import write_table
 
 from aegis.advisor.search import search_combinations
+from aegis.errors import AegisError
 from aegis.privacy import PrivacyRule
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.flow import policy_of
+from aegis.service.pages.render import fragment
 from aegis.service.workbench import Bench, edited
 from aegis.study import Study
 
@@ -141,6 +145,46 @@ def test_the_bench_goes_by_what_a_search_maximises():
     assert view.measure == "held-out-auc"
     assert view.unmasked > 0.5
     assert small.best(30).measure == view.measure
+
+
+def test_a_role_that_does_not_exist_is_refused():
+    bench = Bench.open("data/adult.parquet", "income")
+    with pytest.raises(AegisError, match="role"):
+        bench.take_form({"age": ""}, {}, {}, {"k": 5})
+
+
+def test_the_page_does_not_call_proven_what_scores_less_than_another():
+    bench = Bench.open(tied(), "y")
+    advice = bench.best(30)
+    assert advice.optimal
+    assert advice.search.preferred is not None
+    page = best_of(advice)
+    assert "proven among" not in page
+    assert advice.search.preferred in html.unescape(page)
+    higher = replace(advice, search=replace(advice.search, preferred=None))
+    assert "proven among" in best_of(higher)
+
+
+def tied() -> pa.Table:
+    """Return rows where a second column says next to nothing of the label."""
+    random = np.random.default_rng(4)
+    age, town = random.integers(20, 65, 800), random.integers(0, 6, 800)
+    label = np.where(age + random.normal(0, 12, 800) > 45, "yes", "no")
+    return pa.table({"age": age, "town": [f"town {place}" for place in town], "y": label})
+
+
+def best_of(advice):
+    """Return what the page shows of an advice."""
+    said = {
+        "more": None,
+        "predicts": True,
+        "problem": None,
+        "previews": (),
+        "base": "",
+        "form_key": "",
+    }
+    page = fragment("bench_best.html", advice=advice, best=advice.best, configuration="", **said)
+    return page.body.decode()
 
 
 def test_a_changed_role_brings_its_masks_and_its_rule():

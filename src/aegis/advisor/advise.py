@@ -88,7 +88,7 @@ def rank_configurations(
     else:  # of an order by estimates, errors of the measure say nothing
         ranking = [ranked for ranked, _ in scored]
         notes = (*notes, *lacking, *aside, *warnings)
-    advice = _advice(ranking, scorer, chosen, policy, proven=given.estimate is None)
+    advice = _advice(ranking, scorer, chosen, policy, proven=case is None and not why)
     now = time.perf_counter()
     timings = {
         **summary.timings,

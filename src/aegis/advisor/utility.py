@@ -154,6 +154,8 @@ class UtilityFigure:
             return ""
         if self.stderr is not None and abs(self.value - self.reference) <= 2 * self.stderr:
             return ": better by less than the sampling error, so count both as equal"
+        if self.lost_classes:
+            return ": better, because the classes that vanish no longer count"
         return ": better, because models learn fewer values more surely"
 
     def expected(self, label_rows: Sequence[float] | None) -> str:

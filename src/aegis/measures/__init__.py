@@ -38,6 +38,7 @@ from aegis.measures.target_coded import (
     believed,
     fitted_freedom,
     held_out_reached,
+    trace_by_separation,
 )
 
 __all__ = [
@@ -84,4 +85,5 @@ __all__ = [
     "pooled_losses",
     "reachable_auc",
     "thresholds",
+    "trace_by_separation",
 ]

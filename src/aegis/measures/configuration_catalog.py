@@ -138,16 +138,19 @@ CONFIGURATION = (
         description=(
             "The target-coded trace on rows that took no part in it, the mean over learners from"
             " weak to strong penalties: held-out-pillai-values as far as label tables and one small"
-            " matrix tell it. What protected summaries rank by."
+            " matrix tell it; of two classes by how far scores separate them, as the expected AUC does."
+            " What protected summaries rank by."
         ),
         formula=(
             "mean over k of max(0, T_1, .., T_k), T_k = C-1 - (C-1 - V s_k) ((N-1)/(N-1 - f_k V/S))^2,"
-            " V as in target-coded before chance is taken off, S = sum over masked values x of n_x d_x^2/N,"
+            " V as in target-coded before chance is taken off, of two classes 2pq D/(1 + 2pq D) with D ="
+            " (m_1-m_0)'(S_1+S_0)^+ (m_1-m_0), of shares p and q, means and covariances of x by class with"
+            " one matrix of correlations, S = sum over masked values x of n_x d_x^2/N,"
             " d_x^2 = sum_c (n_xc/n_x - n_c/N)^2 N/n_c, s_k the sum of n_x d_x^2 (1 - (p/(n_x+p))^2) / (N S),"
             " f_k = sum of n_x/(n_x+p) (1 - n_x/N), ridge penalties p = 1, 3, 10, 30, 100, 300 rows"
         ),
         reference=(
-            "As target-coded; the charge as in held-out-pillai-values (Golub, Heath, Wahba,"
+            "As target-coded; the separation as in held-out-auc (Su, Liu, 1993); the charge as in held-out-pillai-values (Golub, Heath, Wahba,"
             " Technometrics 21, 1979), one attribute at a time our own"
         ),
         range="0 .. C - 1",

@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 
 _RANK = 1e-9
 """Eigenvalues of a correlation matrix of codes up to this times its size count as 0."""
+_LEAST_SPREAD = 0.1
+"""Least variance of a code within a class, as a share of that within both: noise can leave less."""
 
 
 def class_codes(joint: Numbers, classes: Numbers) -> Floats:
@@ -78,6 +80,67 @@ def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> fl
     # S_uu^-1 of C - 1 indicators is diag(1 / p) + 1 / p_C.
     total = (solved**2 / classes[:-1]).sum() + (solved.sum(axis=1) ** 2).sum() / classes[-1]
     return float(total)
+
+
+def trace_by_separation(
+    correlation: Floats, strengths: Floats, skewness: Floats, share: float
+) -> float:
+    """Return the trace of codes of two classes, from the largest AUC that a linear score of them has.
+
+    Of all linear scores (S_1 + S_0)^-1 (m_1 - m_0) has the largest AUC under normal scores: Phi(d), with
+    d^2 = (m_1 - m_0)' (S_1 + S_0)^-1 (m_1 - m_0) (Su and Liu, Linear combinations of multiple
+    diagnostic markers, JASA 88, 1993). Codes of the same AUC whose covariances S_1 and S_0 are equal
+    have the trace 2 p q d^2 / (1 + 2 p q d^2), which is returned: from 0 to 1, and the usual trace
+    where the covariances are equal. A code of strength s and skewness g has the gap of means
+    m_1 - m_0 = sqrt(s / (p q)), and variances with p v_1 + q v_0 = 1 - s and
+    v_1 - v_0 = g (m_1 - m_0) - (q - p) (m_1 - m_0)^2. Correlations within the classes count as equal.
+
+    Parameters
+    ----------
+    correlation
+        Of the codes, each larger where the class is more frequent, shape (m, m).
+    strengths
+        Mean square contingency of each code with the class, shape (m,).
+    skewness
+        Third moment of each code, in units of its standard deviation, shape (m,).
+    share
+        p, the share of the class; q is that of the rest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aegis.measures.target_coded import trace_by_separation
+    >>> round(trace_by_separation(np.eye(1), np.array([0.2]), np.array([0.0]), 0.5), 9)
+    0.2
+    """
+    rest = 1.0 - share
+    strengths = np.clip(strengths, 0.0, 1.0)
+    gap = np.sqrt(strengths / (share * rest))
+    pooled = 1.0 - strengths
+    apart = skewness * gap - (rest - share) * gap**2
+    least = _LEAST_SPREAD * pooled
+    root = np.sqrt(
+        [np.maximum(pooled + rest * apart, least), np.maximum(pooled - share * apart, least)]
+    )
+    within = correlation - share * rest * np.outer(gap, gap)
+    scale = np.sqrt(np.where(pooled > _RANK, np.maximum(within.diagonal(), _RANK), np.inf))
+    values, vectors = np.linalg.eigh(within / np.outer(scale, scale))
+    # Noise can leave a matrix that is no covariance.
+    alike = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    weight = 2.0 * share * rest
+    matrix = alike * (root.T @ root) + weight * np.outer(gap, gap)
+    return weight * _solved_square(matrix, gap)
+
+
+def _solved_square(matrix: Floats, right: Floats) -> float:
+    """Return right' matrix^+ right of a covariance; what does not vary is left out."""
+    variance = matrix.diagonal()
+    varies = np.flatnonzero(variance > 0)
+    scale = 1 / np.sqrt(variance[varies])
+    values, vectors = np.linalg.eigh(matrix[np.ix_(varies, varies)] * np.outer(scale, scale))
+    ranked = values > _RANK * len(values)
+    projected = (right[varies] * scale) @ vectors[:, ranked]
+    return float((projected**2 / values[ranked]).sum())
 
 
 def adjusted_for(trace: float, freedom: float, classes: int, n: float) -> float:
@@ -146,8 +209,8 @@ def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float
 def held_out_target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace on rows held out, the mean over learners of different strength.
 
-    The trace V of the codes of all attributes, without the adjustment of `target_coded`; s_p and f_p
-    of `held_out_reached` add up over attributes, f_p times V over the sum of what each attribute
+    The trace V of the codes of all attributes, without the adjustment of `target_coded`; of two classes
+    that of `trace_by_separation`; s_p and f_p of `held_out_reached` add up over attributes, f_p times V over the sum of what each attribute
     says alone: attributes that say the same overfit once. So `held-out-pillai-values` is estimated
     from label tables and one small matrix. From 0 to C - 1; 0 for one class, for constant
     attributes and without rows.
@@ -163,7 +226,8 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
     alone = float(strength.sum())
     if alone <= 0:
         return 0.0
-    trace = _trace(counts, joint, totals, offsets)
+    of_codes = _separated if len(totals) == 2 else _trace
+    trace = of_codes(counts, joint, totals, offsets)
     strengths, freedoms = np.zeros(len(UNPOOLED)), np.zeros(len(UNPOOLED))
     for place, penalty in enumerate(UNPOOLED):
         strengths[place] = believed(np.maximum(levels, 1e-300), strength, penalty) / alone
@@ -218,10 +282,34 @@ def _trace(
     """Return the trace of the codes of classes that occur, with `joint` (d, C) and `totals` (C,)."""
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
-    covariance = spread.T @ (np.asarray(counts.total, dtype=np.float64) @ spread) / n
+    covariance = _covariance(counts, spread)
     # Codes have mean 0: rows of a level weigh its code, and their sum is that of the class.
     explained = spread.T @ joint[:, :-1] / n
     return trace_of_codes(covariance, explained, totals / n)
+
+
+def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
+    """Return the covariance of codes, which have mean 0, laid out by `_spread`."""
+    return spread.T @ (np.asarray(counts.total, dtype=np.float64) @ spread) / float(counts.n)
+
+
+def _separated(
+    counts: Cooccurrence, joint: Floats, totals: Floats, offsets: npt.NDArray[np.int64]
+) -> float:
+    """Return `trace_by_separation` of the codes of two classes."""
+    n = float(counts.n)
+    spread = _spread(class_codes(joint, totals), offsets)
+    covariance = _covariance(counts, spread)
+    varies = np.flatnonzero(covariance.diagonal() > 0)
+    deviation = np.sqrt(covariance.diagonal()[varies])
+    third = (joint.sum(axis=1) @ spread**3)[varies] / n
+    share = float(totals[0] / n)
+    return trace_by_separation(
+        covariance[np.ix_(varies, varies)] / np.outer(deviation, deviation),
+        deviation**2 / (share * (1 - share)),
+        third / deviation**3,
+        share,
+    )
 
 
 def degrees_of_freedom(

@@ -98,19 +98,24 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         yield _utility(utility)
 
 
+def _stated(utility: Mapping[str, Any]) -> UtilityFigure:
+    """Return the utility that a certificate states."""
+    try:
+        return UtilityFigure.from_dict(utility)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            "The certificate states a utility that cannot be read.",
+            hint="Give what `aegis apply --certificate` wrote.",
+        ) from error
+
+
 def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
     """Return the utility as the terminal states it; earlier certificates name the measure alone."""
     share = utility.get("kept")
     value = measured(utility.get("value", utility.get("released")))
     note = f"by {utility['measure']}"
     if "reference_name" in utility:
-        try:
-            note = UtilityFigure.from_dict(utility).detail
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(
-                "The certificate states a utility that cannot be read.",
-                hint="Give what `aegis apply --certificate` wrote.",
-            ) from error
+        note = _stated(utility).detail
     return {
         "label": "Utility kept",
         "value": value if share is None else percent(share),
@@ -133,7 +138,10 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a reader should know first: that the owner's rule was overridden, then the rest."""
+    """Yield what a reader should know first: classes that vanish, a rule overridden, then the rest."""
+    utility = certificate.get("utility")
+    if utility and "reference_name" in utility:
+        yield from _stated(utility).caveats(int(certificate.get("suppressed_rows") or 0))
     override = certificate.get("rule_override")
     if isinstance(override, Mapping):
         yield str(override.get("sentence"))

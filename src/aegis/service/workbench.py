@@ -318,7 +318,12 @@ class Bench:
         A column with another role gets the masks that `aegis init` proposes for that role.
         """
         before = {name: a.role for name, a in self.policy.attributes.items()}
-        changed = {n: Role(role) for n, role in roles.items() if n in before and role != before[n]}
+        # A role that does not exist is refused where the policy is read.
+        changed = {
+            n: Role(role)
+            for n, role in roles.items()
+            if n in before and role != before[n] and role in list(Role)
+        }
         proposed = {
             name: [
                 json.dumps(m.spec(), default=str)

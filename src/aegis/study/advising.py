@@ -197,7 +197,7 @@ class Advising:
         methods: Sequence[str | Recipe] | None = None,
         **options: Unpack[SearchOptions],
     ) -> Advice:
-        """Return the best of all combinations of candidate masks, proven where the measure has a bound.
+        """Search the combinations of candidate masks; `optimal` of the advice says whether its best is proven.
 
         Parameters
         ----------

@@ -43,12 +43,15 @@ class Explained:
         `PENALTIES`, shape (P,).
     freedom
         Degrees of freedom that they spend on the groups that speak, shape (P,).
+    skewness
+        Third moment of the codes of the last class, in units of their standard deviation.
     """
 
     codes: Floats
     covariance: Floats
     believed: Floats
     freedom: Floats
+    skewness: float
 
 
 def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: float) -> Explained:
@@ -91,11 +94,16 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
     alone = ((deviation**2).sum(axis=1) - of_group) / count * clear
     if alone.sum() <= 0:
         alone = speaking
+    # Shrunken by the root, codes have the variance that is left once noise is taken off.
+    spread = deviation[:, -1] / count * np.sqrt(trust)
+    variance = float(covariance[-1, -1])
+    third = float((speaking * spread**3).sum()) / rows
     return Explained(
         codes,
         covariance,
         believed=_shares_believed(count, alone),
         freedom=np.array([fitted_freedom(speaking, penalty) for penalty in PENALTIES]),
+        skewness=third / variance**1.5 if variance > 0 else 0.0,
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures import held_out_reached
+from aegis.measures import held_out_reached, trace_by_separation
 from aegis.safe.protect.added import added_variance
 from aegis.safe.protect.codes import coefficients, explained, weights_of
 from aegis.safe.protect.model import GRID, Moments, ProtectedSummary
@@ -46,7 +46,7 @@ class MaskedAttribute:
         Strength of the other directions.
     onto
         Regression of the main directions, each of variance one, on the attribute's codes, (q, r).
-    believed, freedom
+    believed, freedom, skewness
         As of `Explained`.
     """
 
@@ -56,6 +56,7 @@ class MaskedAttribute:
     onto: Floats
     believed: Floats
     freedom: Floats
+    skewness: float
 
 
 class ProtectedScorer:
@@ -132,7 +133,9 @@ class ProtectedScorer:
             weight = weights_of(table, summary.rows)
             onto = coefficients(codes, target, weight) if codes.size else np.zeros((0, len(values)))
         rest = max(strength - float(values.sum()), 0.0)
-        return MaskedAttribute(strength, main, rest, onto, told.believed, told.freedom)
+        return MaskedAttribute(
+            strength, main, rest, onto, told.believed, told.freedom, told.skewness
+        )
 
     def score(self, choice: Choice) -> float:
         """Return the estimate of the held-out target-coded trace of a choice.
@@ -159,12 +162,27 @@ class ProtectedScorer:
 
     def _trace(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
         """Return the trace of codes, as far as it goes beyond no class."""
+        if len(self.summary.classes) == 2:
+            return self._separated(choice, masked)
         main = np.concatenate([m.main for m in masked])
         trace = math.fsum(m.rest for m in masked)
         if len(main):
             solved = np.linalg.solve(self._correlations(choice, masked), main)
             trace += float((main * solved).sum())
         return min(trace, float(len(self.summary.classes) - 1))
+
+    def _separated(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
+        """Return the trace of the codes of two classes, by how far they separate these."""
+        told = [m for m in masked if len(m.main)]
+        if not told:
+            return 0.0
+        sign = np.array([math.copysign(1.0, m.main[0, -1]) for m in told])
+        return trace_by_separation(
+            self._correlations(choice, masked) * np.outer(sign, sign),
+            np.array([m.strength for m in told]),
+            np.array([m.skewness for m in told]),
+            float(self.summary.shares[-1]),
+        )
 
     def _correlations(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> Floats:
         """Return the correlations of the main directions, positive definite."""
