@@ -22,8 +22,46 @@ WARDS = {
     "S": "surgery",
 }
 START = date(2024, 1, 1)
-FIRST = "Anna Ben Clara David Emil Frieda Georg Hanna Ida Jonas Karl Lena Moritz Nora Otto Paula".split()
-FRONT = "Arn Beck Claas Dier Ehl Funk Gerd Hans Jans Klaas Lang Mey Nolt Ott Pet Roh Sand Thom Voss Wieb".split()
+FIRST = [
+    "Anna",
+    "Ben",
+    "Clara",
+    "David",
+    "Emil",
+    "Frieda",
+    "Georg",
+    "Hanna",
+    "Ida",
+    "Jonas",
+    "Karl",
+    "Lena",
+    "Moritz",
+    "Nora",
+    "Otto",
+    "Paula",
+]
+FRONT = [
+    "Arn",
+    "Beck",
+    "Claas",
+    "Dier",
+    "Ehl",
+    "Funk",
+    "Gerd",
+    "Hans",
+    "Jans",
+    "Klaas",
+    "Lang",
+    "Mey",
+    "Nolt",
+    "Ott",
+    "Pet",
+    "Roh",
+    "Sand",
+    "Thom",
+    "Voss",
+    "Wieb",
+]
 BACK = ("er", "mann", "sen", "ke", "hoff", "berg", "ing", "stedt")
 
 
