@@ -128,3 +128,20 @@ def test_a_higher_score_below_the_first_is_explained_where_it_is_seen(said, walk
     assert "Others score higher, by so little that it counts as equal" in plain(out)
     assert "proven best" not in out
     assert "~: not significantly different from the highest score" in plain(out)
+
+
+def test_one_figure_of_utility_where_the_rule_counts_persons(said, tmp_path: Path) -> None:
+    stays = str(Path(__file__).parents[2] / "examples" / "hospital" / "stays.csv")
+    policy, best, release = (str(tmp_path / name) for name in ("p.yaml", "b.yaml", "r.csv"))
+    certificate = tmp_path / "c.json"
+    said("init", stays, "--label", "readmitted", "-o", policy)
+    advised, _ = said("advise", stays, "-p", policy, "-o", best, "--format", "json")
+    said("apply", stays, "-p", policy, "-c", best, "-o", release, "--certificate", str(certificate))
+    stated = json.loads(certificate.read_text())["utility"]
+    figure = json.loads(advised)["utility"]
+    assert figure.pop("lost_classes") == stated.pop("lost_classes") == {}
+    assert figure == pytest.approx(stated)
+    checked, _ = said(
+        "audit", release, "--certificate", str(certificate), "--original", stays, "-p", policy
+    )
+    assert "matches this file" in plain(checked)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -142,6 +143,36 @@ class ReleasedRows:
         lost = lost_classes(self.plan.summary.label, scorer.summary.label)
         return KeptRows(scorer, scorer.unmasked, lost)
 
+    def reference(self, measure: Measure, on_all_rows: float) -> float:
+        """Return the score of the unmasked table, by the same folds as the released rows.
+
+        A policy that counts persons deals their rows to one fold. A release does not name persons,
+        so its rows are dealt one by one, and the table that it is compared with is as well.
+        """
+        if self.source is None or self.policy is None or self.policy.person is None:
+            return on_all_rows
+        return self._unmasked.value(self._unmasked.unmasked, measure)
+
+    def measured(
+        self,
+        kept_rows: KeptRows | None,
+        on_all_rows: UtilityFigure,
+        measure: Measure,
+        scorer: Scorer,
+    ) -> UtilityFigure:
+        """Return the utility of the kept rows, or else that of the masks on all rows."""
+        if kept_rows is None:
+            return on_all_rows
+        reference = self.reference(measure, on_all_rows.reference)
+        figure = kept_rows.figure(measure, reference, scorer.label_rows)
+        return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
+
+    @cached_property
+    def _unmasked(self) -> Scorer:
+        assert self.source is not None
+        assert self.policy is not None
+        return Scorer(summarize(self.source, as_it_is(self.policy), seed=self.seed))
+
     def _masked(self, source: Source, policy: Policy, choice: Choice) -> Source:
         masks = policy.with_label(
             {name: c.mask for name, c in choice.items()}, self.plan.summary.label.mask
@@ -228,10 +259,11 @@ def with_utility(
     told, measure = doubts_of(advice), MEASURES.get(advice.measure)
     with progress.step("Scoring the rows that are kept"):
         kept_rows = released.of(scorer.choose(best.configuration))
-        figure = _measured(kept_rows, advice.stated_utility(best), measure, scorer)
+        figure = released.measured(kept_rows, advice.stated_utility(best), measure, scorer)
         expected = advice.expected
         if expected is not None:
-            expected = _measured(kept_rows, expected, MEASURES.get(expected.measure), scorer)
+            by = MEASURES.get(expected.measure)
+            expected = released.measured(kept_rows, expected, by, scorer)
         front = None if advice.front is None else _front(advice, advice.front, released, scorer)
     caveats = figure.caveats(best.suppressed_rows)
     first = replace(best, utility=figure, utility_kept=figure.utility_kept)
@@ -245,19 +277,10 @@ def with_utility(
     return with_doubts(measured, told=told)
 
 
-def _measured(
-    kept_rows: KeptRows | None, on_all_rows: UtilityFigure, measure: Measure, scorer: Scorer
-) -> UtilityFigure:
-    """Return the utility of the kept rows, or else that of the masks on all rows."""
-    if kept_rows is None:
-        return on_all_rows
-    figure = kept_rows.figure(measure, on_all_rows.reference, scorer.label_rows)
-    return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
-
-
 def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer) -> Front:
     """Return the front with the utility of the rows that each of its points keeps."""
     measure, rule = MEASURES.get(advice.measure), released.plan.rule
+    reference = released.reference(measure, advice.unmasked)
     points = []
     for point in front.points:
         figure = None
@@ -265,7 +288,7 @@ def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer)
             plan = released.plan.under(rule_at(rule, front.parameter, point.value))
             kept_rows = released.under(plan).of(scorer.choose(point.configuration))
             if kept_rows is not None:
-                figure = kept_rows.figure(measure, advice.unmasked, scorer.label_rows)
+                figure = kept_rows.figure(measure, reference, scorer.label_rows)
         points.append(point if figure is None else replace(point, utility_kept=figure.utility_kept))
     return replace(front, points=tuple(points))
 
