@@ -143,9 +143,8 @@ def _bars(source: Source, facts: ColumnFacts) -> tuple[float, ...]:
     values = finite(source.table[facts.name]).cast("float64")
     place = ((values - low) / (high - low) * _BARS).floor().clip(upper=_BARS - 1).cast("int64")
     held = source.table.select(place=place)
-    counted = source.collect(
-        held.filter(held.place.notnull()).group_by("place").aggregate(n=held.count())
-    )
+    known = held.filter(held.place.notnull())
+    counted = source.collect(known.group_by("place").aggregate(n=known.count()))
     counts = {int(row["place"]): int(row["n"]) for row in counted.to_pylist()}
     most = max(counts.values(), default=1)
     return tuple(counts.get(i, 0) / most for i in range(_BARS))

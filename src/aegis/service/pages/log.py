@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated
 from urllib.parse import urlencode
@@ -120,19 +120,23 @@ def _details(detail: object) -> list[tuple[str, str]]:
     """Return what an entry says beyond who and what, as a person reads it; old before new."""
     if not isinstance(detail, dict):
         return []
-    old, new = detail.get("old"), detail.get("new", detail.get("roles"))
-    told = [
-        (name, _text(value))
-        for name, value in detail.items()
-        if name not in ("old", "new", "roles")
-    ]
-    if isinstance(old, dict) and isinstance(new, dict):
-        names = dict.fromkeys([*old, *new])
-        changed = [n for n in names if old.get(n) != new.get(n)]
-        return told + [(n, f"{_text(old.get(n))} → {_text(new.get(n))}") for n in changed]
-    if "old" in detail:
-        return [*told, ("", f"{_text(old)} → {_text(new)}")]
-    return told + ([("", _text(new))] if new is not None else [])
+    new_key = next((key for key in ("new", "roles", "state") if key in detail), "new")
+    old, new = detail.get("old"), detail.get(new_key)
+    told = [(name, _text(value)) for name, value in detail.items() if name not in ("old", new_key)]
+    if isinstance(new, dict):
+        before = old if isinstance(old, dict) else {}
+        names = dict.fromkeys([*before, *new])
+        changed = [n for n in names if before.get(n) != new.get(n)]
+        return told + [(n, _change(before, n, new.get(n))) for n in changed]
+    if new_key not in detail:
+        return told
+    named = "" if new_key == "new" else new_key
+    return [*told, (named, _change(detail, "old", new))]
+
+
+def _change(before: Mapping[str, object], name: str, new: object) -> str:
+    """Return a new value, after the old one where there is one."""
+    return f"{_text(before[name])} → {_text(new)}" if name in before else _text(new)
 
 
 def _text(value: object) -> str:
