@@ -224,3 +224,52 @@ def test_without_a_provider_there_is_none(tmp_path):
     with running(ServiceSettings(worker=False), catalog) as url:
         assert "Sign in at" not in httpx.get(f"{url}/sign-in").text
         assert httpx.get(f"{url}/sign-in/oidc").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("held", "roles"),
+    [
+        (["staff", "aegis-op"], ["operator"]),
+        ("aegis-aud", ["auditor"]),
+        (["staff"], []),
+        (None, []),
+        (["aegis-op", 7, {"a": 1}, "admin"], ["operator"]),
+        ({"aegis-op": True}, []),
+    ],
+)
+def test_a_claim_gives_the_roles_that_were_named_and_no_others(held, roles):
+    provider = Provider(
+        "https://x.example",
+        CLIENT,
+        roles_claim="groups",
+        roles={"aegis-op": "operator", "aegis-aud": "auditor"},
+    )
+    assert provider.roles_of({"groups": held}) == roles
+    assert Provider("https://x.example", CLIENT).roles_of({"groups": held}) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"roles_claim": "groups"},
+        {"roles": {"a": "admin"}},
+        {"roles_claim": "g", "roles": {"a": "king"}},
+    ],
+)
+def test_roles_of_a_claim_are_named_whole(given):
+    with pytest.raises(PolicyError):
+        Provider("https://x.example", CLIENT, **given)
+
+
+def test_roles_follow_the_claim_of_each_sign_in(issuer, tmp_path):
+    issuer.change, issuer.forged = {"groups": ["ops"]}, False
+    catalog = Catalog.open(str(tmp_path / "c.db"), str(tmp_path / "o"))
+    provider = Provider(issuer.url, CLIENT, SECRET, "groups", {"ops": "operator"})
+    with running(ServiceSettings(worker=False, provider=provider), catalog) as url:
+        for change, roles in (({"groups": ["ops"]}, ["operator"]), ({}, [])):
+            issuer.change = change
+            with httpx.Client() as caller:
+                assert walk(url, caller).status_code == 200
+            with catalog.database.reading() as session:
+                made = accounts.named(session, "clara")
+                assert (made.roles, made.roles_claimed) == (roles, True)

@@ -207,7 +207,7 @@ def test_a_part_of_a_file_is_chosen_and_opened_with_a_label_and_without(bench, f
         assert ("predicting ill" if label else "no label") in shown.text
         form = {"form_key": key, "k": "2", "suppression": "10"}
         best = caller.post(f"{shown.url.path}/best", data=form, headers={"Origin": url})
-        assert ("predictive utility" if label else "association") in best.text
+        assert ("predictive value" if label else "association") in best.text
 
 
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")

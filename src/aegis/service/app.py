@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from aegis._version import __version__
 from aegis.errors import AegisError
-from aegis.service.api import accounts, data_sets, log, requests, work
+from aegis.service.api import accounts, data_sets, log, people, requests, work
 from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.guard import BodyLimit, Guard
 from aegis.service.pages import error_page, page_routers
@@ -30,7 +30,7 @@ from aegis.service.workbench import Benches
 from aegis.service.worker import WorkerThread
 
 API = "/api/v1"
-API_ROOMS = (accounts, data_sets, requests, work, log)
+API_ROOMS = (accounts, people, data_sets, requests, work, log)
 RELEASES = "aegis-releases"
 """Folder of the releases of a workbench, beside the tables."""
 _THREADS = 40

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -92,6 +93,48 @@ class Client:
     def me(self) -> dict[str, Any]:
         """Return whose token it is, and what it may do."""
         return self._object("GET", "/me")
+
+    def invite(self, name: str, roles: Sequence[str]) -> dict[str, Any]:
+        """Make an account; return the link by which its person sets the password, once."""
+        return self._object("POST", "/invitations", {"name": name, "roles": list(roles)})
+
+    def reset(self, name: str) -> dict[str, Any]:
+        """Return a link by which a person sets another password, once."""
+        return self._object("POST", f"/accounts/{_part(name)}/reset")
+
+    def reopen(self, name: str) -> dict[str, Any]:
+        """Open a closed account again."""
+        return self._object("POST", f"/accounts/{_part(name)}/reopen")
+
+    def end_sessions(self, name: str | None = None, *, tokens: bool = False) -> dict[str, Any]:
+        """End all sessions of an account, by default one's own; return how many."""
+        path = "/me" if name is None else f"/accounts/{_part(name)}"
+        return self._object("POST", f"{path}/sessions/end", {"tokens": tokens})
+
+    def remove_factor(self, name: str) -> dict[str, Any]:
+        """Turn the second factor of an account off."""
+        return self._object("POST", f"/accounts/{_part(name)}/second-factor/remove")
+
+    def hand_over(
+        self, identifier: str, to: str, *, public_key: str | None = None
+    ) -> dict[str, Any]:
+        """Give a data set to another provider."""
+        body = {"to": to, "public_key": public_key}
+        return self._object("POST", f"/data-sets/{identifier}/hand-over", body)
+
+    def hand_over_all(self, name: str, to: str) -> list[str]:
+        """Give all data sets of an account to another provider; return their names."""
+        path = f"/accounts/{_part(name)}/hand-over"
+        return list(self._object("POST", path, {"to": to})["data_sets"])
+
+    def change_password(self, password: str, new: str) -> None:
+        """Change one's password; all sessions end."""
+        self._object("POST", "/me/password", {"password": password, "new": new})
+
+    def second_factor(self, step: str, **given: str) -> dict[str, Any]:
+        """Set up one's second factor: "" begins with `password`, `confirm` takes `code`; or `recovery`,
+        `remove` with `password`."""
+        return self._object("POST", f"/me/second-factor/{step}".rstrip("/"), given)
 
     def search(self, words: str = "") -> Iterator[dict[str, Any]]:
         """Yield the data sets that one may see."""
@@ -389,6 +432,11 @@ def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatemen
             hint="Sign nothing, and tell the provider.",
         )
     return sign_statement(statement, key)
+
+
+def _part(name: str) -> str:
+    """Return a name as a part of a path."""
+    return quote(name, safe="")
 
 
 def _pinned(certificate: Path) -> ssl.SSLContext:

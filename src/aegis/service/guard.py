@@ -32,12 +32,16 @@ _FORM_BYTES = 8 << 20
 _FIELD_BYTES = 16 << 20
 """Bytes of an upload beside its file."""
 _COSTS = {
-    **dict.fromkeys(("sign-in", "session", "verify", "verification", "costs", "workbench"), 10),
+    **dict.fromkeys(("sign-in", "session", "code", "set-password", "password-links"), 10),
+    **dict.fromkeys(
+        ("password", "second-factor", "recovery", "verify", "verification", "costs", "workbench"),
+        10,
+    ),
     **dict.fromkeys(("search", "choose", "summary", "run", "retry", "best", "front"), 10),
     **dict.fromkeys(("croissant", "dcat", "datapackage", "draw"), 3),
 }
 """How many calls a route counts for, by the last part of its path: what works hard counts for more."""
-_SIGNING_IN = ("sign-in", "session", "callback")
+_SIGNING_IN = ("sign-in", "session", "callback", "code", "set-password", "password-links")
 _ADDRESS = 20
 """So many callers may share an address."""
 

@@ -50,6 +50,11 @@ def settings_of(request: Request) -> ServiceSettings:
     return settings
 
 
+def address_of(request: Request) -> str:
+    """Return the address that a call comes from."""
+    return "" if request.client is None else request.client.host
+
+
 def caller(request: Request) -> Caller:
     """Return who calls.
 

@@ -1,7 +1,8 @@
 """Signing in at an identity provider: OpenID Connect, authorization code with PKCE.
 
-The provider says who somebody is, never what they may do: a new account has no role until an admin
-gives it one, and is tied to issuer and subject, never to a name or an address of mail.
+The provider says who somebody is. What they may do it says only where a claim is named that holds it: else a new
+account has no role until an admin gives it one. An account is tied to issuer and subject, never to a name or an
+address of mail.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus, urlsplit
 
@@ -20,6 +21,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from aegis.errors import EngineError, PolicyError
+from aegis.service.catalog.access import AccountRole
 from aegis.service.catalog.errors import NotSignedIn
 
 ALGORITHMS = ["RS256", "ES256", "PS256", "EdDSA", "Ed25519"]
@@ -39,11 +41,18 @@ class Provider:
         Its address, under which `/.well-known/openid-configuration` stands.
     client_id, client_secret
         What it knows this service by; no secret for a public client.
+    roles_claim
+        The claim of an ID token that holds groups or roles, such as `groups`; None where admins of this
+        service give roles.
+    roles
+        The role that each value of the claim stands for; other values stand for none.
     """
 
     issuer: str
     client_id: str
     client_secret: str | None = None
+    roles_claim: str | None = None
+    roles: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.issuer)
@@ -52,6 +61,27 @@ class Provider:
                 f"The identity provider {self.issuer!r} is not reached over TLS.",
                 hint="Give its address as https://... .",
             )
+        unknown = [role for role in self.roles.values() if role not in list(AccountRole)]
+        if unknown:
+            raise PolicyError(
+                f"Unknown role {unknown[0]!r}.", hint=f"Allowed: {', '.join(AccountRole)}."
+            )
+        if (self.roles_claim is None) != (not self.roles):
+            raise PolicyError(
+                "Roles from an identity provider need a claim, and which role each value stands for.",
+                hint="Give both --oidc-roles-claim and --oidc-roles.",
+            )
+
+    def roles_of(self, claims: Mapping[str, Any]) -> list[str] | None:
+        """Return the roles that claims say; None where admins of this service say them."""
+        if self.roles_claim is None:
+            return None
+        held = claims.get(self.roles_claim)
+        values = held if isinstance(held, list) else [held]
+        named = {
+            self.roles[value] for value in values if isinstance(value, str) and value in self.roles
+        }
+        return sorted(named)
 
 
 @dataclass(frozen=True)
@@ -97,10 +127,13 @@ class Person:
         Issuer and subject, by which the account is known.
     name
         What the provider calls them.
+    roles
+        What it says they are for; None where it says nothing.
     """
 
     subject: str
     name: str
+    roles: Sequence[str] | None = None
 
 
 def address(provider: Provider, begun: Begun, back: str) -> str:
@@ -146,7 +179,8 @@ def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str
             hint="Begin it anew; where it stays so, see the settings of the provider.",
         ) from error
     named = next((claims[k] for k in ("preferred_username", "email", "name") if claims.get(k)), "")
-    return Person(f"{provider.issuer} {claims['sub']}"[:255], str(named or claims["sub"])[:100])
+    subject = f"{provider.issuer} {claims['sub']}"[:255]
+    return Person(subject, str(named or claims["sub"])[:100], provider.roles_of(claims))
 
 
 def _claims(

@@ -258,6 +258,8 @@ class Bench:
         What `aegis init` found on each column, from which masks for another role are proposed.
     title
         The file, and its sheet or table where it has several.
+    questions
+        What `aegis init` asks a person to decide.
     """
 
     table: Any
@@ -266,6 +268,7 @@ class Bench:
     lock: threading.RLock = field(default_factory=threading.RLock)
     profiles: Mapping[str, ColumnProfile] = field(default_factory=dict)
     title: str = ""
+    questions: tuple[str, ...] = ()
     _known: _Known | None = None
     _turn: int = 0
 
@@ -274,7 +277,13 @@ class Bench:
         """Open a table with the policy that `aegis init` proposes for it."""
         proposed = aegis.init_policy(table, label=label)
         study = Study(table, proposed.policy)
-        return cls(table, study, profiles=proposed.profiles, title=title)
+        return cls(
+            table,
+            study,
+            profiles=proposed.profiles,
+            title=title,
+            questions=proposed.warnings,
+        )
 
     @property
     def policy(self) -> Policy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aegis.words import counted
@@ -22,30 +23,75 @@ SHORTEST = 25
 """Characters from which a clause says something by itself."""
 
 
+@dataclass(frozen=True)
+class ShortWords:
+    """What terminal and workbench say of the best that a search found, in the same words.
+
+    Attributes
+    ----------
+    title, figure
+        The configuration with what it keeps, and its figure with the one that it is compared with.
+    released
+        How many rows are released.
+    searched
+        Among how many combinations, and what is proven.
+    changed
+        Columns whose values change: name, mask, percent that it costs alone (None where that is not known).
+    dropped, unchanged
+        Columns that are left out, and that stay as they are.
+    """
+
+    title: str
+    figure: str
+    released: str
+    searched: str
+    changed: tuple[tuple[str, str, float | None], ...]
+    dropped: tuple[str, ...]
+    unchanged: tuple[str, ...]
+
+    @classmethod
+    def of(cls, advice: Advice, best: Ranked) -> ShortWords:
+        """Return the words for the best of an advice."""
+        from aegis.words import percent
+
+        figure, masks = advice.stated_utility(best), best.shown
+        what = "predictive value" if advice.summary["label"] else "association among the columns"
+        if advice.by_chance:
+            kept = f", in a table whose {what} may be chance"
+        else:
+            share = figure.utility_kept
+            kept = "" if share is None else f" keeps {percent(share)} of the {what}"
+        rows = advice.summary["rows"]
+        return cls(
+            title=f"{best.name}{kept}",
+            figure=f"{advice.headline or figure.detail[:1].upper() + figure.detail[1:]}.",
+            released=f"{rows - best.suppressed_rows:,} of {rows:,} rows are released.",
+            searched=_searched(advice),
+            changed=tuple(
+                (name, mask, advice.share_lost(name) if advice.lost_alone else None)
+                for name, mask in masks.items()
+                if mask not in (UNCHANGED, DROPPED)
+            ),
+            dropped=tuple(name for name in masks if masks[name] == DROPPED),
+            unchanged=tuple(name for name in masks if masks[name] == UNCHANGED),
+        )
+
+
 def short_page(
     advice: Advice, best: Ranked, origin: str, policy: Policy
 ) -> Iterator[RenderableType]:
     """Yield the table and the rule, the best configuration, its figure and its masks."""
-    from aegis.cli.tables import heading, line, pairs, percent
+    from aegis.cli.tables import heading, line, pairs
 
-    summary, figure = advice.summary, advice.stated_utility(best)
-    label = summary["label"]
-    yield line(
-        f"{origin}: {counted(summary['rows'], 'row')}; {f'label {label}' if label else 'no label'}"
-    )
+    label, rows = advice.summary["label"], advice.summary["rows"]
+    words = ShortWords.of(advice, best)
+    yield line(f"{origin}: {counted(rows, 'row')}; {f'label {label}' if label else 'no label'}")
     yield line(f"Rule: {policy.privacy}")
-    kept_share = figure.utility_kept
-    what = "predictive value" if label else "association among the columns"
-    if advice.by_chance:
-        kept_words = f", in a table whose {what} may be chance"
-    else:
-        kept_words = "" if kept_share is None else f" keeps {percent(kept_share)} of the {what}"
-    yield heading(f"{best.name}{kept_words}")
-    rows = summary["rows"]
-    yield line(f"{advice.headline or figure.detail[:1].upper() + figure.detail[1:]}.")
-    yield line(f"{rows - best.suppressed_rows:,} of {rows:,} rows are released.")
-    yield line(_searched(advice))
-    yield pairs(_masks(advice, best))
+    yield heading(words.title)
+    yield line(words.figure)
+    yield line(words.released)
+    yield line(words.searched)
+    yield pairs(_masks(words))
 
 
 def _searched(advice: Advice) -> str:
@@ -59,24 +105,20 @@ def _searched(advice: Advice) -> str:
     return f"It is the best that was found among {among} of masks; better ones may exist."
 
 
-def _masks(advice: Advice, best: Ranked) -> Iterator[tuple[str, str]]:
+def _masks(words: ShortWords) -> Iterator[tuple[str, str]]:
     """Yield what happens to each column: those that change, one a line, then the others by name."""
-    masks = best.shown
-    changed = [name for name, mask in masks.items() if mask not in (UNCHANGED, DROPPED)]
-    for name in changed[:MOST_MASKS]:
-        lost = advice.share_lost(name) if advice.lost_alone else None
-        yield name, masks[name] + _alone(lost)
-    if len(changed) > MOST_MASKS:
-        yield "", f"{len(changed) - MOST_MASKS:,} more: --explain lists all"
-    for title, mask in (("left out", DROPPED), ("unchanged", UNCHANGED)):
-        names = [name for name in masks if masks[name] == mask]
+    for name, mask, lost in words.changed[:MOST_MASKS]:
+        yield name, mask + alone(lost)
+    if len(words.changed) > MOST_MASKS:
+        yield "", f"{len(words.changed) - MOST_MASKS:,} more: --explain lists all"
+    for title, names in (("left out", words.dropped), ("unchanged", words.unchanged)):
         if names:
             yield title, ", ".join(names)
 
 
-def _alone(lost: float | None) -> str:
+def alone(lost: float | None) -> str:
     """Say what masking this column alone would cost, where that shows."""
-    from aegis.cli.tables import percent
+    from aegis.words import percent
 
     return "" if lost is None or lost < 0.05 else f"  (alone costs {percent(lost)})"
 

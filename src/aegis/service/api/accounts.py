@@ -9,7 +9,7 @@ from fastapi import Request, Response
 from aegis.service.api import shapes
 from aegis.service.catalog import Action, accounts
 from aegis.service.catalog.errors import NotSignedIn
-from aegis.service.identity import ActorOf, CatalogOf, SettingsOf, cookie_name
+from aegis.service.identity import ActorOf, CatalogOf, SettingsOf, address_of, cookie_name
 from aegis.service.routes import PUBLIC, Routes
 from aegis.service.settings import ServiceSettings
 
@@ -38,12 +38,25 @@ def end_session(response: Response, settings: ServiceSettings) -> None:
 
 @routes.post("/session", PUBLIC)
 def sign_in(
-    given: shapes.SignInGiven, response: Response, catalog: CatalogOf, settings: SettingsOf
+    given: shapes.SignInGiven,
+    request: Request,
+    response: Response,
+    catalog: CatalogOf,
+    settings: SettingsOf,
 ) -> dict[str, Any]:
-    """Sign in with name and password; the session is a cookie."""
+    """Sign in with name, password and, where there is a second factor, a code; the session is a cookie."""
     if settings.local:
         raise NotSignedIn("This service is of one person, and has no accounts.")
-    opened = accounts.sign_in(catalog.database, given.name, given.password.get_secret_value())
+    opened = accounts.sign_in(
+        catalog.database,
+        given.name,
+        given.password.get_secret_value(),
+        address=address_of(request),
+    )
+    if isinstance(opened, accounts.HalfOpen):
+        if not given.code:
+            raise NotSignedIn("Your account has a second factor.", hint="Give its code, too.")
+        opened = accounts.complete(catalog.database, opened.secret, given.code)
     set_session(response, settings, opened.secret)
     return {"form_key": opened.form_key}
 
@@ -80,10 +93,7 @@ def create(given: shapes.AccountGiven, actor: ActorOf, catalog: CatalogOf) -> di
 def listed(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
     """All accounts."""
     with catalog.database.reading() as session:
-        return [
-            {"name": account.name, "roles": account.roles, "disabled": account.disabled}
-            for account in accounts.listed(session, actor)
-        ]
+        return [shapes.account(account) for account in accounts.listed(session, actor)]
 
 
 @routes.post("/accounts/{name}/roles", Action.ACCOUNTS)

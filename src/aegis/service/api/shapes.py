@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from aegis.service.catalog.records import (
+    Account,
     DataSet,
     Job,
     LogEntry,
@@ -27,10 +28,11 @@ class Sent(BaseModel):
 
 
 class SignInGiven(Sent):
-    """Name and password."""
+    """Name and password, and a code where the account has a second factor."""
 
     name: str = _NAME
     password: SecretStr = Field(max_length=256)
+    code: str = Field(default="", max_length=64)
 
 
 class AccountGiven(Sent):
@@ -174,6 +176,18 @@ class Checked(Sent):
 def moment(value: datetime | None) -> str | None:
     """Return a time as text."""
     return None if value is None else value.isoformat(timespec="seconds")
+
+
+def account(given: Account) -> dict[str, Any]:
+    """Return an account as JSON values."""
+    return {
+        "name": given.name,
+        "roles": given.roles,
+        "disabled": given.disabled,
+        "signs_in": "provider" if given.subject else "password" if given.password else "invited",
+        "roles_claimed": given.roles_claimed,
+        "created": moment(given.created),
+    }
 
 
 def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:

@@ -59,6 +59,8 @@ class Action(StrEnum):
     SEE_LOG = "see-log"
     ACCOUNTS = "accounts"
     OWN_TOKENS = "own-tokens"
+    OWN_ACCOUNT = "own-account"
+    HAND_OVER = "hand-over"
 
 
 _EVERYONE = MappingProxyType(dict.fromkeys(AccountRole, Tie.ANY))
@@ -124,6 +126,8 @@ PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
         },
         Action.ACCOUNTS: {AccountRole.ADMIN: Tie.ANY},
         Action.OWN_TOKENS: _EVERYONE,
+        Action.OWN_ACCOUNT: _EVERYONE,
+        Action.HAND_OVER: {AccountRole.PROVIDER: Tie.OWN, AccountRole.ADMIN: Tie.ANY},
     }
 )
 """For each action the roles that may, and the tie that they need to the thing."""

@@ -1,4 +1,4 @@
-"""Accounts: passwords, sessions of browsers, tokens of programs.
+"""Accounts: roles, sessions of browsers, tokens of programs.
 
 Passwords are kept as Argon2id, secrets of sessions and tokens as SHA-256: they are drawn at
 random, so that nothing slower is needed. OWASP ASVS 5.0, chapters 6, 7 and 11.
@@ -11,30 +11,31 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
-from importlib.resources import files
 
-from argon2 import PasswordHasher
-from argon2.exceptions import Argon2Error
-from sqlalchemy import bindparam, select
+from sqlalchemy import Text, bindparam, cast, delete, select
 from sqlalchemy.orm import Session
 
+from aegis.service.catalog import guessing, passwords, second_factor
 from aegis.service.catalog.access import PERMISSIONS, AccountRole, Action, Actor, authorise
+from aegis.service.catalog.account_records import HalfSignIn
 from aegis.service.catalog.database import Database
-from aegis.service.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere
+from aegis.service.catalog.errors import (
+    CatalogError,
+    NotAllowed,
+    NotSignedIn,
+    NotThere,
+    WrongState,
+)
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import Account, SignIn, Token, now
 
-SHORTEST = 12
-"""Characters of the shortest password."""
 IDLE = timedelta(minutes=30)
 """A session ends when nothing was asked for this long."""
 LONGEST = timedelta(hours=12)
 """A session ends after this time, whatever was asked."""
+HALF = timedelta(minutes=5)
+"""Time in which who gave the right password must give the code of the second factor."""
 _SEEN_EVERY = timedelta(minutes=1)
-_FAILURES = 5
-_LOCKED = timedelta(minutes=5)
-_HASHER = PasswordHasher()
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,19 @@ class OpenSession:
 
     secret: str
     form_key: str
+
+
+@dataclass(frozen=True)
+class HalfOpen:
+    """A sign-in with the right password, which a code of the second factor completes.
+
+    Attributes
+    ----------
+    secret
+        What the code must come with; it opens nothing by itself.
+    """
+
+    secret: str
 
 
 def hash_of(secret: str) -> str:
@@ -94,16 +108,17 @@ def create(
     if by is not None:
         authorise(by, Action.ACCOUNTS)
     name = name.strip()
-    if not name or len(name) > 120 or not name.isprintable():
+    if not name or len(name) > 120 or not name.isprintable() or "/" in name:
         raise CatalogError(
-            f"{name!r} cannot be an account's name.", hint="Use 1 to 120 printable characters."
+            f"{name!r} cannot be an account's name.",
+            hint="Use 1 to 120 printable characters, and no slash.",
         )
     if session.scalar(select(Account).where(Account.name == name)) is not None:
         raise CatalogError(f"There is an account {name!r} already.", hint="Choose another name.")
     account = Account(
         name=name,
         roles=_roles(roles),
-        password=None if password is None else _HASHER.hash(_strong(password)),
+        password=None if password is None else passwords.hashed(password),
         subject=subject,
     )
     session.add(account)
@@ -119,29 +134,149 @@ def create(
 
 
 def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -> Account:
-    """Give an account other roles; open sessions have them from their next call on."""
+    """Give an account other roles; open sessions have them from their next call on.
+
+    Raises
+    ------
+    WrongState
+        Nobody would be left who administers accounts, or an identity provider says the roles.
+    """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
-    old, account.roles = account.roles, _roles(roles)
+    if account.roles_claimed:
+        raise WrongState(
+            f"The identity provider says which roles {name} has.",
+            hint="Change them there; they count from the next sign-in on. You can close the account.",
+        )
+    given = _roles(roles)
+    if AccountRole.ADMIN not in given:
+        _require_another_admin(session, account)
+    old, account.roles = account.roles, given
     append(session, by.name, "roles changed", account=name, old=old, roles=account.roles)
     return account
 
 
 def disable(session: Session, by: Actor, name: str) -> Account:
-    """Close an account with all its sessions and tokens."""
+    """Close an account with all its sessions and tokens.
+
+    Raises
+    ------
+    WrongState
+        Nobody would be left who administers accounts.
+    """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
-    account.disabled = True
-    for opened in session.scalars(select(SignIn).where(SignIn.account_id == account.id)):
-        session.delete(opened)
-    append(session, by.name, "account closed", account=name)
+    _require_another_admin(session, account)
+    old, account.disabled = account.disabled, True
+    ended = end_all(session, account, tokens=True)
+    append(session, by.name, "account closed", account=name, old=old, new=True, ended=ended)
     return account
 
 
-def listed(session: Session, by: Actor) -> Sequence[Account]:
-    """Return all accounts, by name."""
+def reopen(session: Session, by: Actor, name: str) -> Account:
+    """Open a closed account again, with its roles; its sessions and tokens stay ended."""
     authorise(by, Action.ACCOUNTS)
-    return session.scalars(select(Account).order_by(Account.name)).all()
+    account = named(session, name)
+    if not account.disabled:
+        raise WrongState(f"The account {name} is open.", hint="Nothing to do.")
+    account.disabled = False
+    append(
+        session, by.name, "account reopened", account=name, old=True, new=False, roles=account.roles
+    )
+    return account
+
+
+def end_sessions(session: Session, by: Actor, name: str, *, tokens: bool = False) -> dict[str, int]:
+    """End all sessions of an account, on request its tokens, too; return how many were ended.
+
+    `by` administers accounts.
+    """
+    authorise(by, Action.ACCOUNTS)
+    account = named(session, name)
+    ended = end_all(session, account, tokens=tokens)
+    append(session, by.name, "sessions ended", account=name, ended=ended)
+    return ended
+
+
+def end_own_sessions(
+    session: Session, by: Actor, *, keep: str = "", tokens: bool = False
+) -> dict[str, int]:
+    """End one's own sessions but the one of the secret `keep`; return how many were ended."""
+    authorise(by, Action.OWN_ACCOUNT)
+    ended = end_all(session, own(session, by), keep=keep, tokens=tokens)
+    append(session, by.name, "sessions ended", account=by.name, ended=ended)
+    return ended
+
+
+def sessions_of(session: Session, by: Actor) -> Sequence[SignIn]:
+    """Return one's own sessions that are open, the newest first."""
+    authorise(by, Action.OWN_ACCOUNT)
+    moment = now()
+    query = select(SignIn).where(
+        SignIn.account_id == by.account,
+        SignIn.seen > moment - IDLE,
+        SignIn.created > moment - LONGEST,
+    )
+    return session.scalars(query.order_by(SignIn.created.desc())).all()
+
+
+def own(session: Session, by: Actor) -> Account:
+    """Return the account of who calls."""
+    account = session.get(Account, by.account)
+    if account is None:
+        raise NotThere(f"There is no account {by.name!r}.", hint="Sign in again.")
+    return account
+
+
+def end_all(
+    session: Session, account: Account, *, keep: str = "", tokens: bool = False
+) -> dict[str, int]:
+    """End an account's sessions but the one of `keep`, half sign-ins and on request tokens; return how many."""
+    kept = hash_of(keep)
+    opened = session.scalars(
+        select(SignIn).where(SignIn.account_id == account.id, SignIn.hash != kept)
+    ).all()
+    for one in opened:
+        session.delete(one)
+    session.execute(delete(HalfSignIn).where(HalfSignIn.account_id == account.id))
+    valid: Sequence[Token] = ()
+    if tokens:
+        query = select(Token).where(Token.account_id == account.id, Token.revoked.is_(None))
+        valid = session.scalars(query).all()
+        for token in valid:
+            token.revoked = now()
+    session.flush()
+    return {"sessions": len(opened), "tokens": len(valid)}
+
+
+def _require_another_admin(session: Session, account: Account) -> None:
+    """Raise where an account is the last that administers accounts and can sign in."""
+    if AccountRole.ADMIN not in account.roles or account.disabled:
+        return
+    others = session.scalars(
+        select(Account).where(
+            Account.id != account.id,
+            Account.disabled.is_(False),
+            Account.password.is_not(None) | Account.subject.is_not(None),
+        )
+    )
+    if not any(AccountRole.ADMIN in other.roles for other in others):
+        raise WrongState(
+            f"{account.name} is the last admin who can sign in.",
+            hint="Make another admin first: somebody must be able to open accounts.",
+        )
+
+
+def listed(session: Session, by: Actor, words: str = "") -> Sequence[Account]:
+    """Return all accounts by name, or those that have all words in their name or roles."""
+    authorise(by, Action.ACCOUNTS)
+    query = select(Account).order_by(Account.name)
+    for word in words.split()[:8]:
+        query = query.where(
+            Account.name.icontains(word, autoescape=True)
+            | cast(Account.roles, Text).icontains(word, autoescape=True)
+        )
+    return session.scalars(query).all()
 
 
 def named(session: Session, name: str) -> Account:
@@ -152,49 +287,150 @@ def named(session: Session, name: str) -> Account:
     return account
 
 
-def sign_in(database: Database, name: str, password: str) -> OpenSession:
-    """Open a session for who knows the password.
+def sign_in(
+    database: Database, name: str, password: str, *, address: str = ""
+) -> OpenSession | HalfOpen:
+    """Open a session for who knows the password; with a second factor, half of one.
 
     A name that is not there takes as long as a wrong password, and is answered alike. The slow hash
     is computed outside of transactions, so that guessing holds nobody up.
 
+    Parameters
+    ----------
+    database
+        The catalog's.
+    name, password
+        What was given.
+    address
+        Where the call comes from.
+
     Raises
     ------
     NotSignedIn
-        Name and password do not belong together, or the account is locked for a few minutes after
-        too many wrong ones; both are answered alike, so that no answer tells that a name is there.
+        Name and password do not belong together.
+    TooOften
+        Too many wrong passwords for this name came from there; other addresses do not wait.
     """
-    with database.reading() as session:
-        account = session.scalar(select(Account).where(Account.name == name))
-        stored = account.password if account is not None else None
-    fits = _verify(_decoy() if stored is None else stored, password) and stored is not None
-    with database.writing() as session:
-        opened = _admitted(session, name, fits)
-    if opened is None:
+    if not _knows(database, name, password, address):
         raise NotSignedIn(
             "Name and password do not fit.",
-            hint="Check both. After five wrong passwords an account is closed for five minutes.",
+            hint="Check both. After five wrong passwords you wait longer each time.",
+        )
+    with database.writing() as session:
+        account = named(session, name)
+        if account.disabled:
+            opened: OpenSession | HalfOpen | None = None
+        elif second_factor.is_on(session, account):
+            opened = _half(session, account)
+        else:
+            opened = open_session(session, account)
+    if opened is None:
+        raise NotSignedIn("Name and password do not fit.", hint="Check both, or ask an admin.")
+    return opened
+
+
+def complete(database: Database, half: str, code: str) -> OpenSession:
+    """Open the session of a half sign-in by a code of the second factor, or a recovery code.
+
+    Raises
+    ------
+    NotSignedIn
+        The code is wrong or was used, or the half sign-in is over.
+    """
+    opened = None
+    with database.writing() as session:
+        found = session.get(HalfSignIn, hash_of(half))
+        over = found is None or now() - found.created > HALF or found.account.disabled
+        if found is not None and not over and second_factor.fits(session, found.account, code):
+            opened = open_session(session, found.account)
+        if found is not None and (over or opened is not None):
+            session.delete(found)
+    if over:
+        raise NotSignedIn("This sign-in is over.", hint="Begin again with your password.")
+    if opened is None:
+        raise NotSignedIn(
+            "The code does not fit.",
+            hint="Each code counts once: wait for the next. After five wrong ones none is taken for "
+            "five minutes; a recovery code always is.",
         )
     return opened
 
 
-def _admitted(session: Session, name: str, fits: bool) -> OpenSession | None:
-    """Open the session or count the failure, which must not be rolled back."""
-    account = session.scalar(select(Account).where(Account.name == name))
-    if account is None:
-        return None
-    moment = now()
-    if account.locked_until is not None and account.locked_until > moment:
-        return None
-    if not fits or account.disabled:
-        _count_failure(account, moment)
-        return None
-    account.failures, account.locked_until = 0, None
-    return open_session(session, account)
+def require_password(database: Database, by: Actor, password: str, *, address: str = "") -> None:
+    """Raise unless who calls gives the password of the account: before what proves who they are changes.
+
+    Raises
+    ------
+    NotAllowed
+        It is wrong, or the account signs in at an identity provider.
+    TooOften
+        Too many wrong ones came from there.
+    """
+    authorise(by, Action.OWN_ACCOUNT)
+    with database.reading() as session:
+        if own(session, by).password is None:
+            raise NotAllowed(
+                "Your account has no password here.",
+                hint="You sign in at your identity provider: change it there.",
+            )
+    if not _knows(database, by.name, password, address):
+        raise NotAllowed("The password is wrong.", hint="Give your present password.")
 
 
-def sign_in_elsewhere(session: Session, subject: str, name: str) -> OpenSession:
-    """Open a session for whom an identity provider has named; a new account has no role.
+def change_password(
+    database: Database, by: Actor, password: str, new: str, *, keep: str = "", address: str = ""
+) -> OpenSession | None:
+    """Change one's own password; all other sessions end, and the one of `keep` gets another secret.
+
+    Raises
+    ------
+    NotAllowed
+        The present password is wrong.
+    CatalogError
+        The new one is too weak.
+    """
+    require_password(database, by, password, address=address)
+    if new == password:
+        raise CatalogError("The new password is the present one.", hint="Choose another one.")
+    stored = passwords.hashed(new)
+    with database.writing() as session:
+        account = own(session, by)
+        account.password = stored
+        kept = session.get(SignIn, hash_of(keep))
+        ended = end_all(session, account)
+        append(session, by.name, "password changed", account=by.name, ended=ended)
+        stays = kept is not None and kept.account_id == account.id
+        return open_session(session, account) if stays else None
+
+
+def _knows(database: Database, name: str, password: str, address: str) -> bool:
+    """Return whether a password is that of a name; each attempt counts against who makes it."""
+    key = guessing.key_of(address, name)
+    with database.writing() as session:
+        account = session.scalar(select(Account).where(Account.name == name))
+        stored = None if account is None else account.password
+        if guessing.count(session, key) and account is not None:
+            append(session, "system", "sign-ins slowed", account=name, wrong=guessing.FREE)
+    if not passwords.fits(stored, password):
+        return False
+    with database.writing() as session:
+        guessing.forget(session, key)
+        return session.scalar(select(Account.password).where(Account.name == name)) == stored
+
+
+def _half(session: Session, account: Account) -> HalfOpen:
+    half = HalfOpen(secrets.token_urlsafe(32))
+    session.execute(delete(HalfSignIn).where(HalfSignIn.created < now() - HALF))
+    session.add(HalfSignIn(hash=hash_of(half.secret), account_id=account.id))
+    return half
+
+
+def sign_in_elsewhere(
+    session: Session, subject: str, name: str, roles: Iterable[str] | None = None
+) -> OpenSession:
+    """Open a session for whom an identity provider has named.
+
+    A new account has no role, unless the provider says which.
 
     Parameters
     ----------
@@ -204,6 +440,8 @@ def sign_in_elsewhere(session: Session, subject: str, name: str) -> OpenSession:
         Issuer and subject, which alone say who it is.
     name
         What to call a new account; another one where the name is taken.
+    roles
+        What the provider says the account is for; None where admins of this service say it.
 
     Raises
     ------
@@ -215,11 +453,30 @@ def sign_in_elsewhere(session: Session, subject: str, name: str) -> OpenSession:
         account = create(session, _free(session, name, subject), (), subject=subject)
     if account.disabled:
         raise NotSignedIn("This account was closed.", hint="Ask an admin.")
+    _claim(session, account, roles)
     return open_session(session, account)
 
 
+def _claim(session: Session, account: Account, roles: Iterable[str] | None) -> None:
+    """Give an account the roles that its identity provider says, and note that it says them."""
+    account.roles_claimed = roles is not None
+    if roles is None:
+        return
+    old, account.roles = account.roles, _roles(roles)
+    if account.roles != sorted(old):
+        append(
+            session,
+            "identity provider",
+            "roles changed",
+            account=account.name,
+            old=old,
+            roles=account.roles,
+        )
+
+
 def _free(session: Session, name: str, subject: str) -> str:
-    printable = "".join(c for c in name if c.isprintable()).strip()[:100] or "somebody"
+    kept = (c for c in name if c.isprintable() and c != "/")
+    printable = "".join(kept).strip()[:100] or "somebody"
     if session.scalar(select(Account).where(Account.name == printable)) is None:
         return printable
     return f"{printable} {hash_of(subject)[:12]}"
@@ -392,43 +649,3 @@ def _roles(roles: Iterable[str]) -> list[str]:
             f"Unknown role {unknown[0]!r}.", hint=f"Allowed: {', '.join(AccountRole)}."
         )
     return given
-
-
-def _strong(password: str) -> str:
-    if len(password) < SHORTEST:
-        raise CatalogError(
-            f"The password has {len(password)} characters.",
-            hint=f"Use at least {SHORTEST}; a sentence is fine.",
-        )
-    if len(password) > 256:
-        raise CatalogError("The password is too long.", hint="Use at most 256 characters.")
-    if password.casefold() in _common():
-        raise CatalogError("The password is one of the common ones.", hint="Choose another one.")
-    return password
-
-
-@cache
-def _common() -> frozenset[str]:
-    text = (
-        files("aegis.service.catalog").joinpath("common_passwords.txt").read_text(encoding="utf-8")
-    )
-    return frozenset(line.strip() for line in text.splitlines() if line.strip())
-
-
-@cache
-def _decoy() -> str:
-    """Return a hash that no password fits, for names that are not there."""
-    return _HASHER.hash(secrets.token_urlsafe(32))
-
-
-def _verify(stored: str, password: str) -> bool:
-    try:
-        return _HASHER.verify(stored, password)
-    except Argon2Error:
-        return False
-
-
-def _count_failure(account: Account, moment: datetime) -> None:
-    account.failures += 1
-    if account.failures >= _FAILURES:
-        account.failures, account.locked_until = 0, moment + _LOCKED

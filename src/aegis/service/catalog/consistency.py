@@ -92,6 +92,10 @@ class LoggedState:
             self.roles[detail["account"]] = list(detail["roles"])
         elif action == "account closed":
             self.closed.add(detail["account"])
+        elif action == "account reopened":
+            self.closed.discard(detail["account"])
+        elif action == "population handed over":
+            self.populations[detail["population"]] = detail["account"]
 
     def _add_data_set(self, name: str, action: str, detail: Mapping[str, Any]) -> None:
         if isinstance(detail.get("new"), Mapping):
@@ -136,7 +140,7 @@ def _data_sets(session: Session, logged: LoggedState) -> list[str]:
     wrong = []
     for data_set in session.scalars(select(DataSet)):
         for name, value in logged.data_sets.get(data_set.id, {}).items():
-            stored = getattr(data_set, name)
+            stored = data_set.provider.name if name == "provider" else getattr(data_set, name)
             if stored != value:
                 wrong.append(f"data set {data_set.id}: {name} is {stored!r}, logged was {value!r}")
     stored_versions = {(v.data_set_id, v.number): v for v in session.scalars(select(Version))}
@@ -173,8 +177,9 @@ def _rights(session: Session, logged: LoggedState) -> list[str]:
         roles = logged.roles.get(account.name)
         if roles is not None and sorted(roles) != sorted(account.roles):
             wrong.append(f"account {account.name}: its roles are {account.roles}, logged {roles}")
-        if account.name in logged.closed and not account.disabled:
-            wrong.append(f"account {account.name}: it is open, and was closed")
+        if (account.name in logged.closed) != account.disabled:
+            said = ("closed", "open") if account.disabled else ("open", "closed")
+            wrong.append(f"account {account.name}: it is {said[0]}, logged was {said[1]}")
     stored = {
         (grant.data_set_id, names.get(grant.account_id, "nobody"), grant.role)
         for grant in session.scalars(select(Grant))

@@ -65,6 +65,12 @@ def listed(
     return session.scalars(asked).all(), count
 
 
+def actions(session: Session, by: Actor) -> Sequence[str]:
+    """Return the kinds of entries that the actor may read, by name."""
+    query = select(LogEntry.action).where(_readable(by)).distinct().order_by(LogEntry.action)
+    return session.scalars(query).all()
+
+
 def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
     """Follow the whole chain: that it is whole concerns everybody, what it says does not.
 
@@ -98,5 +104,6 @@ def _readable(by: Actor) -> ColumnElement[bool]:
         LogEntry.data_set_id.in_(own),
         LogEntry.data_set_id.in_(assigned),
         LogEntry.request_id.in_(asked),
-        (LogEntry.actor == by.name) & LogEntry.data_set_id.is_(None),
+        LogEntry.data_set_id.is_(None)
+        & ((LogEntry.actor == by.name) | (LogEntry.detail["account"].as_string() == by.name)),
     )

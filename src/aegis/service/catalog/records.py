@@ -75,8 +75,7 @@ class Account(Base):
     password: Mapped[str | None] = mapped_column(String(200))
     subject: Mapped[str | None] = mapped_column(String(255), unique=True)
     disabled: Mapped[bool] = mapped_column(default=False)
-    failures: Mapped[int] = mapped_column(Integer, default=0)
-    locked_until: Mapped[datetime | None] = mapped_column(Utc)
+    roles_claimed: Mapped[bool] = mapped_column(default=False)
     created: Mapped[datetime] = mapped_column(Utc, default=now)
 
 

@@ -459,7 +459,7 @@ def listed(
 ) -> tuple[Sequence[Request], int]:
     """Return a page of the requests that the actor may see, the newest first, and their number."""
     data_sets.authorise_some(by, Action.SEE_REQUEST)
-    conditions = [_visible(by)]
+    conditions = [visible(by)]
     if state is not None:
         conditions.append(Request.state == state)
     if data_set is not None:
@@ -475,7 +475,8 @@ def drifted(session: Session, request: Request) -> bool:
     return request.frozen is None or request.frozen != _frozen(session, request, checked=False)
 
 
-def _visible(by: Actor) -> ColumnElement[bool]:
+def visible(by: Actor) -> ColumnElement[bool]:
+    """Return the condition of a request that the actor may see."""
     if AccountRole.AUDITOR in by.roles:
         return true()
     ties: list[ColumnElement[bool]] = [false()]
@@ -560,6 +561,15 @@ def _require_holding(session: Session, request: Request) -> None:
             "Other releases of these persons have left since it was checked.",
             hint="Have it checked again: choose the configuration once more.",
         )
+
+
+def holds(session: Session, request: Request) -> bool:
+    """Return whether what was chosen was found to meet the rule with all earlier releases."""
+    try:
+        _require_holding(session, request)
+    except WrongState:
+        return False
+    return True
 
 
 def _outdated(session: Session, request: Request) -> bool:

@@ -76,6 +76,23 @@ def command(
             "AEGIS_OIDC_SECRET.",
         ),
     ] = None,
+    roles_claim: Annotated[
+        str | None,
+        typer.Option(
+            "--oidc-roles-claim",
+            metavar="CLAIM",
+            help="Claim that says what people are for, such as groups; the page Accounts then "
+            "does not.",
+        ),
+    ] = None,
+    roles: Annotated[
+        str,
+        typer.Option(
+            "--oidc-roles",
+            metavar="VALUE=ROLE,...",
+            help="The role of each value of that claim; other values give none.",
+        ),
+    ] = "",
     worker: Annotated[
         bool,
         typer.Option("--worker/--no-worker", help="Work on background jobs in this process, too."),
@@ -122,7 +139,7 @@ def command(
         origin=origin or f"http://{shown}:{port}",
         worker=worker,
         processes=processes,
-        provider=_provider(issuer, client),
+        provider=_provider(issuer, client, roles_claim, roles),
         work=work_limits(job_seconds, job_memory),
     )
     Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
@@ -145,14 +162,27 @@ def _require_several(processes: int, local: Path | None, port: int) -> None:
         raise PolicyError("Several processes need one port.", hint="Give --port above 0.")
 
 
-def _provider(issuer: str | None, client: str | None) -> Provider | None:
+def _provider(
+    issuer: str | None, client: str | None, claim: str | None, roles: str
+) -> Provider | None:
     from aegis.service.oidc import Provider
 
-    if issuer is None and client is None:
+    if issuer is None and client is None and claim is None and not roles:
         return None
     if issuer is None or client is None:
         raise PolicyError(
             "An identity provider has an address and knows this service by a name.",
             hint="Give both --oidc-issuer and --oidc-client.",
         )
-    return Provider(issuer, client, os.environ.get("AEGIS_OIDC_SECRET"))
+    secret = os.environ.get("AEGIS_OIDC_SECRET")
+    return Provider(issuer, client, secret, claim, _roles(roles))
+
+
+def _roles(text: str) -> dict[str, str]:
+    """Return the role of each value of a claim, from `VALUE=ROLE,...`."""
+    pairs = [pair.rpartition("=") for pair in text.split(",") if pair.strip()]
+    if not all(value.strip() and role.strip() for value, _, role in pairs):
+        raise PolicyError(
+            f"--oidc-roles is {text!r}.", hint="Write VALUE=ROLE, such as aegis-admins=admin."
+        )
+    return {value.strip(): role.strip() for value, _, role in pairs}

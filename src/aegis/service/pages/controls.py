@@ -30,6 +30,13 @@ class AttributeControl:
     role: str
     masks: tuple[tuple[str, str], ...]
 
+    @property
+    def open_to_change(self) -> bool:
+        """Whether there is a choice of masks, or one that changes values: these stand on top."""
+        return any(shown not in ("identity", "suppress") for shown, _ in self.masks) or (
+            len(self.masks) > 1
+        )
+
 
 @dataclass(frozen=True)
 class RuleControl:

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Form, Query, Request
 from starlette.responses import Response
 
-from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests
+from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests, waiting
 from aegis.service.catalog.access import AccountRole, authorise, may
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf
@@ -33,11 +33,13 @@ def catalog_page(
         page_of, count = data_sets.search(session, who.actor, words, offset=offset, limit=_PAGE)
         newest = data_sets.newest_of(session, [data_set.id for data_set in page_of])
         listed = [(data_set, newest.get(data_set.id)) for data_set in page_of]
+        waits = waiting.of(session, who.actor)
     return page(
         request,
         "catalog.html",
         who,
         listed=listed,
+        waits=waits,
         count=count,
         words=words,
         offset=offset,

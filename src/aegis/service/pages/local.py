@@ -10,10 +10,12 @@ from starlette.datastructures import FormData
 from starlette.responses import FileResponse, Response
 
 from aegis.advisor import Advice
+from aegis.cli.pages.short import ShortWords
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.policy import Configuration, dump_configurations
 from aegis.service.catalog import Action
 from aegis.service.catalog.errors import NotThere
+from aegis.service.first_look import look_at
 from aegis.service.identity import CallerOf, FormCallerOf, require_form_key
 from aegis.service.pages import controls
 from aegis.service.pages.charts import front_chart
@@ -77,8 +79,7 @@ def table(
         who,
         name=name,
         part=part,
-        columns=list(source.columns),
-        rows=source.rows,
+        look=look_at(source),
     )
 
 
@@ -108,6 +109,7 @@ def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -
         roles=controls.ROLES,
         yaml=bench.yaml(),
         editable=True,
+        questions=bench.questions,
         view=bench.view(),
         released=None,
     )
@@ -155,8 +157,10 @@ def best(
         problem=_problem(advice) if more is None else None,
         advice=advice,
         best=best,
-        predicts=bool(bench.policy.label),
-        previews=() if best is None else bench.preview(best.configuration),
+        words=None if best is None else ShortWords.of(advice, best),
+        shows={}
+        if best is None
+        else {preview.attribute: preview for preview in bench.preview(best.configuration)},
         base=f"/bench/{identifier}",
         form_key=who.form_key,
         configuration="" if best is None else _yaml_of(advice, best.configuration),

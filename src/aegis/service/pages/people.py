@@ -1,4 +1,4 @@
-"""Signing in and out, accounts, tokens, the log."""
+"""Signing in and out, and tokens."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from starlette.responses import Response
 
 from aegis.service import oidc
 from aegis.service.api.accounts import end_session, set_session
-from aegis.service.catalog import Action, accounts, logbook
-from aegis.service.catalog.access import AccountRole, scopes_of
+from aegis.service.catalog import Action, accounts
+from aegis.service.catalog.access import scopes_of
 from aegis.service.catalog.errors import CatalogError, NotSignedIn, NotThere
 from aegis.service.identity import (
     CallerOf,
     CatalogOf,
     FormCallerOf,
     SettingsOf,
+    address_of,
     cookie_name,
 )
 from aegis.service.pages.render import page, see
@@ -27,13 +28,19 @@ from aegis.service.settings import ServiceSettings
 routes = Routes(include_in_schema=False)
 Key = Annotated[str, Form(max_length=64)]
 Text = Annotated[str, Form(max_length=256)]
-_PAGE = 50
 
 
 @routes.get("/sign-in", PUBLIC)
 def ask(request: Request, settings: SettingsOf) -> Response:
     """The page that asks for name and password."""
-    return page(request, "sign_in.html", message="", name="", provider=_provider(settings))
+    return page(
+        request,
+        "sign_in.html",
+        message="",
+        name="",
+        provider=_provider(settings),
+        done=request.query_params.get("done", ""),
+    )
 
 
 @routes.get("/sign-in/oidc", PUBLIC)
@@ -68,7 +75,7 @@ def come_back(
     begun = oidc.Begun.read(request.cookies.get(_begun_name(settings), ""))
     who = oidc.person(provider, begun, _back(settings), code=code, state=state)
     with catalog.database.writing() as session:
-        opened = accounts.sign_in_elsewhere(session, who.subject, who.name)
+        opened = accounts.sign_in_elsewhere(session, who.subject, who.name, who.roles)
     # A page of its own leads on: the cookie is not sent where another site led to.
     answer = page(request, "signed_in.html")
     answer.delete_cookie(_begun_name(settings), path="/", secure=settings.secure)
@@ -82,7 +89,7 @@ def sign_in(
 ) -> Response:
     """Sign in, or say that it did not work."""
     try:
-        opened = accounts.sign_in(catalog.database, name, password)
+        opened = accounts.sign_in(catalog.database, name, password, address=address_of(request))
     except CatalogError as error:
         return page(
             request,
@@ -92,7 +99,41 @@ def sign_in(
             provider=_provider(settings),
             status=error.status,
         )
+    if isinstance(opened, accounts.OpenSession):
+        answer = see("/")
+        set_session(answer, settings, opened.secret)
+        return answer
+    answer = see("/sign-in/code")
+    answer.set_cookie(
+        _half_name(settings),
+        opened.secret,
+        max_age=int(accounts.HALF.total_seconds()),
+        httponly=True,
+        secure=settings.secure,
+        samesite="strict",
+        path="/",
+    )
+    return answer
+
+
+@routes.get("/sign-in/code", PUBLIC)
+def ask_code(request: Request) -> Response:
+    """The page that asks for a code of the second factor."""
+    return page(request, "sign_in_code.html", message="")
+
+
+@routes.post("/sign-in/code", PUBLIC)
+def sign_in_by_code(
+    request: Request, catalog: CatalogOf, settings: SettingsOf, code: Text
+) -> Response:
+    """Complete a sign-in by a code, or say that it did not work."""
+    half = request.cookies.get(_half_name(settings), "")
+    try:
+        opened = accounts.complete(catalog.database, half, code)
+    except CatalogError as error:
+        return page(request, "sign_in_code.html", message=str(error), status=error.status)
     answer = see("/")
+    answer.delete_cookie(_half_name(settings), path="/", secure=settings.secure)
     set_session(answer, settings, opened.secret)
     return answer
 
@@ -111,52 +152,6 @@ def sign_out(request: Request, catalog: CatalogOf, settings: SettingsOf, form_ke
             accounts.sign_out(session, secret)
     end_session(answer, settings)
     return answer
-
-
-@routes.get("/accounts", Action.ACCOUNTS)
-def listed(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """All accounts, with a form for another one."""
-    with catalog.database.reading() as session:
-        people = accounts.listed(session, who.actor)
-    return page(
-        request,
-        "accounts.html",
-        who,
-        people=people,
-        roles=list(AccountRole),
-        shortest=accounts.SHORTEST,
-    )
-
-
-@routes.post("/accounts", Action.ACCOUNTS)
-def create(
-    who: FormCallerOf,
-    catalog: CatalogOf,
-    name: Text,
-    password: Text,
-    roles: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
-) -> Response:
-    """Make an account."""
-    with catalog.database.writing() as session:
-        accounts.create(session, name, roles, password=password, by=who.actor)
-    return see("/accounts")
-
-
-@routes.post("/accounts/{name}", Action.ACCOUNTS)
-def change(
-    name: str,
-    who: FormCallerOf,
-    catalog: CatalogOf,
-    roles: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
-    close: Annotated[bool, Form()] = False,
-) -> Response:
-    """Give an account other roles, or close it."""
-    with catalog.database.writing() as session:
-        if close:
-            accounts.disable(session, who.actor, name)
-        else:
-            accounts.change_roles(session, who.actor, name, roles)
-    return see("/accounts")
 
 
 @routes.get("/tokens", Action.OWN_TOKENS)
@@ -188,30 +183,6 @@ def revoke_token(token_id: str, who: FormCallerOf, catalog: CatalogOf) -> Respon
     return see("/tokens")
 
 
-@routes.get("/log", Action.SEE_LOG)
-def log(
-    request: Request,
-    who: CallerOf,
-    catalog: CatalogOf,
-    offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
-    verify: bool = False,
-) -> Response:
-    """What happened, the newest first; on request whether the log is whole."""
-    with catalog.database.reading() as session:
-        entries, count = logbook.listed(session, who.actor, offset=offset, limit=_PAGE)
-        checked = logbook.verify(session, who.actor) if verify else None
-    return page(
-        request,
-        "log.html",
-        who,
-        entries=entries,
-        count=count,
-        offset=offset,
-        limit=_PAGE,
-        checked=checked,
-    )
-
-
 def _provider(settings: ServiceSettings) -> str:
     """Return the host of the identity provider; empty without one."""
     return "" if settings.provider is None else str(urlsplit(settings.provider.issuer).hostname)
@@ -229,6 +200,10 @@ def _back(settings: ServiceSettings) -> str:
 
 def _begun_name(settings: ServiceSettings) -> str:
     return "__Host-aegis_begun" if settings.secure else "aegis_begun"
+
+
+def _half_name(settings: ServiceSettings) -> str:
+    return "__Host-aegis_half" if settings.secure else "aegis_half"
 
 
 def _tokens(request: Request, who: CallerOf, catalog: CatalogOf, secret: str = "") -> Response:

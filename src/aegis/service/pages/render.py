@@ -45,7 +45,7 @@ def size(value: int) -> str:
     return decimal(value)
 
 
-_TEMPLATES.filters.update(day=day, share=share, size=size)
+_TEMPLATES.filters.update(day=day, share=share, size=size, percent=percent)
 
 
 def page(request: Request, template: str, who: Caller | None = None, **more: Any) -> HTMLResponse:

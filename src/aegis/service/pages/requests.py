@@ -22,7 +22,6 @@ from aegis.service.routes import Routes
 
 routes = Routes(include_in_schema=False)
 _PAGE = 50
-_MODELS = ("lr", "svm", "rf", "gbdt", "nb", "mlp")
 _OPEN_STEPS: Mapping[str, Action] = {
     "submit": Action.CHANGE_REQUEST,
     "withdraw": Action.CHANGE_REQUEST,
@@ -91,7 +90,14 @@ def asking(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf)
     """The form of a request."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, who.actor, Action.REQUEST, identifier)
-    return page(request, "request_form.html", who, data_set=data_set, models=_MODELS)
+    return page(
+        request,
+        "request_form.html",
+        who,
+        data_set=data_set,
+        models=_models(),
+        measures=_measures(predicts=data_set.label is not None),
+    )
 
 
 @routes.post("/data-sets/{identifier}/request", Action.REQUEST)
@@ -134,12 +140,13 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         drifted = asked.state == RequestState.APPROVED and requests.drifted(session, asked)
         approvals = requests.approvals_of(session, asked)
         signatures = len(requests.signatures(session, asked))
+        holds = requests.holds(session, asked)
     steps = [
         step
         for step, action in _OPEN_STEPS.items()
         if asked.state in _OFFERED[step]
         and may(who.actor, action, subject)
-        and (step != "approve" or asked.configuration is not None)
+        and (step != "approve" or holds)
     ]
     may_sign = asked.configuration is not None and may(who.actor, Action.APPROVE, subject)
     return page(
@@ -154,7 +161,8 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         certificate=None if release is None else json.loads(release.certificate),
         drifted=drifted,
         approvals=approvals,
-        may_sign=may_sign and asked.state in requests.SIGNED_IN,
+        may_sign=may_sign and holds and asked.state in requests.SIGNED_IN,
+        breaks=asked.configuration is not None and not holds and asked.state in requests.SIGNED_IN,
         signatures=signatures,
         needed=requests.needed(asked),
         may_download=may(who.actor, Action.DOWNLOAD, subject),
@@ -231,6 +239,22 @@ def verification(request_id: str, request: Request, who: CallerOf, catalog: Cata
         key = deliveries.key_of(made, asked.data_set)
     wrong = deliveries.verify(catalog, made, key)
     return page(request, "verification.html", who, asked=asked, release=made, wrong=wrong, key=key)
+
+
+def _models() -> list[tuple[str, str]]:
+    """Return the models that a request may name, each with its title."""
+    from aegis.evaluation import MODELS
+
+    return [(model.name, model.title) for model in MODELS]
+
+
+def _measures(*, predicts: bool) -> list[tuple[str, str]]:
+    """Return the measures that a request may name, each with its title, the default first."""
+    from aegis.measures import DEFAULT_MEASURE, MEASURES, UNLABELLED_MEASURE
+
+    default = DEFAULT_MEASURE if predicts else UNLABELLED_MEASURE
+    names = [default, *(measure.name for measure in MEASURES if measure.name != default)]
+    return [(name, MEASURES.get(name).title) for name in names]
 
 
 def _signed(text: str) -> dict[str, Any] | None:

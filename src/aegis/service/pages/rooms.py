@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from aegis.service.pages import bench, data_sets, local, people, requests
+from aegis.service.pages import account, accounts, bench, data_sets, local, log, people, requests
 from aegis.service.settings import ServiceSettings
 
-PAGE_ROOMS = (people, data_sets, requests, bench)
+PAGE_ROOMS = (people, account, accounts, log, data_sets, requests, bench)
 
 
 def page_routers(settings: ServiceSettings) -> list[APIRouter]:

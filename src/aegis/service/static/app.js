@@ -27,6 +27,14 @@
     }
   });
 
+  // The secret of a link stands after #, which no browser sends: it goes into the form, and out of the address.
+  const secret = document.querySelector("[data-from-address]");
+  if (secret instanceof HTMLInputElement && window.location.hash.length > 1) {
+    secret.value = window.location.hash.slice(1);
+    window.history.replaceState(null, "", window.location.pathname);
+    document.getElementById("password").focus();
+  }
+
   // A job is followed by server-sent events; when it ends the page is loaded anew.
   const follow = (box) => {
     const events = new EventSource(box.getAttribute("data-events"));

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aegis.service.commands.catalog import accounts, data_sets, requests
+from aegis.service.commands.catalog import accounts, data_sets, people, requests
 from aegis.service.commands.catalog.steps import steps
 from aegis.service.commands.catalog.verb import Verb
 
 VERBS: Mapping[str, Verb] = {
     "account": Verb(accounts.account, ("aegis catalog account ada --roles admin", "aegis catalog account otto --roles operator,approver --database catalog.db")),
     "token": Verb(accounts.token, ("aegis catalog token paula --scopes work,upload-summary", "aegis catalog token paula --days 30 --database catalog.db")),
+    "invite": Verb(people.invite, ("aegis catalog invite nina --roles consumer", "aegis catalog invite nina --roles operator,approver --url https://aegis.example.org")),
+    "reset": Verb(people.reset, ("aegis catalog reset nina", "aegis catalog reset nina --url https://aegis.example.org")),
+    "reopen": Verb(people.reopen, ("aegis catalog reopen nina", "aegis catalog reopen nina --url https://aegis.example.org")),
+    "end-sessions": Verb(people.end_sessions, ("aegis catalog end-sessions", "aegis catalog end-sessions nina --tokens")),
+    "remove-factor": Verb(people.remove_factor, ("aegis catalog remove-factor nina", "aegis catalog remove-factor nina --url https://aegis.example.org")),
+    "hand-over": Verb(people.hand_over, ("aegis catalog hand-over census-2026 peter --key peter.pub.pem", "aegis catalog hand-over paula peter --all")),
+    "password": Verb(people.password, ("aegis catalog password", "aegis catalog password --url https://aegis.example.org")),
+    "second-factor": Verb(people.second_factor, ("aegis catalog second-factor", "aegis catalog second-factor --recovery")),
     "list": Verb(data_sets.listed, ("aegis catalog list", "aegis catalog list census --format json")),
     "show": Verb(data_sets.show, ("aegis catalog show census-2026", "aegis catalog show census-2026 --url https://aegis.example.org")),
     "costs": Verb(data_sets.costs, ("aegis catalog costs census-2026", "aegis catalog costs census-2026 --format csv")),

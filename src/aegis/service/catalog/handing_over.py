@@ -1,0 +1,143 @@
+"""Handing over: data sets of who leaves, with the populations that they own, to another provider."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from aegis.service.catalog import data_sets
+from aegis.service.catalog.access import AccountRole, Action, Actor, authorise
+from aegis.service.catalog.accounts import named
+from aegis.service.catalog.errors import CatalogError, NotAllowed, WrongState
+from aegis.service.catalog.log import append
+from aegis.service.catalog.records import Account, DataSet, Grant, OwnedPopulation
+
+
+def hand_over(
+    session: Session, by: Actor, identifier: str, to: str, *, public_key: str | None = None
+) -> DataSet:
+    """Give a data set to another provider, whose agent works for it from then on.
+
+    Parameters
+    ----------
+    session
+        A writing session.
+    by
+        Its provider, or an admin.
+    identifier
+        The data set.
+    to
+        The name of the account that gets it: an open one with the role of a provider.
+    public_key
+        The key of the other agent, in hexadecimal; without it the agent keeps its key. Signatures of
+        the former key stay verifiable.
+
+    Raises
+    ------
+    NotAllowed
+        The population is another's, who has not admitted the account.
+    WrongState
+        The account cannot have data sets, or has this one.
+    """
+    data_set = data_sets.seen(session, by, Action.HAND_OVER, identifier)
+    receiver = _receiver(session, to)
+    if receiver.id == data_set.provider_id:
+        raise WrongState(f"{to} is the provider of {identifier}.", hint="Name another account.")
+    return _hand(session, by, data_set, receiver, public_key)
+
+
+def hand_over_all(session: Session, by: Actor, name: str, to: str) -> list[str]:
+    """Give all data sets of an account to another provider; return their names. `by` is an admin."""
+    authorise(by, Action.ACCOUNTS)
+    giver, receiver = named(session, name), _receiver(session, to)
+    if giver.id == receiver.id:
+        raise WrongState("They are the same account.", hint="Name another account.")
+    owned = owned_by(session, giver)
+    for data_set in owned:
+        _hand(session, by, data_set, receiver, None)
+    return [data_set.id for data_set in owned]
+
+
+def owned_by(session: Session, account: Account) -> Sequence[DataSet]:
+    """Return the data sets of a provider, by name."""
+    query = select(DataSet).where(DataSet.provider_id == account.id).order_by(DataSet.id)
+    return session.scalars(query).all()
+
+
+def _receiver(session: Session, name: str) -> Account:
+    account = named(session, name)
+    if account.disabled or AccountRole.PROVIDER not in account.roles:
+        raise WrongState(
+            f"{name} is {'closed' if account.disabled else 'no provider'}.",
+            hint="An admin gives accounts their roles, and reopens them.",
+        )
+    return account
+
+
+def _hand(
+    session: Session, by: Actor, data_set: DataSet, receiver: Account, key: str | None
+) -> DataSet:
+    giver = data_set.provider
+    old = {"provider": giver.name}
+    new = {"provider": receiver.name}
+    data_set.provider_id, data_set.provider = receiver.id, receiver
+    if key is not None and key != data_set.public_key:
+        old["public_key"], new["public_key"] = data_set.public_key, key
+        data_set.former_keys = [*data_set.former_keys, data_set.public_key]
+        data_set.public_key = _key(key)
+    session.flush()
+    append(session, by.name, "data set handed over", data_set=data_set.id, old=old, new=new)
+    approves = session.get(Grant, (data_set.id, receiver.id, str(AccountRole.APPROVER)))
+    if approves is not None:  # the provider cannot be the second person
+        session.delete(approves)
+        append(
+            session,
+            by.name,
+            "grant taken back",
+            data_set=data_set.id,
+            account=receiver.name,
+            role=str(AccountRole.APPROVER),
+        )
+    _population(session, by, data_set.population, giver, receiver)
+    return data_set
+
+
+def _population(session: Session, by: Actor, name: str, giver: Account, receiver: Account) -> None:
+    """Have the receiver share the budget: as owner when the giver owned it and has no other data set of it."""
+    population = session.get(OwnedPopulation, name)
+    if population is None or receiver.id == population.owner_id:
+        return
+    stays = session.scalar(
+        select(DataSet.id).where(DataSet.population == name, DataSet.provider_id == giver.id)
+    )
+    if population.owner_id == giver.id and stays is None:
+        population.owner_id = receiver.id
+        population.members = [one for one in population.members if one != receiver.id]
+        append(
+            session,
+            by.name,
+            "population handed over",
+            population=name,
+            account=receiver.name,
+            old=giver.name,
+        )
+    elif population.owner_id == giver.id:
+        population.members = list(dict.fromkeys([*population.members, receiver.id]))
+        append(session, by.name, "admitted", population=name, account=receiver.name)
+    elif receiver.id not in population.members:
+        raise NotAllowed(
+            f"The population {name} is another provider's.",
+            hint="Have its owner admit the account first: aegis catalog admit.",
+        )
+
+
+def _key(given: str) -> str:
+    if not re.fullmatch("[0-9a-f]{64}", given):
+        raise CatalogError(
+            "The public key is no Ed25519 key in hexadecimal.",
+            hint="Make one with: aegis keygen NAME.",
+        )
+    return given

@@ -1,0 +1,209 @@
+"""A second factor: one-time codes by time (TOTP, RFC 6238), and recovery codes for a lost device.
+
+A code is six digits of HMAC-SHA-1 over the half minute that it is of. One half minute before and after counts,
+too, for clocks that differ. No code is taken twice. OWASP ASVS 5.0, 6.5 and 6.6.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import quote
+
+from sqlalchemy.orm import Session
+
+from aegis.service.catalog.account_records import SecondFactor
+from aegis.service.catalog.errors import CatalogError, WrongState
+from aegis.service.catalog.log import append
+from aegis.service.catalog.records import Account, now
+
+_SECONDS = 30
+_DRIFT = 1
+"""Steps before and after the present one whose codes are taken."""
+_BYTES = 20
+_RECOVERY = 10
+_WRONG = 5
+_REFUSED = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """A key that waits for its first code.
+
+    Attributes
+    ----------
+    secret
+        The key in base 32, to be typed into an app.
+    address
+        The same as `otpauth://`, which apps open.
+    """
+
+    secret: str
+    address: str
+
+
+def code_at(secret: str, step: int) -> str:
+    """Return the code of a time step (RFC 4226, section 5.3)."""
+    digest = hmac.digest(base64.b32decode(secret), step.to_bytes(8, "big"), "sha1")
+    start = digest[-1] & 15
+    number = int.from_bytes(digest[start : start + 4], "big") & 0x7FFFFFFF
+    return f"{number % 1_000_000:06d}"
+
+
+def step_now() -> int:
+    """Return the time step of now."""
+    return int(time.time()) // _SECONDS
+
+
+def is_on(session: Session, account: Account) -> bool:
+    """Return whether an account signs in with a second factor."""
+    factor = session.get(SecondFactor, account.id)
+    return factor is not None and factor.confirmed
+
+
+def left(session: Session, account: Account) -> int:
+    """Return how many recovery codes an account has left."""
+    factor = session.get(SecondFactor, account.id)
+    return len(factor.recovery) if factor is not None and factor.confirmed else 0
+
+
+def begin(session: Session, account: Account, service: str) -> Enrolment:
+    """Make a key for an account; nothing changes until a code of it is confirmed.
+
+    Parameters
+    ----------
+    session
+        A writing session.
+    account
+        Whose password was just given.
+    service
+        What an app calls the service: its host.
+
+    Raises
+    ------
+    WrongState
+        It has a second factor.
+    """
+    factor = session.get(SecondFactor, account.id)
+    if factor is not None and factor.confirmed:
+        raise WrongState(
+            "You have a second factor.", hint="Remove it first; then set up another one."
+        )
+    if factor is None:
+        factor = SecondFactor(account_id=account.id, recovery=[], step=0, failures=0)
+        session.add(factor)
+    factor.secret = base64.b32encode(secrets.token_bytes(_BYTES)).decode()
+    name = quote(f"{service}:{account.name}", safe=":")
+    address = f"otpauth://totp/{name}?secret={factor.secret}&issuer={quote(service)}"
+    return Enrolment(factor.secret, address)
+
+
+def confirm(session: Session, account: Account, code: str) -> list[str]:
+    """Turn the second factor on, by a code that shows that the app has the key; return recovery codes.
+
+    Raises
+    ------
+    WrongState
+        None was begun, or it is on.
+    CatalogError
+        The code is not of the key.
+    """
+    factor = session.get(SecondFactor, account.id)
+    if factor is None or factor.confirmed:
+        raise WrongState("No second factor is being set up.", hint="Begin with your password.")
+    step = _step_of(factor, code)
+    if step is None:
+        raise CatalogError(
+            "The code is not of this key.",
+            hint="Type the six digits that the app shows now; check the clock of the device.",
+        )
+    factor.confirmed, factor.step = True, step
+    codes = _new_recovery(factor)
+    append(session, account.name, "second factor on", account=account.name, old=False, new=True)
+    return codes
+
+
+def renew_recovery(session: Session, account: Account) -> list[str]:
+    """Return new recovery codes; the former ones end."""
+    factor = session.get(SecondFactor, account.id)
+    if factor is None or not factor.confirmed:
+        raise WrongState("You have no second factor.", hint="Set one up first.")
+    old, codes = len(factor.recovery), _new_recovery(factor)
+    append(
+        session, account.name, "recovery codes made", account=account.name, old=old, new=len(codes)
+    )
+    return codes
+
+
+def remove(session: Session, account: Account, by: str) -> None:
+    """Turn the second factor off."""
+    factor = session.get(SecondFactor, account.id)
+    if factor is None or not factor.confirmed:
+        raise WrongState(f"{account.name} has no second factor.", hint="Nothing to do.")
+    session.delete(factor)
+    append(session, by, "second factor off", account=account.name, old=True, new=False)
+
+
+def fits(session: Session, account: Account, code: str) -> bool:
+    """Return whether a code is right, and note what is needed so that it is not taken again.
+
+    After five wrong ones no code is taken for five minutes, and the log says so: who gets that far knows the
+    password. A recovery code, which nobody guesses, is taken then, too.
+    """
+    factor = session.get(SecondFactor, account.id)
+    if factor is None or not factor.confirmed:
+        return False
+    if _recovers(session, factor, account, code):
+        return True
+    if factor.refused_until is not None and factor.refused_until > now():
+        return False
+    step = _step_of(factor, code)
+    if step is not None:
+        factor.step, factor.failures, factor.refused_until = step, 0, None
+        return True
+    factor.failures += 1
+    if factor.failures >= _WRONG:
+        factor.failures, factor.refused_until = 0, now() + _REFUSED
+        append(session, "system", "codes refused", account=account.name, wrong=_WRONG)
+    return False
+
+
+def _step_of(factor: SecondFactor, code: str) -> int | None:
+    """Return the step that a code is of, among those that were not used yet."""
+    given = "".join(code.split())
+    present = step_now()
+    for step in range(present - _DRIFT, present + _DRIFT + 1):
+        if step > factor.step and hmac.compare_digest(
+            code_at(factor.secret, step).encode(), given.encode()
+        ):
+            return step
+    return None
+
+
+def _recovers(session: Session, factor: SecondFactor, account: Account, code: str) -> bool:
+    used = _hash(code)
+    if used not in factor.recovery:
+        return False
+    factor.recovery = [kept for kept in factor.recovery if kept != used]
+    factor.failures, factor.refused_until = 0, None
+    append(
+        session, account.name, "recovery code used", account=account.name, left=len(factor.recovery)
+    )
+    return True
+
+
+def _new_recovery(factor: SecondFactor) -> list[str]:
+    texts = [base64.b32encode(secrets.token_bytes(10)).decode().lower() for _ in range(_RECOVERY)]
+    factor.recovery = [_hash(text) for text in texts]
+    return ["-".join(text[i : i + 4] for i in range(0, len(text), 4)) for text in texts]
+
+
+def _hash(code: str) -> str:
+    """Return how a recovery code of 80 random bits is stored."""
+    plain = "".join(c for c in code.lower() if c.isalnum())
+    return hashlib.sha256(plain.encode()).hexdigest()

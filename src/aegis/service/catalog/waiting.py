@@ -1,0 +1,106 @@
+"""What waits for a person: requests that only they can move on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from aegis.service.catalog import data_sets, requests
+from aegis.service.catalog.access import AccountRole, Action, Actor, may
+from aegis.service.catalog.records import Approval, DataSet, Job, Request
+from aegis.service.catalog.states import RequestState
+
+_MOST = 500
+"""Most requests that are looked at; the oldest first."""
+_CALLS: Mapping[RequestState, tuple[tuple[Action, str], ...]] = MappingProxyType(
+    {
+        RequestState.DRAFT: ((Action.CHANGE_REQUEST, "to be sent"),),
+        RequestState.RETURNED: ((Action.CHANGE_REQUEST, "to be changed and sent again"),),
+        RequestState.SUBMITTED: ((Action.REVIEW, "to be taken up for review"),),
+        RequestState.IN_REVIEW: (
+            (Action.REVIEW, "to have a configuration chosen"),
+            (Action.APPROVE, "to be approved or refused"),
+        ),
+        RequestState.APPROVED: ((Action.RUN, "to be made"),),
+        RequestState.FAILED: ((Action.RUN, "to be tried again"),),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """One thing that waits.
+
+    Attributes
+    ----------
+    path
+        The page where it is done.
+    title
+        What it is about.
+    why
+        What it waits for, in words.
+    data_set
+        The data set.
+    """
+
+    path: str
+    title: str
+    why: str
+    data_set: str
+
+
+def of(session: Session, by: Actor) -> list[Waiting]:
+    """Return what waits for a person, the oldest first."""
+    found = [*_proposals(session, by)]
+    query = select(Request).where(requests.visible(by), Request.state.in_(list(_CALLS)))
+    for request in session.scalars(query.order_by(Request.changed).limit(_MOST)):
+        why = _why(session, by, request)
+        if why:
+            found.append(
+                Waiting(f"/requests/{request.id}", request.purpose, why, request.data_set_id)
+            )
+    return found
+
+
+def _why(session: Session, by: Actor, request: Request) -> str:
+    """Return what a request waits for from this person; empty where it is for others, or a job is under way."""
+    subject = data_sets.subject_of(session, by, request.data_set, request)
+    chosen = request.configuration is not None
+    for action, why in _CALLS[RequestState(request.state)]:
+        if request.state == RequestState.IN_REVIEW and (action is Action.APPROVE) != chosen:
+            continue
+        if may(by, action, subject) and not _answered(session, by, request, action):
+            if action is Action.APPROVE and not requests.holds(session, request):
+                return "its configuration breaks the rule: choose another one, or refuse it"
+            return why
+    return ""
+
+
+def _answered(session: Session, by: Actor, request: Request, action: Action) -> bool:
+    """Return whether this person has approved already, or a job works on the request."""
+    under_way = select(Job.id).where(
+        Job.request_id == request.id, Job.state.in_(("queued", "running"))
+    )
+    if session.scalar(under_way) is not None:
+        return True
+    given = select(Approval.id).where(
+        Approval.request_id == request.id,
+        Approval.account_id == by.account,
+        Approval.step == "approve",
+    )
+    return action is Action.APPROVE and session.scalar(given) is not None
+
+
+def _proposals(session: Session, by: Actor) -> Sequence[Waiting]:
+    """Return the policies that operators propose to a provider."""
+    if AccountRole.PROVIDER not in by.roles:
+        return ()
+    query = select(DataSet).where(DataSet.provider_id == by.account, DataSet.proposed.is_not(None))
+    return [
+        Waiting(f"/data-sets/{one.id}", one.title, "an operator proposes a policy", one.id)
+        for one in session.scalars(query)
+    ]

@@ -1,0 +1,184 @@
+"""Verbs on accounts: links, passwords, second factors, sessions, and who takes over data sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.output import Output
+from aegis.service.commands.catalog.options import Token, Url, connected
+
+Name = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
+Receiver = Annotated[
+    str, typer.Argument(metavar="PROVIDER", help="The account that gets them, a provider.")
+]
+Tokens = Annotated[bool, typer.Option("--tokens", help="Revoke all tokens, too.")]
+Password = Annotated[
+    str,
+    typer.Option(
+        "--password",
+        envvar="AEGIS_PASSWORD",
+        prompt=True,
+        hide_input=True,
+        help="Your present password; asked for where the environment does not give it.",
+    ),
+]
+
+
+def invite(
+    name: Name,
+    roles: Annotated[
+        str,
+        typer.Option(
+            "--roles",
+            metavar="ROLE,...",
+            help="provider, operator, approver, consumer, auditor, admin.",
+        ),
+    ],
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Make an account whose person sets the password by a link.
+
+    In: a name and roles. Out: the link, shown this once. It counts once, for 7 days.
+    """
+    named = [role.strip() for role in roles.split(",") if role.strip()]
+    with connected(url, token) as client:
+        Output().show(client.invite(name, named)["link"])
+
+
+def reset(name: Name, url: Url = "", token: Token = "") -> None:
+    """Make a link by which a person sets another password.
+
+    In: an account. Out: the link, shown this once. It counts once, for a day; the
+    present password counts until then, and the second factor stays.
+    """
+    with connected(url, token) as client:
+        Output().show(client.reset(name)["link"])
+
+
+def reopen(name: Name, url: Url = "", token: Token = "") -> None:
+    """Open a closed account again.
+
+    In: an account. Out: it is open, with its roles; its tokens stay revoked.
+    """
+    with connected(url, token) as client:
+        client.reopen(name)
+    Output().say(f"{name} is open")
+
+
+def end_sessions(
+    name: Annotated[
+        str, typer.Argument(metavar="ACCOUNT", help="Name of the account; your own without it.")
+    ] = "",
+    tokens: Tokens = False,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """End all sessions of an account.
+
+    In: an account, or nothing for your own. Out: how many ended.
+    """
+    with connected(url, token) as client:
+        ended = client.end_sessions(name or None, tokens=tokens)
+    Output().say(f"Ended {ended['sessions']} sessions and {ended['tokens']} tokens")
+
+
+def remove_factor(name: Name, url: Url = "", token: Token = "") -> None:
+    """Turn off the second factor of somebody who lost device and recovery codes.
+
+    In: an account. Out: it signs in with its password alone. Make sure who asks.
+    """
+    with connected(url, token) as client:
+        client.remove_factor(name)
+    Output().say(f"{name} signs in without a second factor")
+
+
+def hand_over(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A data set, or with --all the account whose data sets go."
+        ),
+    ],
+    to: Receiver,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All data sets of an account; for admins.")
+    ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key", metavar="FILE", help="Public key of the other provider's agent (PEM)."
+        ),
+    ] = None,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Give data sets to another provider.
+
+    In: a data set and a provider. Out: its agent works for it from then on. The
+    population goes along when the giver owned it and has no other data set of it.
+    """
+    from aegis.signing import load_public_key
+
+    public = None if key is None else load_public_key(key).text
+    with connected(url, token) as client:
+        if everything:
+            handed = client.hand_over_all(subject, to)
+        else:
+            handed = [client.hand_over(subject, to, public_key=public)["id"]]
+    Output().say(f"{to} is the provider of {', '.join(handed) or 'nothing more'}")
+
+
+def password(
+    present: Password,
+    new: Annotated[
+        str,
+        typer.Option(
+            "--new",
+            envvar="AEGIS_NEW_PASSWORD",
+            prompt="New password",
+            hide_input=True,
+            confirmation_prompt=True,
+            help="The new one; asked for where the environment does not give it.",
+        ),
+    ],
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Change your password.
+
+    In: the present one and the new one. Out: it is changed, and all your sessions end.
+    """
+    with connected(url, token) as client:
+        client.change_password(present, new)
+    Output().say("Your password is changed; all your sessions have ended")
+
+
+def second_factor(
+    present: Password,
+    remove: Annotated[bool, typer.Option("--remove", help="Turn it off.")] = False,
+    recovery: Annotated[
+        bool, typer.Option("--recovery", help="Make new recovery codes; the former ones end.")
+    ] = False,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Set up a second factor: codes of an app on your phone.
+
+    In: your password, then a code of the app. Out: recovery codes, shown this once.
+    """
+    with connected(url, token) as client:
+        if remove:
+            client.second_factor("remove", password=present)
+            Output().say("Your second factor is off")
+            return
+        if recovery:
+            Output().show(*client.second_factor("recovery", password=present)["recovery_codes"])
+            return
+        begun = client.second_factor("", password=present)
+        Output().show(f"Key for your app: {begun['secret']}", begun["address"])
+        code = typer.prompt("Code that the app shows")
+        Output().show(*client.second_factor("confirm", code=code)["recovery_codes"])

@@ -1,0 +1,186 @@
+"""One's own account: the password, the second factor, the sessions; and the page of a link."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import segno
+from fastapi import Form, Request
+from markupsafe import Markup
+from starlette.responses import Response
+
+from aegis.service.api.accounts import set_session
+from aegis.service.api.people import service_name
+from aegis.service.catalog import Action, accounts, password_links, passwords, second_factor
+from aegis.service.catalog.errors import CatalogError
+from aegis.service.catalog.second_factor import Enrolment
+from aegis.service.identity import (
+    CallerOf,
+    CatalogOf,
+    FormCallerOf,
+    SettingsOf,
+    address_of,
+    cookie_name,
+    settings_of,
+)
+from aegis.service.pages.people import Text
+from aegis.service.pages.render import page, see
+from aegis.service.routes import PUBLIC, Routes
+
+routes = Routes(include_in_schema=False)
+
+
+@routes.get("/account", Action.OWN_ACCOUNT)
+def show(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+    """Your account."""
+    return _account(request, who, catalog)
+
+
+@routes.post("/account/password", Action.OWN_ACCOUNT)
+def change_password(
+    request: Request,
+    who: FormCallerOf,
+    catalog: CatalogOf,
+    settings: SettingsOf,
+    password: Text,
+    new: Text,
+) -> Response:
+    """Change your password; all other sessions end."""
+    opened = accounts.change_password(
+        catalog.database,
+        who.actor,
+        password,
+        new,
+        keep=request.cookies.get(cookie_name(settings), ""),
+        address=address_of(request),
+    )
+    answer = see("/account?done=password")
+    if opened is not None:
+        set_session(answer, settings, opened.secret)
+    return answer
+
+
+@routes.post("/account/sessions", Action.OWN_ACCOUNT)
+def end_sessions(
+    request: Request,
+    who: FormCallerOf,
+    catalog: CatalogOf,
+    settings: SettingsOf,
+    tokens: Annotated[bool, Form()] = False,
+) -> Response:
+    """End all other sessions, on request all tokens, too."""
+    keep = request.cookies.get(cookie_name(settings), "")
+    with catalog.database.writing() as session:
+        accounts.end_own_sessions(session, who.actor, keep=keep, tokens=tokens)
+    return see("/account?done=sessions")
+
+
+@routes.post("/account/second-factor", Action.OWN_ACCOUNT)
+def begin_factor(
+    request: Request,
+    who: FormCallerOf,
+    catalog: CatalogOf,
+    settings: SettingsOf,
+    password: Text,
+) -> Response:
+    """Show a key for an app, this once."""
+    accounts.require_password(catalog.database, who.actor, password, address=address_of(request))
+    with catalog.database.writing() as session:
+        account = accounts.own(session, who.actor)
+        begun = second_factor.begin(session, account, service_name(settings))
+    return _account(request, who, catalog, begun=begun)
+
+
+@routes.post("/account/second-factor/confirm", Action.OWN_ACCOUNT)
+def confirm_factor(
+    request: Request, who: FormCallerOf, catalog: CatalogOf, settings: SettingsOf, code: Text
+) -> Response:
+    """Turn the second factor on; the recovery codes are shown this once."""
+    keep = request.cookies.get(cookie_name(settings), "")
+    with catalog.database.writing() as session:
+        codes = second_factor.confirm(session, accounts.own(session, who.actor), code)
+        accounts.end_own_sessions(session, who.actor, keep=keep)
+    return _account(request, who, catalog, codes=codes)
+
+
+@routes.post("/account/second-factor/recovery", Action.OWN_ACCOUNT)
+def renew_recovery(
+    request: Request, who: FormCallerOf, catalog: CatalogOf, password: Text
+) -> Response:
+    """Make new recovery codes, shown this once."""
+    accounts.require_password(catalog.database, who.actor, password, address=address_of(request))
+    with catalog.database.writing() as session:
+        codes = second_factor.renew_recovery(session, accounts.own(session, who.actor))
+    return _account(request, who, catalog, codes=codes)
+
+
+@routes.post("/account/second-factor/remove", Action.OWN_ACCOUNT)
+def remove_factor(
+    request: Request, who: FormCallerOf, catalog: CatalogOf, password: Text
+) -> Response:
+    """Turn the second factor off."""
+    accounts.require_password(catalog.database, who.actor, password, address=address_of(request))
+    with catalog.database.writing() as session:
+        second_factor.remove(session, accounts.own(session, who.actor), who.actor.name)
+    return see("/account?done=factor")
+
+
+@routes.get("/set-password", PUBLIC)
+def ask_password(request: Request) -> Response:
+    """The page of a link: its secret stands after `#`, which the browser keeps to itself."""
+    return page(request, "set_password.html", message="", hint="", shortest=passwords.SHORTEST)
+
+
+@routes.post("/set-password", PUBLIC)
+def set_password(request: Request, catalog: CatalogOf, secret: Text, password: Text) -> Response:
+    """Set the password of a link, or say why not."""
+    try:
+        password_links.redeem(catalog.database, secret.strip(), password)
+    except CatalogError as error:
+        return page(
+            request,
+            "set_password.html",
+            message=error.message,
+            hint=error.hint,
+            shortest=passwords.SHORTEST,
+            secret=secret,
+            status=error.status,
+        )
+    return see("/sign-in?done=password")
+
+
+def _account(
+    request: Request,
+    who: CallerOf,
+    catalog: CatalogOf,
+    *,
+    begun: Enrolment | None = None,
+    codes: list[str] | None = None,
+) -> Response:
+    present = accounts.hash_of(request.cookies.get(cookie_name(settings_of(request)), ""))
+    with catalog.database.reading() as session:
+        sessions = accounts.sessions_of(session, who.actor)
+        account = accounts.own(session, who.actor)
+        factor = second_factor.is_on(session, account)
+        left = second_factor.left(session, account)
+    return page(
+        request,
+        "account.html",
+        who,
+        account=account,
+        sessions=sessions,
+        present=present,
+        factor=factor,
+        left=left,
+        begun=begun,
+        picture=None if begun is None else _picture(begun.address),
+        codes=codes,
+        shortest=passwords.SHORTEST,
+        done=request.query_params.get("done", ""),
+    )
+
+
+def _picture(address: str) -> Markup:
+    """Return the QR code of an address as SVG, which holds nothing that a person wrote but as dots."""
+    drawn = segno.make(address, error="m").svg_inline(scale=4, border=4, light="#fff", dark="#000")
+    return Markup(drawn)

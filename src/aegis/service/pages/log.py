@@ -1,0 +1,152 @@
+"""The page of the log: filtered, verified, exported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from aegis.service.api.shapes import log_entry
+from aegis.service.catalog import Action, Actor, Catalog, logbook
+from aegis.service.catalog.logbook import LogFilter
+from aegis.service.identity import CallerOf, CatalogOf
+from aegis.service.pages.render import page
+from aegis.service.routes import Routes
+
+routes = Routes(include_in_schema=False)
+_PAGE = 50
+_PIECE = 1000
+Word = Annotated[str, Query(max_length=120)]
+Day = Annotated[str, Query(pattern=r"^(\d{4}-\d{2}-\d{2})?$")]
+
+
+@routes.get("/log", Action.SEE_LOG)
+def show(
+    request: Request,
+    who: CallerOf,
+    catalog: CatalogOf,
+    by: Word = "",
+    action: Word = "",
+    data_set: Word = "",
+    since: Day = "",
+    until: Day = "",
+    offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
+    verify: bool = False,
+) -> Response:
+    """What happened, the newest first; on request whether the log is whole."""
+    chosen = _filter(by, action, data_set, since, until)
+    with catalog.database.reading() as session:
+        entries, count = logbook.listed(
+            session, who.actor, offset=offset, limit=_PAGE, chosen=chosen
+        )
+        actions = logbook.actions(session, who.actor)
+        checked = logbook.verify(session, who.actor) if verify else None
+    given = {"by": by, "action": action, "data_set": data_set, "since": since, "until": until}
+    return page(
+        request,
+        "log.html",
+        who,
+        entries=[(entry, _details(entry.detail)) for entry in entries],
+        count=count,
+        offset=offset,
+        limit=_PAGE,
+        checked=checked,
+        given=given,
+        actions=actions,
+        query=urlencode({key: value for key, value in given.items() if value}),
+    )
+
+
+@routes.get("/log/export", Action.SEE_LOG)
+def export(
+    who: CallerOf,
+    catalog: CatalogOf,
+    by: Word = "",
+    action: Word = "",
+    data_set: Word = "",
+    since: Day = "",
+    until: Day = "",
+) -> Response:
+    """The entries that are shown, as JSON lines, the newest first."""
+    chosen = _filter(by, action, data_set, since, until)
+    headers = {"Content-Disposition": 'attachment; filename="log.jsonl"'}
+    return StreamingResponse(
+        _lines(catalog, who.actor, chosen), media_type="application/jsonl", headers=headers
+    )
+
+
+def _lines(catalog: Catalog, actor: Actor, chosen: LogFilter) -> Iterator[str]:
+    offset = 0
+    while True:
+        with catalog.database.reading() as session:
+            entries, count = logbook.listed(
+                session, actor, offset=offset, limit=_PIECE, chosen=chosen
+            )
+        yield "".join(json.dumps(log_entry(entry)) + "\n" for entry in entries)
+        offset += len(entries)
+        if not entries or offset >= count:
+            return
+
+
+def _filter(by: str, action: str, data_set: str, since: str, until: str) -> LogFilter:
+    last = _moment(until)
+    return LogFilter(
+        by,
+        action,
+        data_set,
+        _moment(since),
+        None if last is None else last + timedelta(days=1, microseconds=-1),
+    )
+
+
+def _moment(day: str) -> datetime | None:
+    """Return the beginning of a day, UTC; raise `CatalogError` where there is no such day."""
+    from aegis.service.catalog.errors import CatalogError
+
+    if not day:
+        return None
+    try:
+        return datetime.combine(date.fromisoformat(day), time(), UTC)
+    except ValueError as error:
+        raise CatalogError(f"There is no day {day}.", hint="Write it as 2026-12-31.") from error
+
+
+def _details(detail: object) -> list[tuple[str, str]]:
+    """Return what an entry says beyond who and what, as a person reads it; old before new."""
+    if not isinstance(detail, dict):
+        return []
+    new_key = next((key for key in ("new", "roles", "state") if key in detail), "new")
+    old, new = detail.get("old"), detail.get(new_key)
+    told = [(name, _text(value)) for name, value in detail.items() if name not in ("old", new_key)]
+    if isinstance(new, dict):
+        before = old if isinstance(old, dict) else {}
+        names = dict.fromkeys([*before, *new])
+        changed = [n for n in names if before.get(n) != new.get(n)]
+        return told + [(n, _change(before, n, new.get(n))) for n in changed]
+    if new_key not in detail:
+        return told
+    named = "" if new_key == "new" else new_key
+    return [*told, (named, _change(detail, "old", new))]
+
+
+def _change(before: Mapping[str, object], name: str, new: object) -> str:
+    """Return a new value, after the old one where there is one."""
+    return f"{_text(before[name])} → {_text(new)}" if name in before else _text(new)
+
+
+def _text(value: object) -> str:
+    if value is None or value == "" or value == []:
+        return "–"
+    if isinstance(value, list):
+        return ", ".join(_text(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_text(item)}" for name, item in value.items())
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
