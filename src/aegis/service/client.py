@@ -273,6 +273,10 @@ class Client:
         body = {"attempt": attempt, "progress": dict(progress)}
         self._object("POST", f"/jobs/{job}/alive", body)
 
+    def give_back(self, job: str, attempt: int) -> None:
+        """Let another agent take a job at once."""
+        self._answer("POST", f"/jobs/{job}/give-back", json={"attempt": attempt}, timeout=5)
+
     def failed(self, job: str, attempt: int, reason: str) -> None:
         """Give a job up."""
         self._object("POST", f"/jobs/{job}/failed", {"attempt": attempt, "reason": reason[:2000]})

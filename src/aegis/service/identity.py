@@ -50,14 +50,7 @@ def settings_of(request: Request) -> ServiceSettings:
     return settings
 
 
-def caller(request: Request) -> Caller:
-    """Return who calls.
-
-    Raises
-    ------
-    NotSignedIn
-        Nobody, or a session or token that has ended.
-    """
+def _caller(request: Request) -> Caller:
     settings = settings_of(request)
     if settings.local:
         return Caller(LOCAL, request.app.state.local_key)
@@ -80,6 +73,19 @@ def caller(request: Request) -> Caller:
         with catalog.database.writing() as session:
             accounts.touch(session, secret)
     return signed_in
+
+
+def caller(request: Request) -> Caller:
+    """Return who calls, as `_caller` finds out; the access log names the account.
+
+    Raises
+    ------
+    NotSignedIn
+        Nobody, or a session or token that has ended.
+    """
+    found = _caller(request)
+    request.state.account = found.actor.name
+    return found
 
 
 async def _actor(signed_in: Annotated[Caller, Depends(caller)]) -> Actor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +18,13 @@ from uvicorn.supervisors import Multiprocess
 
 from aegis.service.app import create_app
 from aegis.service.catalog import Catalog, UploadLimits
+from aegis.service.metrics import FOLDER
 from aegis.service.rates import shared_files
 from aegis.service.settings import ServiceSettings
 from aegis.service.worker import WorkerThread
 from aegis.sources.embedded import lock_embedded
+
+_LOOPBACK = ("127.0.0.1", "::1")
 
 
 def serve(settings: ServiceSettings, host: str, port: int) -> None:
@@ -34,7 +38,7 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
     if settings.processes == 1:
         uvicorn.run(_Application(settings)(), **_options(settings), host=host, port=port)
         return
-    with shared_files() as shared, _working(settings):
+    with shared_files() as shared, _working(settings), _counting():
         each = replace(settings, shared=shared, worker=False)
         config = uvicorn.Config(
             _Application(each),
@@ -73,7 +77,8 @@ def _options(settings: ServiceSettings) -> dict[str, Any]:
         "access_log": False,
         "server_header": False,
         "date_header": True,
-        "proxy_headers": settings.secure,
+        "proxy_headers": settings.secure or settings.proxies is not None,
+        "forwarded_allow_ips": list(settings.proxies or _LOOPBACK),
         "timeout_graceful_shutdown": 5,
         # Longer than proxies keep idle connections: one that closes as a call comes looks like a failure.
         "timeout_keep_alive": 75,
@@ -86,7 +91,7 @@ def _working(settings: ServiceSettings) -> Iterator[None]:
     catalog = Catalog.open(
         settings.database, settings.objects, limits=UploadLimits(work=settings.work), connections=2
     )
-    worker = WorkerThread(catalog) if settings.worker else None
+    worker = WorkerThread(catalog, keep=settings.keep) if settings.worker else None
     if worker is not None:
         worker.start()
     try:
@@ -95,6 +100,14 @@ def _working(settings: ServiceSettings) -> Iterator[None]:
         if worker is not None:
             worker.stop()
         catalog.database.close()
+
+
+@contextmanager
+def _counting() -> Iterator[None]:
+    """Have the processes of this service count their calls together."""
+    with tempfile.TemporaryDirectory(prefix="aegis-metrics-") as folder:
+        os.environ[FOLDER] = folder
+        yield
 
 
 def _end_with_parent() -> None:

@@ -175,7 +175,7 @@ def export(
     """The description of a release for other catalogs: Croissant, DCAT or Data Package."""
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.VERIFY, request_id)
-        made = requests.release_of(session, request)
+        made = requests.file_of(session, request)
         told = exports.of_release(
             made, request.data_set, request.version, catalog.objects, settings.origin
         )
@@ -187,7 +187,7 @@ def verify(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
     """Whether the stored file, its certificate and its signature fit."""
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.VERIFY, request_id)
-        made = requests.release_of(session, request)
+        made = requests.file_of(session, request)
         key = deliveries.key_of(made, request.data_set)
     wrong = deliveries.verify(catalog, made, key)
     return {"verified": not wrong, "wrong": wrong}

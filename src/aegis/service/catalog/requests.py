@@ -296,7 +296,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
     most = int(request.asked.get("days", request.data_set.days))
     if not 1 <= days <= most:
         raise CatalogError(f"{days} days.", hint=f"Allowed: 1 to {most}, from now on.")
-    release, until = release_of(session, request), now() + timedelta(days=days)
+    release, until = file_of(session, request), now() + timedelta(days=days)
     if until <= release.expires:
         raise CatalogError(
             f"The release lasts until {release.expires:%Y-%m-%d} already.",
@@ -342,6 +342,17 @@ def release_of(session: Session, request: Request) -> ReleaseRecord:
     release = session.scalar(select(ReleaseRecord).where(ReleaseRecord.request_id == request.id))
     if release is None:
         raise NotThere("There is no release of this request.", hint="See its state.")
+    return release
+
+
+def file_of(session: Session, request: Request) -> ReleaseRecord:
+    """Return the release of a request whose file is still there; raise `WrongState` otherwise."""
+    release = release_of(session, request)
+    if not release.object_key:
+        raise WrongState(
+            "The file of this release was removed after the release had ended.",
+            hint="Its certificate is kept. Request the data set again.",
+        )
     return release
 
 

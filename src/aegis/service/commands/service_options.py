@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,6 +41,20 @@ JobMemory = Annotated[
         "--job-memory", metavar="GIB", min=0.5, help="Most memory of one job, in GiB (Linux)."
     ),
 ]
+KeepDays = Annotated[
+    float | None,
+    typer.Option(
+        "--keep-days",
+        metavar="DAYS",
+        min=0,
+        help="Remove the file of a release so many days after it has expired or was revoked; without it files stay.",
+    ),
+]
+
+
+def kept_for(days: float | None) -> timedelta | None:
+    """Return how long files of releases stay that are over."""
+    return None if days is None else timedelta(days=days)
 
 
 def work_limits(seconds: float, gib: float) -> WorkLimits:

@@ -32,6 +32,7 @@ VERBS: Mapping[str, Verb] = {
     "admit": Verb(data_sets.admit, ("aegis catalog admit census-2026 peter", "aegis catalog admit census-2026 peter --withdraw")),
     "backup": Verb(accounts.backup, ("aegis catalog backup copies/monday", "aegis catalog backup copies/monday --database catalog.db")),
     "restore": Verb(accounts.restore, ("aegis catalog restore copies/monday --database restored.db", "aegis catalog restore copies/monday --database restored.db --objects restored")),
+    "clean": Verb(accounts.clean, ("aegis catalog clean --keep-days 30", "aegis catalog clean --keep-days 0 --database catalog.db")),
     "check": Verb(accounts.check, ("aegis catalog check", "aegis catalog check --database catalog.db")),
 }  # fmt: skip
 """Every verb by name."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aegis.cli.output import Output
 from aegis.errors import DataError
 from aegis.service.commands.service_options import CATALOG, Database, Objects
+
+if TYPE_CHECKING:
+    from aegis.service.catalog import Catalog
 
 
 def account(
@@ -111,17 +115,51 @@ def restore(
     Output().say(f"Restored the catalog and {count:,} objects to {database}")
 
 
+def clean(
+    days: Annotated[
+        float,
+        typer.Option(
+            "--keep-days",
+            metavar="DAYS",
+            min=0,
+            help="Days that the file of a release stays after it has expired or was revoked.",
+        ),
+    ],
+    database: Database = CATALOG,
+    objects: Objects = None,
+) -> None:
+    """Remove what is over, on the machine of the service.
+
+    In: how long files of ended releases stay. Out: how many of them were removed, with
+    files that nothing names and sessions that have ended. Certificates and log stay.
+    """
+    from aegis.service.catalog import retention
+
+    removed = retention.clean(_opened(database, objects), timedelta(days=days))
+    Output().say(
+        f"Removed {removed.files:,} files of ended releases, {removed.orphans:,} files that "
+        f"nothing names, {removed.sessions:,} ended sessions"
+    )
+
+
+def _opened(database: str, objects: str | None) -> Catalog:
+    """Return a catalog that is there; raise where it is not."""
+    from aegis.service.catalog import Catalog
+
+    if "://" not in database and not Path(database).exists():
+        raise DataError(f"There is no catalog {database}.", hint="Name its file with --database.")
+    return Catalog.open(database, objects)
+
+
 def check(database: Database = CATALOG, objects: Objects = None) -> None:
     """Hold the state of a catalog against its log, on the machine of the service.
 
     In: the catalog. Out: what its tables say otherwise than the log; exit code 1 where
     anything differs. An object that is missing or was changed differs, too.
     """
-    from aegis.service.catalog import Catalog, consistency
+    from aegis.service.catalog import consistency
 
-    if "://" not in database and not Path(database).exists():
-        raise DataError(f"There is no catalog {database}.", hint="Name its file with --database.")
-    catalog = Catalog.open(database, objects)
+    catalog = _opened(database, objects)
     with catalog.database.reading() as session:
         wrong = consistency.compare(session, catalog.objects)
     if wrong:
