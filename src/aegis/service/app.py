@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +20,7 @@ from starlette.responses import Response
 from aegis._version import __version__
 from aegis.errors import AegisError
 from aegis.service.api import accounts, data_sets, log, requests, state, work
+from aegis.service.background import working
 from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.describing import describe
 from aegis.service.guard import BodyLimit, Guard
@@ -30,7 +31,6 @@ from aegis.service.recording import AccessLog, Recorder
 from aegis.service.settings import ServiceSettings
 from aegis.service.warm import warm_in_background
 from aegis.service.workbench import Benches
-from aegis.service.worker import WorkerThread
 
 API = "/api/v1"
 API_ROOMS = (accounts, data_sets, requests, work, log, state)
@@ -107,20 +107,10 @@ def _lifespan(
     @asynccontextmanager
     async def run(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001 - FastAPI's form
         current_default_thread_limiter().total_tokens = threads_of(settings)
-        worker = (
-            WorkerThread(catalog, keep=settings.keep)
-            if catalog is not None and settings.worker
-            else None
-        )
-        if worker is not None:
-            worker.start()
         if settings.local:
             warm_in_background()
-        yield
-        if worker is not None:
-            worker.stop()
-        if catalog is not None:
-            catalog.database.close()
+        with nullcontext() if catalog is None else working(settings, catalog):
+            yield
 
     return run
 

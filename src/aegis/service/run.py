@@ -17,11 +17,11 @@ from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from aegis.service.app import create_app
+from aegis.service.background import working
 from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.metrics import FOLDER
 from aegis.service.rates import shared_files
 from aegis.service.settings import ServiceSettings
-from aegis.service.worker import WorkerThread
 from aegis.sources.embedded import lock_embedded
 
 _LOOPBACK = ("127.0.0.1", "::1")
@@ -39,7 +39,7 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
         uvicorn.run(_Application(settings)(), **_options(settings), host=host, port=port)
         return
     with shared_files() as shared, _working(settings), _counting():
-        each = replace(settings, shared=shared, worker=False)
+        each = replace(settings, shared=shared, worker=False, channels=())
         config = uvicorn.Config(
             _Application(each),
             factory=True,
@@ -91,15 +91,8 @@ def _working(settings: ServiceSettings) -> Iterator[None]:
     catalog = Catalog.open(
         settings.database, settings.objects, limits=UploadLimits(work=settings.work), connections=2
     )
-    worker = WorkerThread(catalog, keep=settings.keep) if settings.worker else None
-    if worker is not None:
-        worker.start()
-    try:
+    with working(settings, catalog):
         yield
-    finally:
-        if worker is not None:
-            worker.stop()
-        catalog.database.close()
 
 
 @contextmanager

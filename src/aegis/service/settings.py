@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from aegis.service.catalog.limited import USUAL, WorkLimits
+from aegis.service.notifying import Channel
 from aegis.service.oidc import Provider
 
 
@@ -42,6 +43,8 @@ class ServiceSettings:
         Where a line of JSON is written for each call: a file, "-" for standard output, None for nowhere.
     keep
         How long files of releases stay that have expired or were revoked; None for ever.
+    channels
+        By which people hear that a request waits for them.
     """
 
     database: str = "aegis-catalog.db"
@@ -58,6 +61,7 @@ class ServiceSettings:
     proxies: tuple[str, ...] | None = None
     access_log: str | None = None
     keep: timedelta | None = None
+    channels: tuple[Channel, ...] = ()
 
     @property
     def secure(self) -> bool:

@@ -26,12 +26,15 @@ def listed(
     actor: ActorOf,
     catalog: CatalogOf,
     state: Annotated[RequestState | None, Query()] = None,
+    number: Annotated[str, Query(pattern="^[0-9a-f]{0,32}$")] = "",
     offset: Offset = 0,
     limit: Limit = 50,
 ) -> dict[str, Any]:
-    """Requests that one may see, the newest first."""
+    """Requests that one may see, the newest first; `number` is how theirs begins."""
     with catalog.database.reading() as session:
-        listed, count = requests.listed(session, actor, state=state, offset=offset, limit=limit)
+        listed, count = requests.listed(
+            session, actor, state=state, number=number, offset=offset, limit=limit
+        )
         return {"count": count, "requests": [shapes.request(request) for request in listed]}
 
 

@@ -465,16 +465,22 @@ def listed(
     *,
     state: str | None = None,
     data_set: str | None = None,
+    number: str = "",
     offset: int = 0,
     limit: int = 50,
 ) -> tuple[Sequence[Request], int]:
-    """Return a page of the requests that the actor may see, the newest first, and their number."""
+    """Return a page of the requests that the actor may see, the newest first, and how many they are.
+
+    `number` is what the number of a request begins with.
+    """
     data_sets.authorise_some(by, Action.SEE_REQUEST)
     conditions = [_visible(by)]
     if state is not None:
         conditions.append(Request.state == state)
     if data_set is not None:
         conditions.append(Request.data_set_id == data_set)
+    if number:
+        conditions.append(Request.id.startswith(number, autoescape=True))
     count = session.scalar(select(func.count(Request.id)).where(*conditions)) or 0
     asked = select(Request).where(*conditions).options(*_IN_LISTS)
     asked = asked.order_by(Request.created.desc()).offset(offset).limit(limit)

@@ -27,6 +27,7 @@ from aegis.service.commands.service_options import (
 )
 
 if TYPE_CHECKING:
+    from aegis.service.notifying import Channel
     from aegis.service.oidc import Provider
 
 EXAMPLES = (
@@ -113,6 +114,15 @@ def command(
             help="Append a line of JSON for each call; - for standard output.",
         ),
     ] = None,
+    notify: Annotated[
+        Path | None,
+        typer.Option(
+            "--notify",
+            metavar="FILE",
+            help="YAML with mail or webhook: who hears that a request waits, and where. Give it to "
+            "one service of a database.",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Serve the catalog between providers, operators and consumers, or a workbench.
@@ -148,6 +158,7 @@ def command(
         keep=kept_for(keep_days),
         proxies=_proxies(proxies),
         access_log=access_log,
+        channels=_channels(notify),
     )
     Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
     serve(settings, host, port)
@@ -180,6 +191,12 @@ def _proxies(given: list[str] | None) -> tuple[str, ...] | None:
                 hint="Give an address such as 10.1.0.4, or a network such as 10.1.0.0/16.",
             ) from error
     return tuple(given) if given else None
+
+
+def _channels(notify: Path | None) -> tuple[Channel, ...]:
+    from aegis.service.notifying import load_channels
+
+    return () if notify is None else load_channels(notify)
 
 
 def _provider(issuer: str | None, client: str | None) -> Provider | None:

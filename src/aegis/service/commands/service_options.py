@@ -14,6 +14,7 @@ CATALOG = "aegis-catalog.db"
 JOB_SECONDS = 900.0
 JOB_MEMORY = 4.0
 """In GiB."""
+MOST_DAYS = 36_500
 
 Database = Annotated[
     str,
@@ -47,6 +48,7 @@ KeepDays = Annotated[
         "--keep-days",
         metavar="DAYS",
         min=0,
+        max=MOST_DAYS,
         help="Remove the file of a release so many days after it has expired or was revoked; without it files stay.",
     ),
 ]

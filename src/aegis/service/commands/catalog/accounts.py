@@ -10,7 +10,8 @@ import typer
 
 from aegis.cli.output import Output
 from aegis.errors import DataError
-from aegis.service.commands.service_options import CATALOG, Database, Objects
+from aegis.service.commands.catalog.options import Token, connected
+from aegis.service.commands.service_options import CATALOG, MOST_DAYS, Database, Objects
 
 if TYPE_CHECKING:
     from aegis.service.catalog import Catalog
@@ -38,16 +39,28 @@ def account(
         ),
     ],
     database: Database = CATALOG,
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url", metavar="URL", help="Make it at this service, as an admin, not in --database."
+        ),
+    ] = "",
+    token: Token = "",
 ) -> None:
-    """Make an account, on the machine of the service.
+    """Make an account: on the machine of the service, or with --url as an admin.
 
     In: a name and roles. Out: the account; the first one should be an admin, who
     makes the others on the page "Accounts".
     """
     from aegis.service.catalog import Catalog, accounts
 
+    if url:
+        with connected(url, token) as client:
+            client.make_account(name, _listed(roles), password)
+        Output().say(f"Made {name} ({', '.join(_listed(roles))})")
+        return
     with Catalog.open(database).database.writing() as session:
-        made = accounts.create(session, name, roles.split(","), password=password)
+        made = accounts.create(session, name, _listed(roles), password=password)
     Output().say(f"Made {made.name} ({', '.join(made.roles)})")
 
 
@@ -78,9 +91,13 @@ def token(
 
     with Catalog.open(database).database.writing() as session:
         owner = accounts.actor_of(accounts.named(session, name))
-        asked = [scope.strip() for scope in scopes.split(",") if scope.strip()] or scopes_of(owner)
+        asked = _listed(scopes) or scopes_of(owner)
         _, secret = accounts.make_token(session, owner, "command line", asked, days=days)
     Output().show(secret)
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def backup(
@@ -122,6 +139,7 @@ def clean(
             "--keep-days",
             metavar="DAYS",
             min=0,
+            max=MOST_DAYS,
             help="Days that the file of a release stays after it has expired or was revoked.",
         ),
     ],
