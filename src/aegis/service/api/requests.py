@@ -26,7 +26,7 @@ def listed(
     actor: ActorOf,
     catalog: CatalogOf,
     state: Annotated[RequestState | None, Query()] = None,
-    number: Annotated[str, Query(pattern="^[0-9a-f]{0,32}$")] = "",
+    number: Annotated[str, Query(max_length=32)] = "",
     offset: Offset = 0,
     limit: Limit = 50,
 ) -> dict[str, Any]:
