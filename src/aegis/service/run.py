@@ -24,6 +24,9 @@ from aegis.service.rates import shared_files
 from aegis.service.settings import ServiceSettings
 from aegis.sources.embedded import lock_embedded
 
+_START = 300
+"""Seconds that a process may take to answer the first one: on a busy machine it loads for long, and one that
+is ended meanwhile never starts."""
 _LOOPBACK = ("127.0.0.1", "::1")
 
 
@@ -44,6 +47,7 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
             _Application(each),
             factory=True,
             workers=settings.processes,
+            timeout_worker_healthcheck=_START,
             **_options(settings),
             host=host,
             port=port,
