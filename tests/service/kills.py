@@ -56,7 +56,7 @@ from aegis.service.catalog.records import (
 from aegis.service.client import Client
 from aegis.service.pins import Approvers, PinnedSource
 from aegis.service.settings import ServiceSettings
-from aegis.service.worker import WorkerThread
+from aegis.service.worker import Worker
 from aegis.signing import load_private_key, make_keys
 
 LEASE = 6.0
@@ -101,7 +101,7 @@ class Scene:
         uvicorn.run(create_app(settings, self.catalog()), port=self.port, log_level="critical")
 
     def work(self) -> None:
-        WorkerThread(self.catalog())._run()
+        Worker(self.catalog()).run()
 
     def mask(self) -> None:
         told = AgentSettings(

@@ -234,6 +234,7 @@ PROBES = {
     ("POST", "/work"): {"owner": "x"},
     ("POST", "/keys"): {"old": "ab" * 32, "new": "cd" * 32, "signatures": [{}, {}]},
     ("POST", "/jobs/{job_id}/alive"): {"attempt": 1},
+    ("POST", "/jobs/{job_id}/give-back"): {"attempt": 1},
     ("POST", "/jobs/{job_id}/failed"): {"attempt": 1, "reason": "x"},
     ("POST", "/jobs/{job_id}/checked"): {"attempt": 1, "answer": {}},
     ("POST", "/uploads/{job_id}/summary"): {

@@ -32,6 +32,7 @@ from aegis.service.apart import work_apart
 from aegis.service.catalog.deliveries import sha256, signed_part
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.flow import configuration_of, policy_of
+from aegis.service.catalog.jobs import LOOK_FOR_WORK, SIGN_OF_LIFE
 from aegis.service.catalog.limited import LimitError
 from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
@@ -44,9 +45,7 @@ from aegis.service.pins import (
 from aegis.signing import seal, sign_bytes
 from aegis.temporary import temporary_folder
 
-_SIGN_OF_LIFE = 10.0
-"""Seconds between two signs of life: well below the lease of a job."""
-_WAIT_MOST = 30.0
+_SIGN_OF_LIFE, _WAIT_MOST = SIGN_OF_LIFE, LOOK_FOR_WORK
 
 
 @dataclass
@@ -165,14 +164,14 @@ class Agent:
     def run(self, *, until: threading.Event | None = None) -> None:
         """Ask for work until told to stop, waiting longer while there is none."""
         over = until or threading.Event()
-        wait = 1.0
+        wait = 0.5
         while not over.is_set():
             try:
                 worked = self.once()
             except EngineError as error:
                 self.say(str(error))
                 worked = False
-            wait = 1.0 if worked else min(wait * 1.5, _WAIT_MOST)
+            wait = 0.5 if worked else min(wait * 1.5, _WAIT_MOST)
             if not worked:
                 over.wait(wait)
 
@@ -183,15 +182,32 @@ class Agent:
             return False
         if not all(isinstance(job.get(key), str) for key in ("id", "kind", "data_set")):
             raise EngineError("The service gives no job that can be read.", hint="See its version.")
+        try:
+            self._work(job)
+        except KeyboardInterrupt:
+            self._give_back(job)
+            raise
+        return True
+
+    def _work(self, job: dict[str, Any]) -> None:
+        """Do a job here, or in a process of its own where it has limits."""
         limits = self.settings.work
         if limits is None:
             self.do(job)
-            return True
+            return
         try:
             work_apart(self.settings, job, limits, self.say)
         except LimitError as error:
             self._give_up(job, error)
-        return True
+
+    def _give_back(self, job: Mapping[str, Any]) -> None:
+        """Let another agent take a job at once, as this one is told to end."""
+        try:
+            self.client.give_back(job["id"], job["attempt"])
+        except AegisError as error:  # it is another's, or its lease ends in a few seconds
+            self.say(f"not given back: {error.message}")
+        else:
+            self.say("given back")
 
     def do(self, job: dict[str, Any], *, before: Callable[[], None] = lambda: None) -> None:
         """Do a job in this process, and hand in what comes out, or say why nothing does.

@@ -138,15 +138,19 @@ def rotate_key(path: Path, token: str) -> int:
     return changed
 
 
+def is_loopback(url: str) -> bool:
+    """Return whether an address is one of this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _require_private(url: str) -> None:
     """Raise unless nobody on the way can read or change what the agent and the service say."""
-    address = urlsplit(url)
-    host = address.hostname or ""
-    try:
-        loopback = host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if address.scheme != "https" and not (address.scheme == "http" and loopback):
+    scheme = urlsplit(url).scheme
+    if scheme != "https" and not (scheme == "http" and is_loopback(url)):
         raise PolicyError(
             f"The agent does not call {url!r}: plain http goes to this machine alone.",
             hint="Give https://HOST. `certificate` of the agent's file pins the one that it shows.",

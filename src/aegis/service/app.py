@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -19,18 +19,21 @@ from starlette.responses import Response
 
 from aegis._version import __version__
 from aegis.errors import AegisError
-from aegis.service.api import accounts, data_sets, log, people, requests, work
+from aegis.service.api import accounts, data_sets, log, people, requests, state, work
+from aegis.service.background import working
 from aegis.service.catalog import Catalog, UploadLimits
+from aegis.service.describing import describe
 from aegis.service.guard import BodyLimit, Guard
+from aegis.service.metrics import CallMetrics
 from aegis.service.pages import error_page, page_routers
 from aegis.service.problems import problem, status_of, wants_page
+from aegis.service.recording import AccessLog, Recorder
 from aegis.service.settings import ServiceSettings
 from aegis.service.warm import warm_in_background
 from aegis.service.workbench import Benches
-from aegis.service.worker import WorkerThread
 
 API = "/api/v1"
-API_ROOMS = (accounts, people, data_sets, requests, work, log)
+API_ROOMS = (accounts, people, data_sets, requests, work, log, state)
 RELEASES = "aegis-releases"
 """Folder of the releases of a workbench, beside the tables."""
 _THREADS = 40
@@ -82,6 +85,8 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
     largest = UploadLimits().release if opened is None else opened.limits.release
     app.add_middleware(BodyLimit, upload=largest)
     app.add_middleware(Guard, settings=settings)
+    app.state.metrics = CallMetrics()
+    app.add_middleware(Recorder, metrics=app.state.metrics, log=AccessLog.at(settings.access_log))
     if not settings.local:
         for room in API_ROOMS:
             app.include_router(room.routes.router, prefix=API)
@@ -90,6 +95,7 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
     static = Path(str(files("aegis.service").joinpath("static")))
     app.mount("/static", StaticFiles(directory=static), name="static")
     _handle_errors(app)
+    describe(app)
     return app
 
 
@@ -101,16 +107,10 @@ def _lifespan(
     @asynccontextmanager
     async def run(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001 - FastAPI's form
         current_default_thread_limiter().total_tokens = threads_of(settings)
-        worker = WorkerThread(catalog) if catalog is not None and settings.worker else None
-        if worker is not None:
-            worker.start()
         if settings.local:
             warm_in_background()
-        yield
-        if worker is not None:
-            worker.stop()
-        if catalog is not None:
-            catalog.database.close()
+        with nullcontext() if catalog is None else working(settings, catalog):
+            yield
 
     return run
 

@@ -27,6 +27,9 @@ _KINDS: dict[int, type[AegisError]] = {
     404: NotThere,
     409: WrongState,
 }
+_DIGITS = 32
+"""Digits of a whole number of a request."""
+_LIST = "See the list: aegis catalog requests."
 _WAITED = {"search", "check", "release", "summarize"}
 
 
@@ -74,6 +77,7 @@ class Client:
             verify=True if certificate is None else _pinned(certificate),
         )
         self._key = key
+        self._numbers: dict[str, str] = {}
 
     def __enter__(self) -> Client:
         return self
@@ -136,6 +140,36 @@ class Client:
         `remove` with `password`."""
         return self._object("POST", f"/me/second-factor/{step}".rstrip("/"), given)
 
+    def accounts(self) -> list[dict[str, Any]]:
+        """Return all accounts; for admins."""
+        return self._list("/accounts")
+
+    def make_account(self, name: str, roles: Sequence[str], password: str) -> dict[str, Any]:
+        """Make an account; for admins."""
+        body = {"name": name, "roles": list(roles), "password": password}
+        return self._object("POST", "/accounts", body)
+
+    def change_roles(self, name: str, roles: Sequence[str]) -> dict[str, Any]:
+        """Give an account other roles; for admins."""
+        return self._object("POST", f"/accounts/{_part(name)}/roles", {"roles": list(roles)})
+
+    def close_account(self, name: str) -> None:
+        """Close an account with its sessions and tokens; for admins."""
+        self._object("POST", f"/accounts/{_part(name)}/disable")
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """Return your own tokens, without their secrets."""
+        return self._list("/tokens")
+
+    def make_token(self, name: str, scopes: Sequence[str], *, days: int = 90) -> dict[str, Any]:
+        """Make a token of your own, which can do no more than this one."""
+        body = {"name": name, "scopes": list(scopes), "days": days}
+        return self._object("POST", "/tokens", body)
+
+    def revoke_token(self, token: str) -> None:
+        """End one of your own tokens, by its number."""
+        self._object("POST", f"/tokens/{token}/revoke")
+
     def search(self, words: str = "") -> Iterator[dict[str, Any]]:
         """Yield the data sets that one may see."""
         yield from self._paged("/data-sets", "data_sets", words=words)
@@ -144,14 +178,17 @@ class Client:
         """Return a data set with its newest version."""
         return self._object("GET", f"/data-sets/{identifier}")
 
+    def versions(self, identifier: str) -> list[dict[str, Any]]:
+        """Return all versions of a data set, the newest first."""
+        return self._list(f"/data-sets/{identifier}/versions")
+
     def policy(self, identifier: str) -> str:
         """Return the policy of a data set, as YAML."""
         return str(self._object("GET", f"/data-sets/{identifier}/policy")["policy"])
 
     def costs(self, identifier: str) -> list[dict[str, Any]]:
         """Return what each candidate mask costs, from the protected summary."""
-        costs: list[dict[str, Any]] = self._call("GET", f"/data-sets/{identifier}/costs").json()
-        return costs
+        return self._list(f"/data-sets/{identifier}/costs")
 
     def export(self, identifier: str, kind: str) -> dict[str, Any]:
         """Return the description of a data set for other catalogs.
@@ -162,7 +199,7 @@ class Client:
 
     def export_release(self, request: str, kind: str) -> dict[str, Any]:
         """Return the description of a release for other catalogs, as `export` does."""
-        return self._object("GET", f"/requests/{request}/exports/{kind}")
+        return self._object("GET", f"{self._of(request)}/exports/{kind}")
 
     def register(
         self, identifier: str, *, source: str, public_key: str, **about: Any
@@ -198,12 +235,19 @@ class Client:
         """Return the budget of a data set's population, and its releases."""
         return self._object("GET", f"/data-sets/{identifier}/ledger")
 
-    def request(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
-        """Draft a request and hand it in."""
-        made = self._object(
+    def draft(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
+        """Draft a request."""
+        return self._object(
             "POST", "/requests", {"data_set": data_set, "purpose": purpose, **about}
         )
-        return self.step(made["id"], "submit")
+
+    def request(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
+        """Draft a request and hand it in."""
+        return self.step(self.draft(data_set, purpose, **about)["id"], "submit")
+
+    def change_request(self, request: str, **about: Any) -> dict[str, Any]:
+        """Change a draft, or a request that was returned."""
+        return self._object("POST", self._of(request), about)
 
     def requests(self, state: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield the requests that one may see."""
@@ -212,18 +256,18 @@ class Client:
 
     def shown(self, request: str) -> dict[str, Any]:
         """Return a request with its newest job."""
-        return self._object("GET", f"/requests/{request}")
+        return self._object("GET", f"{self._of(request)}")
 
     def step(self, request: str, step: str, **given: Any) -> dict[str, Any]:
         """Move a request: submit, withdraw, review, choose, approve, return, reject, run, retry,
         revoke, renew."""
         if step == "approve" and self._key is not None:
             given["signed"] = sign_approval(self.statement(request), self._key).to_dict()
-        return self._object("POST", f"/requests/{request}/{step}", given)
+        return self._object("POST", f"{self._of(request)}/{step}", given)
 
     def statement(self, request: str) -> dict[str, Any]:
         """Return what an approver of a request signs, with the texts that its digests are of."""
-        return self._object("GET", f"/requests/{request}/statement")
+        return self._object("GET", f"{self._of(request)}/statement")
 
     def wait(self, request: str, *, seconds: float = 600) -> dict[str, Any]:
         """Wait until no job of a request is under way; return the request.
@@ -248,11 +292,11 @@ class Client:
 
     def release(self, request: str) -> dict[str, Any]:
         """Return the figures of a release with its certificate and signature."""
-        return self._object("GET", f"/requests/{request}/release")
+        return self._object("GET", f"{self._of(request)}/release")
 
     def verify(self, request: str) -> dict[str, Any]:
         """Have the stored release verified."""
-        return self._object("POST", f"/requests/{request}/verify")
+        return self._object("POST", f"{self._of(request)}/verify")
 
     def download(self, request: str, path: str | Path, *, force: bool = False) -> Path:
         """Write the masked file; it takes its name when its digest is right.
@@ -269,7 +313,7 @@ class Client:
         digest = sha256()
         with (
             replacing(target) as temporary,
-            self._http.stream("GET", f"/requests/{request}/download") as answer,
+            self._http.stream("GET", f"{self._of(request)}/download") as answer,
         ):
             if answer.is_error:
                 answer.read()
@@ -296,6 +340,37 @@ class Client:
         """Return whether the log is whole, and holds a head that was noted."""
         return self._object("POST", "/log/verify", params={} if head is None else {"head": head})
 
+    def job(self, job: str) -> dict[str, Any]:
+        """Return how far a job is."""
+        return self._object("GET", f"/jobs/{job}")
+
+    def follow(self, job: str) -> Iterator[dict[str, Any]]:
+        """Yield how far a job is each time that it has changed, until it has ended."""
+        with self._http.stream("GET", f"/jobs/{job}/events") as answer:
+            if answer.is_error:
+                answer.read()
+                raise _error(answer)
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    yield json.loads(line.removeprefix("data: "))
+
+    def cancel(self, job: str) -> dict[str, Any]:
+        """Stop a job."""
+        return self._object("POST", f"/jobs/{job}/cancel")
+
+    def retry(self, job: str) -> dict[str, Any]:
+        """Ask once more for a search, a check, an audit or a summary that failed or was cancelled."""
+        return self._object("POST", f"/jobs/{job}/retry")
+
+    def health(self) -> dict[str, Any]:
+        """Return whether the service, its database and its files answer; raise otherwise."""
+        self._object("GET", "/live")
+        return self._object("GET", "/health")
+
+    def metrics(self) -> str:
+        """Return the figures of the service as text of Prometheus; for admins and auditors."""
+        return self._call("GET", "/metrics").text
+
     def work(self, owner: str) -> dict[str, Any] | None:
         """Take the next job of one's own data sets; None where there is none."""
         answer = self._call("POST", "/work", {"owner": owner})
@@ -315,6 +390,10 @@ class Client:
         """Show that a job is worked on."""
         body = {"attempt": attempt, "progress": dict(progress)}
         self._object("POST", f"/jobs/{job}/alive", body)
+
+    def give_back(self, job: str, attempt: int) -> None:
+        """Let another agent take a job at once."""
+        self._answer("POST", f"/jobs/{job}/give-back", json={"attempt": attempt}, timeout=5)
 
     def failed(self, job: str, attempt: int, reason: str) -> None:
         """Give a job up."""
@@ -336,6 +415,34 @@ class Client:
         form = {k: v if isinstance(v, str) else json.dumps(v) for k, v in fields.items()}
         return _json(self._answer("POST", f"/uploads/{job}/{kind}", data=form, files={name: file}))
 
+    def number(self, short: str) -> str:
+        """Return the number of a request of which the first digits are given.
+
+        Raises
+        ------
+        NotThere
+            No request begins so that you may see.
+        CatalogError
+            Several do.
+        """
+        if len(short) == _DIGITS:
+            return short
+        if short not in self._numbers:
+            found = self._object("GET", "/requests", params={"number": short.lower(), "limit": 2})
+            numbers = [request["id"] for request in found["requests"]]
+            if not numbers:
+                raise NotThere(f"There is no request {short} that you may see.", hint=_LIST)
+            if len(numbers) > 1:
+                raise CatalogError(
+                    f"Several requests begin with {short}.", hint="Give more digits."
+                )
+            self._numbers[short] = numbers[0]
+        return self._numbers[short]
+
+    def _of(self, request: str) -> str:
+        """Return the path of a request, by its number or the first digits of it."""
+        return f"/requests/{self.number(request)}"
+
     def _paged(self, path: str, key: str, **chosen: Any) -> Iterator[dict[str, Any]]:
         offset = 0
         while True:
@@ -344,6 +451,10 @@ class Client:
             offset += len(answer[key])
             if not answer[key] or offset >= answer["count"]:
                 return
+
+    def _list(self, path: str) -> list[dict[str, Any]]:
+        listed: list[dict[str, Any]] = self._call("GET", path).json()
+        return listed
 
     def _object(
         self,

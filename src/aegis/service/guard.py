@@ -191,4 +191,4 @@ def _seal(headers: MutableHeaders, path: str, settings: ServiceSettings) -> None
     if not path.startswith("/static/"):
         headers["Cache-Control"] = "no-store"
     if settings.secure:
-        headers["Strict-Transport-Security"] = "max-age=31536000"
+        headers["Strict-Transport-Security"] = "max-age=31536000; includeSubDomains"

@@ -55,14 +55,7 @@ def address_of(request: Request) -> str:
     return "" if request.client is None else request.client.host
 
 
-def caller(request: Request) -> Caller:
-    """Return who calls.
-
-    Raises
-    ------
-    NotSignedIn
-        Nobody, or a session or token that has ended.
-    """
+def _caller(request: Request) -> Caller:
     settings = settings_of(request)
     if settings.local:
         return Caller(LOCAL, request.app.state.local_key)
@@ -85,6 +78,19 @@ def caller(request: Request) -> Caller:
         with catalog.database.writing() as session:
             accounts.touch(session, secret)
     return signed_in
+
+
+def caller(request: Request) -> Caller:
+    """Return who calls, as `_caller` finds out; the access log names the account.
+
+    Raises
+    ------
+    NotSignedIn
+        Nobody, or a session or token that has ended.
+    """
+    found = _caller(request)
+    request.state.account = found.actor.name
+    return found
 
 
 async def _actor(signed_in: Annotated[Caller, Depends(caller)]) -> Actor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +17,17 @@ from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from aegis.service.app import create_app
+from aegis.service.background import working
 from aegis.service.catalog import Catalog, UploadLimits
+from aegis.service.metrics import FOLDER
 from aegis.service.rates import shared_files
 from aegis.service.settings import ServiceSettings
-from aegis.service.worker import WorkerThread
 from aegis.sources.embedded import lock_embedded
+
+_START = 300
+"""Seconds that a process may take to answer the first one: on a busy machine it loads for long, and one that
+is ended meanwhile never starts."""
+_LOOPBACK = ("127.0.0.1", "::1")
 
 
 def serve(settings: ServiceSettings, host: str, port: int) -> None:
@@ -34,12 +41,13 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
     if settings.processes == 1:
         uvicorn.run(_Application(settings)(), **_options(settings), host=host, port=port)
         return
-    with shared_files() as shared, _working(settings):
-        each = replace(settings, shared=shared, worker=False)
+    with shared_files() as shared, _working(settings), _counting():
+        each = replace(settings, shared=shared, worker=False, channels=())
         config = uvicorn.Config(
             _Application(each),
             factory=True,
             workers=settings.processes,
+            timeout_worker_healthcheck=_START,
             **_options(settings),
             host=host,
             port=port,
@@ -73,7 +81,8 @@ def _options(settings: ServiceSettings) -> dict[str, Any]:
         "access_log": False,
         "server_header": False,
         "date_header": True,
-        "proxy_headers": settings.secure,
+        "proxy_headers": settings.secure or settings.proxies is not None,
+        "forwarded_allow_ips": list(settings.proxies or _LOOPBACK),
         "timeout_graceful_shutdown": 5,
         # Longer than proxies keep idle connections: one that closes as a call comes looks like a failure.
         "timeout_keep_alive": 75,
@@ -86,15 +95,16 @@ def _working(settings: ServiceSettings) -> Iterator[None]:
     catalog = Catalog.open(
         settings.database, settings.objects, limits=UploadLimits(work=settings.work), connections=2
     )
-    worker = WorkerThread(catalog) if settings.worker else None
-    if worker is not None:
-        worker.start()
-    try:
+    with working(settings, catalog):
         yield
-    finally:
-        if worker is not None:
-            worker.stop()
-        catalog.database.close()
+
+
+@contextmanager
+def _counting() -> Iterator[None]:
+    """Have the processes of this service count their calls together."""
+    with tempfile.TemporaryDirectory(prefix="aegis-metrics-") as folder:
+        os.environ[FOLDER] = folder
+        yield
 
 
 def _end_with_parent() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from aegis.service.catalog.limited import USUAL, WorkLimits
+from aegis.service.notifying import Channel
 from aegis.service.oidc import Provider
 
 
@@ -35,6 +37,14 @@ class ServiceSettings:
         Files in which they count calls together: of callers, and of addresses; None for one process.
     work
         What one job of the worker, or the check of an upload, may take.
+    proxies
+        Addresses or networks of proxies that say who calls; None for this machine, behind TLS alone.
+    access_log
+        Where a line of JSON is written for each call: a file, "-" for standard output, None for nowhere.
+    keep
+        How long files of releases stay that have expired or were revoked; None for ever.
+    channels
+        By which people hear that a request waits for them.
     """
 
     database: str = "aegis-catalog.db"
@@ -48,6 +58,10 @@ class ServiceSettings:
     processes: int = 1
     shared: tuple[Path, Path] | None = None
     work: WorkLimits | None = USUAL
+    proxies: tuple[str, ...] | None = None
+    access_log: str | None = None
+    keep: timedelta | None = None
+    channels: tuple[Channel, ...] = ()
 
     @property
     def secure(self) -> bool:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -15,11 +16,13 @@ from sqlalchemy.orm import Session
 
 from aegis.errors import AegisError, InternalError
 from aegis.progress import Step
-from aegis.service.catalog import Catalog, flow, jobs, limited, requests
+from aegis.service.catalog import Catalog, flow, jobs, limited, requests, retention
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.records import Job, Request
 
 _PAUSE = 0.5
+_PATIENCE = 10.0
+"""Seconds that a worker has to give its job back when it is told to end."""
 _EXPIRE_EVERY = 60.0
 SEARCH_SECONDS = 60.0
 """Most seconds of one search."""
@@ -35,11 +38,28 @@ class Worker:
         Whose jobs.
     name
         How the log names it.
+    over
+        Set when it is to end; the job at hand is given back.
+    keep
+        How long files of releases stay that have expired or were revoked; None for ever.
     """
 
     catalog: Catalog
     name: str = field(default_factory=lambda: f"worker-{uuid4().hex[:8]}")
+    over: threading.Event = field(default_factory=threading.Event)
+    keep: timedelta | None = None
     _expired: float = 0.0
+
+    def run(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
+        """Work on what waits until told to end; go on when a database that was away is back."""
+        while not self.over.is_set():
+            try:
+                worked = self.once()
+            except (SQLAlchemyError, AegisError) as error:
+                say(f"{self.name}: {type(error).__name__}")
+                worked = False
+            if not worked:
+                self.over.wait(_PAUSE)
 
     def once(self) -> bool:
         """Work on one job; return whether there was one."""
@@ -52,9 +72,14 @@ class Worker:
         job_id, attempt, kind = taken
         work = {"search": self._search, "leak": self._leak}[kind]
         try:
-            work(_Life(self.catalog, job_id, attempt))
+            work(_Life(self.catalog, job_id, attempt, self.over))
         except WrongState:
             return True
+        except (_EndingError, KeyboardInterrupt) as end:
+            with self.catalog.database.writing() as session:
+                jobs.give_back(session, job_id, attempt)
+            if isinstance(end, KeyboardInterrupt):
+                raise
         except AegisError as error:
             with self.catalog.database.writing() as session:
                 jobs.fail(session, job_id, attempt, str(error))
@@ -95,6 +120,8 @@ class Worker:
         self._expired = time.monotonic()
         with self.catalog.database.writing() as session:
             requests.expire(session)
+        if self.keep is not None:
+            retention.clean(self.catalog, self.keep)
 
 
 def _request(session: Session, job: Job) -> Request:
@@ -104,6 +131,10 @@ def _request(session: Session, job: Job) -> Request:
     return request
 
 
+class _EndingError(Exception):
+    """The worker is told to end."""
+
+
 @dataclass
 class _Life:
     """Progress that keeps the lease of a job, and stops work on one that was cancelled."""
@@ -111,6 +142,7 @@ class _Life:
     catalog: Catalog
     job: str
     attempt: int
+    over: threading.Event
     _beaten: float = 0.0
 
     def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
@@ -131,7 +163,9 @@ class _Life:
         self.alive(told)
 
     def alive(self, told: Mapping[str, Any]) -> None:
-        """Keep the lease, and show how far the job is; raise where it was cancelled."""
+        """Keep the lease, and show how far the job is; raise where it was cancelled or is to end."""
+        if self.over.is_set():
+            raise _EndingError
         with self.catalog.database.writing() as session:
             jobs.renew(session, self.job, self.attempt, told)
 
@@ -159,28 +193,19 @@ class WorkerThread:
         self,
         catalog: Catalog,
         *,
+        keep: timedelta | None = None,
         say: Callable[[str], None] = lambda line: None,  # noqa: ARG005
     ) -> None:
-        self._worker = Worker(catalog)
-        self._over = threading.Event()
-        self._say = say
-        self._thread = threading.Thread(target=self._run, name="aegis-worker", daemon=True)
+        self._worker = Worker(catalog, keep=keep)
+        self._thread = threading.Thread(
+            target=self._worker.run, args=(say,), name="aegis-worker", daemon=True
+        )
 
     def start(self) -> None:
         """Begin to work."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the job at hand."""
-        self._over.set()
-        self._thread.join(timeout=5)
-
-    def _run(self) -> None:
-        while not self._over.is_set():
-            try:
-                worked = self._worker.once()
-            except (SQLAlchemyError, AegisError) as error:
-                self._say(f"worker: {type(error).__name__}")
-                worked = False
-            if not worked:
-                self._over.wait(_PAUSE)
+        """Give the job at hand back, and end."""
+        self._worker.over.set()
+        self._thread.join(timeout=_PATIENCE)

@@ -11,7 +11,7 @@ from aegis.service.api import shapes
 from aegis.service.api.data_sets import Limit, Offset
 from aegis.service.catalog import Action, logbook
 from aegis.service.identity import ActorOf, CatalogOf
-from aegis.service.routes import PUBLIC, Routes
+from aegis.service.routes import Routes
 
 routes = Routes(tags=["log"])
 
@@ -55,11 +55,3 @@ def verify(actor: ActorOf, catalog: CatalogOf, head: Head = None) -> dict[str, A
             "broken": checked.broken,
             "reason": checked.reason,
         }
-
-
-@routes.get("/health", PUBLIC)
-def health(catalog: CatalogOf) -> dict[str, Any]:
-    """Whether the service and its database answer."""
-    with catalog.database.reading() as session:
-        logbook.ping(session)
-    return {"status": "ok"}

@@ -26,12 +26,15 @@ def listed(
     actor: ActorOf,
     catalog: CatalogOf,
     state: Annotated[RequestState | None, Query()] = None,
+    number: Annotated[str, Query(max_length=32)] = "",
     offset: Offset = 0,
     limit: Limit = 50,
 ) -> dict[str, Any]:
-    """Requests that one may see, the newest first."""
+    """Requests that one may see, the newest first; `number` is how theirs begins."""
     with catalog.database.reading() as session:
-        listed, count = requests.listed(session, actor, state=state, offset=offset, limit=limit)
+        listed, count = requests.listed(
+            session, actor, state=state, number=number, offset=offset, limit=limit
+        )
         return {"count": count, "requests": [shapes.request(request) for request in listed]}
 
 
@@ -175,7 +178,7 @@ def export(
     """The description of a release for other catalogs: Croissant, DCAT or Data Package."""
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.VERIFY, request_id)
-        made = requests.release_of(session, request)
+        made = requests.file_of(session, request)
         told = exports.of_release(
             made, request.data_set, request.version, catalog.objects, settings.origin
         )
@@ -187,7 +190,7 @@ def verify(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
     """Whether the stored file, its certificate and its signature fit."""
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.VERIFY, request_id)
-        made = requests.release_of(session, request)
+        made = requests.file_of(session, request)
         key = deliveries.key_of(made, request.data_set)
     wrong = deliveries.verify(catalog, made, key)
     return {"verified": not wrong, "wrong": wrong}

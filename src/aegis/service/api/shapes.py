@@ -159,6 +159,12 @@ class Alive(Sent):
     progress: dict[str, Any] = Field(default_factory=dict, max_length=20)
 
 
+class GivenBack(Sent):
+    """A job that another agent may take."""
+
+    attempt: int = Field(ge=1, le=1000)
+
+
 class Failed(Sent):
     """A job that could not be done."""
 

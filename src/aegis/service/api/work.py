@@ -24,7 +24,7 @@ _PIECE = 1 << 20
 _FOLLOWED = 900
 
 
-@routes.post("/work", Action.WORK)
+@routes.post("/work", Action.WORK, responses={204: {"description": "There is no work."}})
 def claim(given: shapes.WorkAsked, actor: ActorOf, catalog: CatalogOf) -> Response:
     """Take the next job of one's own data sets; 204 where there is none."""
     authorise(actor, Action.WORK, ActedOn(provider=actor.account))
@@ -41,6 +41,16 @@ def alive(job_id: str, given: shapes.Alive, actor: ActorOf, catalog: CatalogOf) 
     with catalog.database.writing() as session:
         deliveries.require_agent(session, actor, job_id)
         return shapes.job(jobs.renew(session, job_id, given.attempt, given.progress))
+
+
+@routes.post("/jobs/{job_id}/give-back", Action.WORK)
+def give_back(
+    job_id: str, given: shapes.GivenBack, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Let another agent take a job at once."""
+    with catalog.database.writing() as session:
+        deliveries.require_agent(session, actor, job_id)
+        return shapes.job(jobs.give_back(session, job_id, given.attempt))
 
 
 @routes.post("/jobs/{job_id}/failed", Action.WORK)

@@ -57,6 +57,7 @@ class Action(StrEnum):
     REVOKE = "revoke"
     SEE_LEDGER = "see-ledger"
     SEE_LOG = "see-log"
+    OPERATE = "operate"
     ACCOUNTS = "accounts"
     OWN_TOKENS = "own-tokens"
     OWN_ACCOUNT = "own-account"
@@ -124,6 +125,7 @@ PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
             AccountRole.AUDITOR: Tie.ANY,
             AccountRole.ADMIN: Tie.ANY,
         },
+        Action.OPERATE: {AccountRole.AUDITOR: Tie.ANY, AccountRole.ADMIN: Tie.ANY},
         Action.ACCOUNTS: {AccountRole.ADMIN: Tie.ANY},
         Action.OWN_TOKENS: _EVERYONE,
         Action.OWN_ACCOUNT: _EVERYONE,

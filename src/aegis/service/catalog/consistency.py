@@ -58,6 +58,8 @@ class LoggedState:
         Request, account and step.
     releases
         Digest of each file, by request.
+    removed
+        Requests whose file was removed after its release had ended.
     populations
         Owner of each population.
     """
@@ -70,6 +72,7 @@ class LoggedState:
     closed: set[str] = field(default_factory=set)
     approvals: set[tuple[str, str, str]] = field(default_factory=set)
     releases: dict[str, str] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
     populations: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -118,6 +121,8 @@ class LoggedState:
             self.approvals -= {a for a in self.approvals if a[0] == number and a[2] == forgotten}
         if action == "complete" and "digest" in detail:
             self.releases[number] = detail["digest"]
+        elif action == "file removed":
+            self.removed.add(number)
 
 
 def compare(session: Session, objects: Objects) -> list[str]:
@@ -206,13 +211,16 @@ def _releases(session: Session, logged: LoggedState) -> list[str]:
         release = stored.get(number)
         if release is None or release.digest != digest:
             wrong.append(f"request {number}: its release is another than was logged")
+        elif not release.object_key and number not in logged.removed:
+            wrong.append(f"request {number}: its file was removed, and no entry says so")
     return wrong
 
 
 def _objects(session: Session, objects: Objects) -> list[str]:
     """Return the files that are missing, or are not those that were handed in."""
     named = [(v.summary_key, v.summary_digest) for v in session.scalars(select(Version))]
-    named += [(r.object_key, r.digest) for r in session.scalars(select(ReleaseRecord))]
+    kept = select(ReleaseRecord).where(ReleaseRecord.object_key != "")
+    named += [(r.object_key, r.digest) for r in session.scalars(kept)]
     wrong = []
     for key, digest in named:
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -109,8 +110,17 @@ def _open(url: str, connections: int) -> Engine:
             hint="Give the path of an SQLite file, or postgresql://user@host/name.",
         ) from error
     if engine.dialect.name == "sqlite":
+        _make_private(engine.url.database)
         event.listen(engine, "connect", _prepare_sqlite)
     return engine
+
+
+def _make_private(path: str | None) -> None:
+    """Make the file of a new database, so that nobody but its owner reads it; its journals follow."""
+    if not path or path == ":memory:":
+        return
+    with suppress(OSError):  # where it cannot be made the engine says so, with the reason
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _pool(address: str, connections: int) -> dict[str, Any]:

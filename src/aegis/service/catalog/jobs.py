@@ -18,8 +18,12 @@ from aegis.service.catalog.errors import NotThere, TooOften, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import DataSet, Job, now
 
-LEASE = timedelta(seconds=60)
-"""How long a job is somebody's without a sign of life."""
+LEASE = timedelta(seconds=12)
+"""How long a job is somebody's without a sign of life: a kill costs this and the next look for work."""
+SIGN_OF_LIFE = 3.0
+"""Seconds between two signs of life: several fit into a lease."""
+LOOK_FOR_WORK = 3.0
+"""Most seconds between two looks for work."""
 MOST_ATTEMPTS = 5
 """After so many attempts a job has failed."""
 MOST_WAITING = 200
@@ -136,6 +140,20 @@ def fail(session: Session, job_id: str, attempt: int, error: str) -> Job:
     job = held(session, job_id, attempt)
     _end(job, "failed", error=error[:2000])
     _tell(session, job, "failed")
+    return job
+
+
+def give_back(session: Session, job_id: str, attempt: int) -> Job:
+    """Let another take a job at once: who worked on it is told to end.
+
+    Raises
+    ------
+    WrongState
+        It was cancelled, or given to another.
+    """
+    job = held(session, job_id, attempt)
+    job.state, job.leased_until = "queued", None
+    _tell(session, job, "given back")
     return job
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,6 +17,7 @@ from obstore.store import LocalStore, from_url
 from aegis.errors import EngineError
 from aegis.service.catalog.errors import NotThere, TooLarge
 
+_PRIVATE = 0o600
 _RETRY = timedelta(seconds=20)
 
 
@@ -33,14 +34,15 @@ class Objects:
 
     def __init__(self, place: str, *, retries: int = 3) -> None:
         self._store: Any
+        self._folder: Path | None = None
         if "://" in place:
             self._store = from_url(
                 place, retry_config={"max_retries": retries, "retry_timeout": _RETRY}
             )
             return
-        folder = Path(place)
-        folder.mkdir(parents=True, exist_ok=True)
-        self._store = LocalStore(prefix=folder)
+        self._folder = Path(place)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._store = LocalStore(prefix=self._folder)
 
     def put(self, kind: str, content: bytes) -> tuple[str, str]:
         """Keep a file under a key of its own; return the key and the SHA-256 of the content."""
@@ -48,6 +50,8 @@ class Objects:
         key = f"{kind}/{digest[:2]}/{digest}-{uuid4().hex[:8]}"
         try:
             obstore.put(self._store, key, content)
+            if self._folder is not None:
+                (self._folder / key).chmod(_PRIVATE)
         except Exception as error:
             raise EngineError(
                 f"The store of files did not take the file: {type(error).__name__}.",
@@ -81,6 +85,20 @@ class Objects:
         with _reading():
             for piece in obstore.get(self._store, key).stream(min_chunk_size=1 << 20):
                 yield bytes(piece)
+
+    def listed(self) -> Iterator[tuple[str, datetime]]:
+        """Yield the key of each file, and when it was made."""
+        with _reading():
+            for piece in obstore.list(self._store):
+                for found in piece:
+                    yield found["path"], found["last_modified"]
+
+    def ping(self) -> None:
+        """Ask the store whether it is there; raise `EngineError` otherwise."""
+        if self._folder is not None and not self._folder.is_dir():
+            raise EngineError("The folder of files is gone.", hint="Check its place and rights.")
+        with _reading():
+            next(iter(obstore.list(self._store, chunk_size=1)), None)
 
     def delete(self, key: str) -> None:
         """Remove a file; nothing happens where there is none."""

@@ -296,7 +296,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
     most = int(request.asked.get("days", request.data_set.days))
     if not 1 <= days <= most:
         raise CatalogError(f"{days} days.", hint=f"Allowed: 1 to {most}, from now on.")
-    release, until = release_of(session, request), now() + timedelta(days=days)
+    release, until = file_of(session, request), now() + timedelta(days=days)
     if until <= release.expires:
         raise CatalogError(
             f"The release lasts until {release.expires:%Y-%m-%d} already.",
@@ -342,6 +342,17 @@ def release_of(session: Session, request: Request) -> ReleaseRecord:
     release = session.scalar(select(ReleaseRecord).where(ReleaseRecord.request_id == request.id))
     if release is None:
         raise NotThere("There is no release of this request.", hint="See its state.")
+    return release
+
+
+def file_of(session: Session, request: Request) -> ReleaseRecord:
+    """Return the release of a request whose file is still there; raise `WrongState` otherwise."""
+    release = release_of(session, request)
+    if not release.object_key:
+        raise WrongState(
+            "The file of this release was removed after the release had ended.",
+            hint="Its certificate is kept. Request the data set again.",
+        )
     return release
 
 
@@ -454,16 +465,22 @@ def listed(
     *,
     state: str | None = None,
     data_set: str | None = None,
+    number: str = "",
     offset: int = 0,
     limit: int = 50,
 ) -> tuple[Sequence[Request], int]:
-    """Return a page of the requests that the actor may see, the newest first, and their number."""
+    """Return a page of the requests that the actor may see, the newest first, and how many they are.
+
+    `number` is what the number of a request begins with.
+    """
     data_sets.authorise_some(by, Action.SEE_REQUEST)
     conditions = [visible(by)]
     if state is not None:
         conditions.append(Request.state == state)
     if data_set is not None:
         conditions.append(Request.data_set_id == data_set)
+    if number:
+        conditions.append(Request.id.startswith(number, autoescape=True))
     count = session.scalar(select(func.count(Request.id)).where(*conditions)) or 0
     asked = select(Request).where(*conditions).options(*_IN_LISTS)
     asked = asked.order_by(Request.created.desc()).offset(offset).limit(limit)

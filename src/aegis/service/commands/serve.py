@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,11 +20,14 @@ from aegis.service.commands.service_options import (
     Database,
     JobMemory,
     JobSeconds,
+    KeepDays,
     Objects,
+    kept_for,
     work_limits,
 )
 
 if TYPE_CHECKING:
+    from aegis.service.notifying import Channel
     from aegis.service.oidc import Provider
 
 EXAMPLES = (
@@ -109,6 +113,33 @@ def command(
     ] = 1,
     job_seconds: JobSeconds = JOB_SECONDS,
     job_memory: JobMemory = JOB_MEMORY,
+    keep_days: KeepDays = None,
+    proxies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trust-proxy",
+            metavar="ADDRESS",
+            help="Proxy whose X-Forwarded-For says who calls, as an address or a network "
+            "(10.1.0.0/16); by default this machine, where --origin is https://.",
+        ),
+    ] = None,
+    access_log: Annotated[
+        str | None,
+        typer.Option(
+            "--access-log",
+            metavar="FILE",
+            help="Append a line of JSON for each call; - for standard output.",
+        ),
+    ] = None,
+    notify: Annotated[
+        Path | None,
+        typer.Option(
+            "--notify",
+            metavar="FILE",
+            help="YAML with mail or webhook: who hears that a request waits, and where. Give it to "
+            "one service of a database.",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Serve the catalog between providers, operators and consumers, or a workbench.
@@ -141,6 +172,10 @@ def command(
         processes=processes,
         provider=_provider(issuer, client, roles_claim, roles),
         work=work_limits(job_seconds, job_memory),
+        keep=kept_for(keep_days),
+        proxies=_proxies(proxies),
+        access_log=access_log,
+        channels=_channels(notify),
     )
     Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
     serve(settings, host, port)
@@ -160,6 +195,25 @@ def _require_several(processes: int, local: Path | None, port: int) -> None:
         )
     if port == 0:
         raise PolicyError("Several processes need one port.", hint="Give --port above 0.")
+
+
+def _proxies(given: list[str] | None) -> tuple[str, ...] | None:
+    """Return the proxies that are trusted; raise where one is no address or network."""
+    for proxy in given or ():
+        try:
+            ip_network(proxy)
+        except ValueError as error:
+            raise PolicyError(
+                f"{proxy!r} is no address of a proxy: {error}.",
+                hint="Give an address such as 10.1.0.4, or a network such as 10.1.0.0/16.",
+            ) from error
+    return tuple(given) if given else None
+
+
+def _channels(notify: Path | None) -> tuple[Channel, ...]:
+    from aegis.service.notifying import load_channels
+
+    return () if notify is None else load_channels(notify)
 
 
 def _provider(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ CATALOG = "aegis-catalog.db"
 JOB_SECONDS = 900.0
 JOB_MEMORY = 4.0
 """In GiB."""
+MOST_DAYS = 36_500
 
 Database = Annotated[
     str,
@@ -40,6 +42,21 @@ JobMemory = Annotated[
         "--job-memory", metavar="GIB", min=0.5, help="Most memory of one job, in GiB (Linux)."
     ),
 ]
+KeepDays = Annotated[
+    float | None,
+    typer.Option(
+        "--keep-days",
+        metavar="DAYS",
+        min=0,
+        max=MOST_DAYS,
+        help="Remove the file of a release so many days after it has expired or was revoked; without it files stay.",
+    ),
+]
+
+
+def kept_for(days: float | None) -> timedelta | None:
+    """Return how long files of releases stay that are over."""
+    return None if days is None else timedelta(days=days)
 
 
 def work_limits(seconds: float, gib: float) -> WorkLimits:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -16,12 +15,11 @@ from aegis.service.commands.service_options import (
     Database,
     JobMemory,
     JobSeconds,
+    KeepDays,
     Objects,
+    kept_for,
     work_limits,
 )
-
-if TYPE_CHECKING:
-    from aegis.service.worker import Worker
 
 EXAMPLES = (
     "aegis worker --database catalog.db",
@@ -35,6 +33,7 @@ def command(
     once: Annotated[bool, typer.Option("--once", help="Stop when no job is waiting.")] = False,
     job_seconds: JobSeconds = JOB_SECONDS,
     job_memory: JobMemory = JOB_MEMORY,
+    keep_days: KeepDays = None,
     quiet: Quiet = False,
 ) -> None:
     """Search and audit the protected summaries of a catalog.
@@ -49,21 +48,13 @@ def command(
 
     shell = Output(quiet=quiet)
     limits = UploadLimits(work=work_limits(job_seconds, job_memory))
-    own = Worker(Catalog.open(database, objects, limits=limits))
+    own = Worker(Catalog.open(database, objects, limits=limits), keep=kept_for(keep_days))
     shell.say(f"Working as {own.name} (Ctrl-C ends it)")
     if once:
         while own.once():
             continue
         return
     try:
-        _work(own)
+        own.run(shell.say)
     except KeyboardInterrupt:  # the way to end it
         shell.say("Ended. What was begun goes on when a worker is started again.")
-
-
-def _work(worker: Worker) -> NoReturn:
-    """Work on what waits, and look again twice a second."""
-    pause = threading.Event()
-    while True:
-        if not worker.once():
-            pause.wait(0.5)

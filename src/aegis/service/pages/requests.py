@@ -235,7 +235,7 @@ def verification(request_id: str, request: Request, who: CallerOf, catalog: Cata
     """Whether the stored file, its certificate and its signature fit."""
     with catalog.database.reading() as session:
         asked = requests.seen(session, who.actor, Action.VERIFY, request_id)
-        made = requests.release_of(session, asked)
+        made = requests.file_of(session, asked)
         key = deliveries.key_of(made, asked.data_set)
     wrong = deliveries.verify(catalog, made, key)
     return page(request, "verification.html", who, asked=asked, release=made, wrong=wrong, key=key)

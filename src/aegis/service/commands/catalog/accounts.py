@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aegis.cli.output import Output
 from aegis.errors import DataError
-from aegis.service.commands.service_options import CATALOG, Database, Objects
+from aegis.service.commands.catalog.options import Token, connected
+from aegis.service.commands.service_options import CATALOG, MOST_DAYS, Database, Objects
+
+if TYPE_CHECKING:
+    from aegis.service.catalog import Catalog
 
 
 def account(
@@ -34,16 +39,28 @@ def account(
         ),
     ],
     database: Database = CATALOG,
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url", metavar="URL", help="Make it at this service, as an admin, not in --database."
+        ),
+    ] = "",
+    token: Token = "",
 ) -> None:
-    """Make an account, on the machine of the service.
+    """Make an account: on the machine of the service, or with --url as an admin.
 
     In: a name and roles. Out: the account; the first one should be an admin, who
     makes the others on the page "Accounts".
     """
     from aegis.service.catalog import Catalog, accounts
 
+    if url:
+        with connected(url, token) as client:
+            client.make_account(name, _listed(roles), password)
+        Output().say(f"Made {name} ({', '.join(_listed(roles))})")
+        return
     with Catalog.open(database).database.writing() as session:
-        made = accounts.create(session, name, roles.split(","), password=password)
+        made = accounts.create(session, name, _listed(roles), password=password)
     Output().say(f"Made {made.name} ({', '.join(made.roles)})")
 
 
@@ -74,9 +91,13 @@ def token(
 
     with Catalog.open(database).database.writing() as session:
         owner = accounts.actor_of(accounts.named(session, name))
-        asked = [scope.strip() for scope in scopes.split(",") if scope.strip()] or scopes_of(owner)
+        asked = _listed(scopes) or scopes_of(owner)
         _, secret = accounts.make_token(session, owner, "command line", asked, days=days)
     Output().show(secret)
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def backup(
@@ -111,17 +132,52 @@ def restore(
     Output().say(f"Restored the catalog and {count:,} objects to {database}")
 
 
+def clean(
+    days: Annotated[
+        float,
+        typer.Option(
+            "--keep-days",
+            metavar="DAYS",
+            min=0,
+            max=MOST_DAYS,
+            help="Days that the file of a release stays after it has expired or was revoked.",
+        ),
+    ],
+    database: Database = CATALOG,
+    objects: Objects = None,
+) -> None:
+    """Remove what is over, on the machine of the service.
+
+    In: how long files of ended releases stay. Out: how many of them were removed, with
+    files that nothing names and sessions that have ended. Certificates and log stay.
+    """
+    from aegis.service.catalog import retention
+
+    removed = retention.clean(_opened(database, objects), timedelta(days=days))
+    Output().say(
+        f"Removed {removed.files:,} files of ended releases, {removed.orphans:,} files that "
+        f"nothing names, {removed.sessions:,} ended sessions"
+    )
+
+
+def _opened(database: str, objects: str | None) -> Catalog:
+    """Return a catalog that is there; raise where it is not."""
+    from aegis.service.catalog import Catalog
+
+    if "://" not in database and not Path(database).exists():
+        raise DataError(f"There is no catalog {database}.", hint="Name its file with --database.")
+    return Catalog.open(database, objects)
+
+
 def check(database: Database = CATALOG, objects: Objects = None) -> None:
     """Hold the state of a catalog against its log, on the machine of the service.
 
     In: the catalog. Out: what its tables say otherwise than the log; exit code 1 where
     anything differs. An object that is missing or was changed differs, too.
     """
-    from aegis.service.catalog import Catalog, consistency
+    from aegis.service.catalog import consistency
 
-    if "://" not in database and not Path(database).exists():
-        raise DataError(f"There is no catalog {database}.", hint="Name its file with --database.")
-    catalog = Catalog.open(database, objects)
+    catalog = _opened(database, objects)
     with catalog.database.reading() as session:
         wrong = consistency.compare(session, catalog.objects)
     if wrong:

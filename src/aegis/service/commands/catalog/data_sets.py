@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +13,14 @@ from aegis.cli.options import Force, Format, FormatOption
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
 from aegis.files import check_output, write_text
-from aegis.service.commands.catalog.options import DataSet, Token, Url, connected, show_rows
+from aegis.service.commands.catalog.options import (
+    DataSet,
+    Token,
+    Url,
+    connected,
+    show_facts,
+    show_rows,
+)
 from aegis.words import percent
 
 
@@ -42,13 +49,126 @@ def listed(
     show_rows(rows, format)
 
 
-def show(data_set: DataSet, url: Url = "", token: Token = "") -> None:
+About = Annotated[str | None, typer.Option(metavar="TEXT", help="What it says from now on.")]
+
+
+def show(
+    data_set: DataSet,
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
     """Show a data set: what it is, its terms, its attributes and masks.
 
-    In: its name. Out: all that the catalog knows of it, as JSON.
+    In: its name. Out: what the catalog knows of it; all of it with --format json.
     """
     with connected(url, token) as client:
-        Output().json(client.data_set(data_set))
+        found = client.data_set(data_set)
+    if format is not Format.TABLE:
+        show_facts(found, format)
+        return
+    version = found.pop("version")
+    show_facts(found, format)
+    if version is not None:
+        Output().show("", f"Version {version['number']}, {version['created']}", "")
+        columns = ({**column, "masks": len(column["masks"])} for column in version["columns"])
+        show_rows(columns, format)
+
+
+def versions(
+    data_set: DataSet,
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """List the versions of a data set, the newest first.
+
+    In: its name. Out: number, date, digests of policy and summary, protection.
+    """
+    keys = ("number", "created", "policy_sha256", "summary_sha256", "protection")
+    with connected(url, token) as client:
+        rows = [{key: version[key] for key in keys} for version in client.versions(data_set)]
+    show_rows(rows, format)
+
+
+def policy(data_set: DataSet, url: Url = "", token: Token = "") -> None:
+    """Print the policy of a data set, as YAML.
+
+    In: its name. Out: the policy of its newest version, for a file of your own.
+    """
+    with connected(url, token) as client:
+        Output().show(client.policy(data_set).rstrip())
+
+
+def change(
+    data_set: DataSet,
+    title: About = None,
+    description: About = None,
+    terms: About = None,
+    public: Annotated[
+        bool | None,
+        typer.Option("--public/--granted", help="Who sees it: all, or who was granted."),
+    ] = None,
+    approvals: Annotated[
+        int | None, typer.Option("--approvals", min=1, max=2, help="Persons who must approve.")
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, max=3650, help="Days that a release lasts.")
+    ] = None,
+    ceiling: Annotated[
+        float | None, typer.Option("--ceiling", metavar="EPSILON", help="Budget of the population.")
+    ] = None,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Change what the catalog says of a data set; what you leave out stays.
+
+    In: its name and what changes. Out: requests that were approved under other terms go back.
+    """
+    given = {
+        "title": title,
+        "description": description,
+        "terms": terms,
+        "public": public,
+        "approvals": approvals,
+        "days": days,
+        "ceiling": ceiling,
+    }
+    about = {name: value for name, value in given.items() if value is not None}
+    if not about:
+        raise PolicyError("Nothing is to be changed.", hint=f"Give one of: {', '.join(given)}.")
+    with connected(url, token) as client:
+        client.change(data_set, **about)
+    Output().say(f"Changed {', '.join(about)} of {data_set}")
+
+
+def summary(
+    data_set: DataSet,
+    policy_file: Annotated[
+        Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
+    ],
+    protect: Annotated[
+        str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
+    ] = "noise",
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")] = 1.0,
+    delta: Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")] = 1e-6,
+    threshold: Annotated[
+        int, typer.Option("--threshold", help="Least count that --protect counts shows.")
+    ] = 11,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Ask the agent of a data set for a new protected summary, under a policy.
+
+    In: a data set of yours, and a policy. Out: the number of the job.
+    """
+    from aegis.policy import dump_policy, load_policy
+
+    how: dict[str, Any] = {"protect": protect, "epsilon": epsilon, "delta": delta}
+    with connected(url, token) as client:
+        text = dump_policy(load_policy(policy_file))
+        asked = client.ask_summary(data_set, text, threshold=threshold, **how)
+    Output().show(asked["id"])
 
 
 def costs(
@@ -184,20 +304,26 @@ def export(
     Output().say(f"Wrote {output}")
 
 
-def publish(data_set: DataSet, url: Url = "", token: Token = "") -> None:
-    """Show a data set to consumers.
+Withdraw = Annotated[bool, typer.Option("--withdraw", help="Take it back.")]
 
-    In: its name. Out: it stands in the catalog.
+
+def publish(
+    data_set: DataSet, withdraw: Withdraw = False, url: Url = "", token: Token = ""
+) -> None:
+    """Show a data set to consumers, or with --withdraw no longer.
+
+    In: its name. Out: it is in the catalog.
     """
     with connected(url, token) as client:
-        client.publish(data_set)
-    Output().say(f"Published {data_set}")
+        client.publish(data_set, published=not withdraw)
+    Output().say(f"{'Took out' if withdraw else 'Published'} {data_set}")
 
 
 def grant(
     data_set: DataSet,
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")],
     role: Annotated[str, typer.Argument(metavar="ROLE", help="operator, approver or consumer.")],
+    withdraw: Withdraw = False,
     url: Url = "",
     token: Token = "",
 ) -> None:
@@ -206,23 +332,36 @@ def grant(
     In: data set, account and role. Out: the grant.
     """
     with connected(url, token) as client:
-        client.grant(data_set, account, role)
-    Output().say(f"{account} is {role} of {data_set}")
+        client.grant(data_set, account, role, granted=not withdraw)
+    Output().say(f"{account} is {'no longer ' if withdraw else ''}{role} of {data_set}")
 
 
-def ledger(data_set: DataSet, url: Url = "", token: Token = "") -> None:
+def ledger(
+    data_set: DataSet,
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
     """Show the privacy budget of a data set's population, and its releases.
 
-    In: a data set. Out: what was spent and reserved, and what was released, as JSON.
+    In: a data set. Out: what was spent and reserved, and what was released.
     """
     with connected(url, token) as client:
-        Output().json(client.ledger(data_set))
+        found = client.ledger(data_set)
+    if format is not Format.TABLE:
+        show_facts(found, format)
+        return
+    entries, releases = found.pop("entries"), found.pop("releases")
+    show_facts(found, format)
+    for rows in (entries, releases):
+        Output().show("")
+        show_rows(rows, format)
 
 
 def admit(
     data_set: DataSet,
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Another provider.")],
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take the consent back.")] = False,
+    withdraw: Withdraw = False,
     url: Url = "",
     token: Token = "",
 ) -> None:

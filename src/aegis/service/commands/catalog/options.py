@@ -27,7 +27,13 @@ Token = Annotated[
     ),
 ]
 DataSet = Annotated[str, typer.Argument(metavar="DATA-SET", help="Its name in the catalog.")]
-RequestId = Annotated[str, typer.Argument(metavar="REQUEST", help="Number of the request.")]
+RequestId = Annotated[
+    str,
+    typer.Argument(metavar="REQUEST", help="Number of the request, or the first digits of it."),
+]
+_DIGITS = 32
+SHORT = 8
+"""Digits of a number that people are shown: any of them that nothing else begins with will do."""
 Message = Annotated[
     str, typer.Option("--message", "-m", metavar="TEXT", help="The reason, which the log keeps.")
 ]
@@ -60,7 +66,32 @@ def show_rows(rows: Iterable[Mapping[str, Any]], form: Format) -> None:
     for name in listed[0] if listed else ("nothing",):
         table.add_column(str(name))
     for row in listed:
-        table.add_row(
-            *(value if isinstance(value, str) else json.dumps(value) for value in row.values())
-        )
+        table.add_row(*(_shown(name, value) for name, value in row.items()))
     Output().show(table)
+
+
+def show_facts(facts: Mapping[str, Any], form: Format) -> None:
+    """Print what is known of one thing: a line each, or JSON, or one row of CSV."""
+    from rich.table import Table
+
+    if form is Format.JSON:
+        Output().json(dict(facts))
+        return
+    if form is Format.CSV:
+        Output().csv(list(facts), [[_shown("", value) for value in facts.values()]])
+        return
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, value in facts.items():
+        table.add_row(name.replace("_", " "), _shown(name, value))
+    Output().show(table)
+
+
+def _shown(name: str, value: Any) -> str:
+    """Return a value as people read it; of the number of a request, a job or a token its first digits."""
+    if name in ("id", "request", "job") and isinstance(value, str) and len(value) == _DIGITS:
+        return value[:SHORT]
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from aegis.cli.options import Force, Format, FormatOption
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
+from aegis.files import check_output, write_text
 from aegis.service.commands.catalog.options import (
+    SHORT,
     DataSet,
     RequestId,
     Token,
     Url,
     connected,
+    show_facts,
     show_rows,
 )
 
@@ -33,6 +36,9 @@ def request(
     accept_terms: Annotated[
         bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
     ] = False,
+    draft: Annotated[
+        bool, typer.Option("--draft", help="Only draft it; aegis catalog submit hands it in.")
+    ] = False,
     url: Url = "",
     token: Token = "",
 ) -> None:
@@ -42,10 +48,127 @@ def request(
     """
     named = [model.strip() for model in models.split(",") if model.strip()]
     with connected(url, token) as client:
-        made = client.request(
-            data_set, purpose, measure=measure, models=named, terms_accepted=accept_terms
-        )
-    Output().show(made["id"])
+        ask = client.draft if draft else client.request
+        made = ask(data_set, purpose, measure=measure, models=named, terms_accepted=accept_terms)
+    Output().show(made["id"][:SHORT])
+
+
+def edit(
+    number: RequestId,
+    purpose: Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What it is for.")],
+    measure: Annotated[
+        str | None, typer.Option("--measure", metavar="NAME", help="Measure of utility.")
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option("--models", metavar="NAME,...", help="Models that you mean to train."),
+    ] = None,
+    accept_terms: Annotated[
+        bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
+    ] = False,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Change a request that is a draft or was returned; what you leave out stays.
+
+    In: its number, and what it asks for now. Out: hand it in with `aegis catalog submit`.
+    """
+    about: dict[str, Any] = {} if measure is None else {"measure": measure}
+    if models is not None:
+        about["models"] = [model.strip() for model in models.split(",") if model.strip()]
+    if accept_terms:
+        about["terms_accepted"] = True
+    with connected(url, token) as client:
+        changed = client.change_request(number, purpose=purpose, **about)
+    Output().say(f"Changed request {number}; it is {changed['state']}")
+
+
+def status(
+    number: RequestId,
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """Show a request: its state, its purpose, what was found, its newest job.
+
+    In: its number. Out: what you may see of it.
+    """
+    with connected(url, token) as client:
+        found = client.shown(number)
+    if format is Format.JSON:
+        show_facts(found, format)
+        return
+    keys = ("id", "data_set", "version", "consumer", "state", "message", "purpose", "measure")
+    told = {key: found[key] for key in keys}
+    if found["answer"] is not None:
+        told["found"] = found["answer"]["headline"]
+        told["rule"] = "met" if found["answer"]["holds"] else "not met"
+    if found["job"] is not None:
+        told["job"] = found["job"]["id"]
+        told["work"] = f"{found['job']['kind']} {found['job']['state']}"
+    show_facts(told, format)
+
+
+def renew(
+    number: RequestId,
+    days: Annotated[
+        int,
+        typer.Option("--days", min=1, max=3650, help="Days from now on, as the provider allows."),
+    ],
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Give a release more time, which is approving it again.
+
+    In: a release, and days. Out: it lasts longer, or waits for a second person.
+    """
+    with connected(url, token) as client:
+        moved = client.step(number, "renew", days=days)
+    Output().say(f"You renewed request {number} for {days} days; it is {moved['state']}")
+
+
+def statement(
+    number: RequestId,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")],
+    force: Force = False,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Write what an approver signs, to be signed on a machine without a connection.
+
+    In: a request that waits for approval. Out: a file for `aegis catalog sign`.
+    """
+    check_output(output, force=force, formats=None)
+    with connected(url, token) as client:
+        offered = client.statement(number)
+    write_text(output, json.dumps(offered, ensure_ascii=False, indent=2) + "\n")
+    Output().say(f"Wrote {output}")
+
+
+def release(
+    number: RequestId,
+    certificate: Annotated[
+        Path | None,
+        typer.Option("--certificate", metavar="FILE", help="Write the certificate to this file."),
+    ] = None,
+    force: Force = False,
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """Show a release: its file, its digest, its end, whose key signed it.
+
+    In: a request that was released. Out: its figures, and with --certificate the certificate.
+    """
+    if certificate is not None:
+        check_output(certificate, force=force, formats=None)
+    with connected(url, token) as client:
+        found = client.release(number)
+    if certificate is not None:
+        write_text(certificate, found["certificate"])
+        Output().say(f"Wrote {certificate}")
+    hidden = () if format is Format.JSON else ("certificate", "signature")
+    show_facts({key: value for key, value in found.items() if key not in hidden}, format)
 
 
 def requests(

@@ -36,6 +36,7 @@ def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
 def steps() -> dict[str, Verb]:
     """Return the verbs that move a request, by name."""
     plain = {
+        "submit": ("Hand in a request that is a draft or was returned.", "it is submitted."),
         "review": ("Take a request up for review.", "it is in review."),
         "withdraw": ("Take your own request back.", "it is withdrawn."),
     }

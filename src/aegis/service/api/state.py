@@ -1,0 +1,39 @@
+"""Whether and how the service runs: for what starts it, watches it, and sends it calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from aegis.service.catalog import Action, logbook
+from aegis.service.catalog.access import authorise
+from aegis.service.identity import ActorOf, CatalogOf
+from aegis.service.metrics import MEDIA, CallMetrics
+from aegis.service.routes import PUBLIC, Routes
+
+routes = Routes(tags=["state"])
+
+
+@routes.get("/live", PUBLIC)
+async def live() -> dict[str, Any]:
+    """Whether the process answers, whatever its database does: one that does not is to be started again."""
+    return {"status": "ok"}
+
+
+@routes.get("/health", PUBLIC)
+def ready(catalog: CatalogOf) -> dict[str, Any]:
+    """Whether the service, its database and its store of files answer: calls may be sent to it."""
+    with catalog.database.reading() as session:
+        logbook.ping(session)
+    catalog.objects.ping()
+    return {"status": "ok"}
+
+
+@routes.get("/metrics", Action.OPERATE, response_class=Response)
+def metrics(call: Request, actor: ActorOf, catalog: CatalogOf) -> Response:
+    """Calls, jobs and requests as numbers, in the text format of Prometheus."""
+    authorise(actor, Action.OPERATE)
+    counted: CallMetrics = call.app.state.metrics
+    return Response(counted.text(catalog), media_type=MEDIA)

@@ -1,0 +1,29 @@
+"""What a service does beside its calls, in one process: background jobs and notices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from aegis.service.catalog import Catalog
+from aegis.service.notifying import Notifier, NotifierThread
+from aegis.service.settings import ServiceSettings
+from aegis.service.worker import WorkerThread
+
+
+@contextmanager
+def working(settings: ServiceSettings, catalog: Catalog) -> Iterator[None]:
+    """Work on background jobs and send notices, as far as the settings ask for it, for as long as it lasts."""
+    threads: list[WorkerThread | NotifierThread] = []
+    if settings.worker:
+        threads.append(WorkerThread(catalog, keep=settings.keep))
+    if settings.channels:
+        threads.append(NotifierThread(Notifier(catalog, settings.channels, settings.origin)))
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for thread in threads:
+            thread.stop()
+        catalog.database.close()

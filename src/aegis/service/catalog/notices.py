@@ -1,0 +1,164 @@
+"""Notices: who should hear that a request waits for them, or has come to its end.
+
+They are read from the log, which holds every step. How far they were told is an entry of the log, too, so
+that nothing is told twice after a start, and that it can be seen what was told to whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from aegis.service.catalog.access import AccountRole
+from aegis.service.catalog.log import append
+from aegis.service.catalog.records import Account, Grant, LogEntry, Request
+from aegis.service.catalog.states import RequestState
+
+TOLD = "notices sent"
+_MOST = 100
+"""Entries that are looked at in one turn."""
+_OPERATORS = frozenset({AccountRole.OPERATOR})
+_DECIDERS = frozenset({AccountRole.OPERATOR, AccountRole.APPROVER})
+_CONSUMER: frozenset[AccountRole] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Event:
+    """What an entry of the log means to somebody.
+
+    Attributes
+    ----------
+    roles
+        Who hears of it: those with a role on the data set; none for the consumer of the request.
+    words
+        What is said of the request.
+    while_in
+        It is said while the request is in this state; None whatever has happened since.
+    """
+
+    roles: frozenset[AccountRole]
+    words: str
+    while_in: RequestState | None = None
+
+
+_EVENTS: Mapping[str, _Event] = MappingProxyType(
+    {
+        "submit": _Event(_OPERATORS, "waits for review", RequestState.SUBMITTED),
+        "configuration checked": _Event(_DECIDERS, "waits for approval", RequestState.IN_REVIEW),
+        "approved by one of two": _Event(
+            _DECIDERS, "waits for a second approval", RequestState.IN_REVIEW
+        ),
+        "renewed by one of two": _Event(_DECIDERS, "waits for a second renewal"),
+        "approve": _Event(_OPERATORS, "is approved: have it made", RequestState.APPROVED),
+        "fail": _Event(_OPERATORS, "could not be made", RequestState.FAILED),
+        "return": _Event(_CONSUMER, "was returned to you", RequestState.RETURNED),
+        "drift": _Event(_CONSUMER, "was returned to you", RequestState.RETURNED),
+        "reject": _Event(_CONSUMER, "was rejected"),
+        "complete": _Event(_CONSUMER, "is released: download it", RequestState.RELEASED),
+        "expire": _Event(_CONSUMER, "has expired"),
+        "revoke": _Event(_CONSUMER, "was revoked"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What one entry of the log means to some persons.
+
+    Attributes
+    ----------
+    entry, hash
+        Number and hash of the entry; the hash names the notice wherever it is received.
+    request, data_set
+        What it is about.
+    words
+        What has happened, or what is waited for.
+    to
+        Names of the accounts.
+    """
+
+    entry: int
+    hash: str
+    request: str
+    data_set: str
+    words: str
+    to: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """One line."""
+        return f"Request {self.request[:8]} for {self.data_set} {self.words}"
+
+
+def told_up_to(session: Session) -> int | None:
+    """Return the number of the last entry that was looked at; None before the first time."""
+    last = select(LogEntry).where(LogEntry.action == TOLD).order_by(LogEntry.number.desc())
+    entry = session.scalars(last.limit(1)).first()
+    return None if entry is None else int(entry.detail["up_to"])
+
+
+def begin(session: Session) -> int:
+    """Look at what happens from now on: who is told for the first time is not told of years."""
+    up_to = told_up_to(session)
+    if up_to is None:
+        up_to = session.scalar(select(func.max(LogEntry.number))) or 0
+        append(session, "system", TOLD, up_to=up_to, to=[])
+    return up_to
+
+
+def since(session: Session, up_to: int) -> list[tuple[int, Notice | None]]:
+    """Return the entries after one that may concern somebody, the oldest first, with their notices."""
+    query = select(LogEntry).where(LogEntry.number > up_to, LogEntry.action.in_(_EVENTS))
+    entries = session.scalars(query.order_by(LogEntry.number).limit(_MOST)).all()
+    return [(entry.number, _notice(session, entry)) for entry in entries]
+
+
+def note(session: Session, notice: Notice, before: int, failed: Sequence[str]) -> bool:
+    """Note that a notice was told; False where another process was faster.
+
+    Parameters
+    ----------
+    session
+        A writing session.
+    notice
+        What was told.
+    before
+        Up to which entry was told when it was sent.
+    failed
+        The ways by which it could not be sent.
+    """
+    if told_up_to(session) != before:
+        return False
+    append(session, "system", TOLD, up_to=notice.entry, to=list(notice.to), failed=list(failed))
+    return True
+
+
+def _notice(session: Session, entry: LogEntry) -> Notice | None:
+    request = session.get(Request, entry.request_id or "")
+    event = _EVENTS[entry.action]
+    outdated = event.while_in is not None and (request is None or request.state != event.while_in)
+    if request is None or outdated or entry.detail.get("holds") is False:
+        return None
+    names = {request.consumer.name} if not event.roles else _granted(session, request, event.roles)
+    to = tuple(sorted(names - {entry.actor}))
+    if not to:
+        return None
+    return Notice(entry.number, entry.hash, request.id, request.data_set_id, event.words, to)
+
+
+def _granted(session: Session, request: Request, roles: frozenset[AccountRole]) -> set[str]:
+    query = (
+        select(Account.name)
+        .join(Grant, Grant.account_id == Account.id)
+        .where(
+            Grant.data_set_id == request.data_set_id,
+            Grant.role.in_([str(role) for role in roles]),
+            Account.disabled.is_(False),
+            Account.id != request.consumer_id,
+        )
+    )
+    return set(session.scalars(query))

@@ -1,0 +1,93 @@
+"""Retention: files of releases that are over, files that nothing names, sessions that have ended.
+
+The certificate of a release and the log stay: they say what left. A file that was removed cannot be renewed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import delete, or_, select
+
+from aegis.service.catalog.accounts import IDLE, LONGEST
+from aegis.service.catalog.catalog import Catalog
+from aegis.service.catalog.log import append
+from aegis.service.catalog.records import ReleaseRecord, SignIn, Version, now
+
+ORPHANED = timedelta(days=1)
+"""A file that nothing names is removed after this time: before, an upload may be about to name it."""
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What was removed.
+
+    Attributes
+    ----------
+    sessions
+        Sessions of browsers that had ended.
+    files
+        Files of releases that had expired or were revoked.
+    orphans
+        Files that nothing named.
+    """
+
+    sessions: int
+    files: int
+    orphans: int
+
+
+def clean(catalog: Catalog, keep: timedelta) -> Removed:
+    """Remove what is over.
+
+    Parameters
+    ----------
+    catalog
+        From which.
+    keep
+        How long the file of a release stays after the release has expired or was revoked.
+    """
+    return Removed(_sessions(catalog), _files(catalog, keep), _orphans(catalog))
+
+
+def _sessions(catalog: Catalog) -> int:
+    moment = now()
+    over = or_(SignIn.seen < moment - IDLE, SignIn.created < moment - LONGEST)
+    with catalog.database.writing() as session:
+        ended = session.scalars(delete(SignIn).where(over).returning(SignIn.hash)).all()
+        return len(ended)
+
+
+def _files(catalog: Catalog, keep: timedelta) -> int:
+    """Forget the key first: a file that is left when this is killed is an orphan of the next time."""
+    before = now() - keep
+    over = or_(ReleaseRecord.revoked < before, ReleaseRecord.expires < before)
+    keys = []
+    with catalog.database.writing() as session:
+        query = select(ReleaseRecord).where(ReleaseRecord.object_key != "", over)
+        for release in session.scalars(query):
+            keys.append(release.object_key)
+            release.object_key = ""
+            append(
+                session,
+                "system",
+                "file removed",
+                data_set=release.data_set_id,
+                request=release.request_id,
+                digest=release.digest,
+            )
+    for key in keys:
+        catalog.objects.delete(key)
+    return len(keys)
+
+
+def _orphans(catalog: Catalog) -> int:
+    found = [key for key, made in catalog.objects.listed() if made < now() - ORPHANED]
+    with catalog.database.reading() as session:
+        named = set(session.scalars(select(Version.summary_key)))
+        named |= set(session.scalars(select(ReleaseRecord.object_key)))
+    orphans = [key for key in found if key not in named]
+    for key in orphans:
+        catalog.objects.delete(key)
+    return len(orphans)

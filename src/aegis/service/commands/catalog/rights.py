@@ -1,0 +1,106 @@
+"""Verbs on accounts and tokens that call the service: who may what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from aegis.cli.options import Format, FormatOption
+from aegis.cli.output import Output
+from aegis.service.commands.catalog.options import Token, Url, connected, show_facts, show_rows
+
+Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
+Names = Annotated[str, typer.Argument(metavar="ROLE,...", help="All its roles from now on.")]
+TokenId = Annotated[
+    str, typer.Argument(metavar="TOKEN", help="Number of the token, or its first digits.")
+]
+
+
+def me(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
+    """Show whose token you use, and what it may do.
+
+    In: your token. Out: name, roles and scopes.
+    """
+    with connected(url, token) as client:
+        show_facts(client.me(), format)
+
+
+def accounts(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
+    """List all accounts, as an admin.
+
+    In: nothing. Out: name, roles, and whether the account was closed.
+    """
+    with connected(url, token) as client:
+        rows = [{**row, "roles": ", ".join(row["roles"])} for row in client.accounts()]
+    show_rows(rows, format)
+
+
+def roles(name: Account, given: Names, url: Url = "", token: Token = "") -> None:
+    """Give an account other roles, as an admin.
+
+    In: an account, and all its roles. Out: they count from its next call on.
+    """
+    wanted = [role.strip() for role in given.split(",") if role.strip()]
+    with connected(url, token) as client:
+        changed = client.change_roles(name, wanted)
+    Output().say(f"{name} is {', '.join(changed['roles']) or 'without a role'}")
+
+
+def close(name: Account, url: Url = "", token: Token = "") -> None:
+    """Close an account with its sessions and tokens, as an admin.
+
+    In: an account. Out: nobody signs in with it.
+    """
+    with connected(url, token) as client:
+        client.close_account(name)
+    Output().say(f"Closed {name}")
+
+
+def tokens(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
+    """List your tokens.
+
+    In: nothing. Out: number, name, scopes and end of each; their secrets are kept nowhere.
+    """
+    keys = ("id", "name", "scopes", "expires", "revoked")
+    with connected(url, token) as client:
+        rows = [{key: row[key] for key in keys} for row in client.tokens()]
+    show_rows([{**row, "scopes": ",".join(row["scopes"])} for row in rows], format)
+
+
+def new_token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What you call the token.")],
+    scopes: Annotated[
+        str, typer.Option("--scopes", metavar="SCOPE,...", help="What it may do, of what you may.")
+    ],
+    days: Annotated[
+        int, typer.Option("--days", min=1, max=365, help="Days until the token expires.")
+    ] = 90,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Make a token of your own, by one that you have.
+
+    In: a name and scopes, which your token must have, too. Out: the token, shown this once.
+    """
+    wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
+    with connected(url, token) as client:
+        Output().show(client.make_token(name, wanted, days=days)["secret"])
+
+
+def end_token(number: TokenId, url: Url = "", token: Token = "") -> None:
+    """End one of your tokens.
+
+    In: its number, as `aegis catalog tokens` lists it. Out: nobody can use it any more.
+    """
+    from aegis.service.catalog.errors import CatalogError
+
+    with connected(url, token) as client:
+        found = [row["id"] for row in client.tokens() if row["id"].startswith(number)]
+        if len(found) != 1:
+            raise CatalogError(
+                f"{len(found)} of your tokens begin with {number!r}.",
+                hint="Give the number of one: aegis catalog tokens.",
+            )
+        client.revoke_token(found[0])
+    Output().say(f"Ended token {number}")

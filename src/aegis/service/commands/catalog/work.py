@@ -1,0 +1,105 @@
+"""Verbs on jobs, and on how the service runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aegis.cli.options import Format, FormatOption
+from aegis.cli.output import Output
+from aegis.service.catalog.errors import NotThere
+from aegis.service.commands.catalog.options import (
+    SHORT,
+    Token,
+    Url,
+    connected,
+    show_facts,
+)
+
+if TYPE_CHECKING:
+    from aegis.service.client import Client
+
+Worked = Annotated[
+    str,
+    typer.Argument(
+        metavar="NUMBER", help="Number of a request, whose newest job it is; with --job, of a job."
+    ),
+]
+ByJob = Annotated[bool, typer.Option("--job", help="NUMBER is that of a job, such as a summary.")]
+
+
+def job(
+    number: Worked,
+    by_job: ByJob = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Show how far it is until it has ended.")
+    ] = False,
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """Show how far a job is: a search, a check, a release, a summary.
+
+    In: a request, or with --job a job. Out: its state, its progress, and why it failed.
+    """
+    with connected(url, token) as client:
+        found = client.job(_job_of(client, number, by_job=by_job))
+        for told in client.follow(found["id"]) if follow else ():
+            if told["progress"].get("step"):
+                Output().say(f"{told['state']}: {told['progress']['step']}")
+            found = told
+    keys = ("id", "kind", "state", "attempt", "progress", "error", "created", "ended")
+    show_facts({key: found[key] for key in keys}, format)
+
+
+def cancel(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "") -> None:
+    """Stop a job; a release under way fails, and can be tried again.
+
+    In: a request, or with --job a job. Out: it is cancelled.
+    """
+    with connected(url, token) as client:
+        ended = client.cancel(_job_of(client, number, by_job=by_job))
+    Output().say(f"The {ended['kind']} is {ended['state']}")
+
+
+def retry(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "") -> None:
+    """Try again what failed or was cancelled: a release, a search, a check, a summary.
+
+    In: a request, or with --job a job. Out: it waits for its agent or a worker.
+    """
+    with connected(url, token) as client:
+        if not by_job and client.shown(number)["state"] == "failed":
+            moved = client.step(number, "retry")
+            Output().say(f"Request {number[:SHORT]} is {moved['state']}")
+            return
+        again = client.retry(_job_of(client, number, by_job=by_job))
+    Output().say(f"The {again['kind']} is {again['state']}: job {again['id'][:SHORT]}")
+
+
+def _job_of(client: Client, number: str, *, by_job: bool) -> str:
+    if by_job:
+        return number
+    found: dict[str, Any] | None = client.shown(number)["job"]
+    if found is None:
+        raise NotThere(f"Request {number} has no job.", hint="See its state: aegis catalog status.")
+    return str(found["id"])
+
+
+def health(url: Url = "", token: Token = "") -> None:
+    """Say whether the service, its database and its files answer.
+
+    In: nothing. Out: a line; exit code 2 where one of them does not.
+    """
+    with connected(url, token) as client:
+        client.health()
+    Output().show("The service, its database and its files answer.")
+
+
+def metrics(url: Url = "", token: Token = "") -> None:
+    """Show the figures of the service, as an admin or auditor.
+
+    In: nothing. Out: calls, jobs and requests as numbers, in the text format of Prometheus.
+    """
+    with connected(url, token) as client:
+        Output().show(client.metrics().rstrip())

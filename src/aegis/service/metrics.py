@@ -1,0 +1,95 @@
+"""How the service runs, as Prometheus reads it: calls, and what waits in the catalog.
+
+Nothing names a person, a data set or a request.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from aegis.service.catalog import Catalog
+from aegis.service.catalog.records import Job, LogEntry, Request, now
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""Where the processes of one service count together; read when `prometheus_client` is loaded."""
+MEDIA = "text/plain; version=0.0.4; charset=utf-8"
+_METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS"})
+_SECONDS = (0.005, 0.02, 0.1, 0.5, 2, 10, 60)
+
+
+class CallMetrics:
+    """Counts the calls of one application."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._calls = Counter(
+            "aegis_calls",
+            "Calls that were answered.",
+            ("method", "route", "status"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "aegis_call_seconds",
+            "Seconds until a call was answered.",
+            ("method", "route"),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a call that was answered."""
+        method = method if method in _METHODS else "other"  # callers may make up names without end
+        self._calls.labels(method, route, str(status)).inc()
+        self._seconds.labels(method, route).observe(seconds)
+
+    def text(self, catalog: Catalog) -> bytes:
+        """Return calls, of all processes of the service, and what waits in the catalog."""
+        calls = self._registry
+        if os.environ.get(FOLDER):
+            calls = CollectorRegistry()
+            MultiProcessCollector(calls)  # type: ignore[no-untyped-call]
+        kept = CollectorRegistry()
+        with catalog.database.reading() as session:
+            kept.register(_Kept(list(_gauges(session))))
+        return generate_latest(calls) + generate_latest(kept)
+
+
+class _Kept:
+    """Gauges that were read from the catalog."""
+
+    def __init__(self, gauges: Iterable[GaugeMetricFamily]) -> None:
+        self._gauges = gauges
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Return them."""
+        return self._gauges
+
+
+def _gauges(session: Session) -> Iterator[GaugeMetricFamily]:
+    jobs = GaugeMetricFamily("aegis_jobs", "Jobs by place and state.", labels=("place", "state"))
+    counted = select(Job.place, Job.state, func.count()).group_by(Job.place, Job.state)
+    for place, state, count in session.execute(counted):
+        jobs.add_metric((place, state), count)
+    yield jobs
+    waits = GaugeMetricFamily(
+        "aegis_oldest_job_seconds", "Age of the oldest job that waits.", labels=("place",)
+    )
+    oldest = select(Job.place, func.min(Job.created)).where(Job.state == "queued")
+    for place, since in session.execute(oldest.group_by(Job.place)):
+        waits.add_metric((place,), (now() - since).total_seconds())
+    yield waits
+    requests = GaugeMetricFamily("aegis_requests", "Requests by state.", labels=("state",))
+    for state, count in session.execute(
+        select(Request.state, func.count()).group_by(Request.state)
+    ):
+        requests.add_metric((state,), count)
+    yield requests
+    entries = session.scalar(select(func.max(LogEntry.number))) or 0
+    yield GaugeMetricFamily("aegis_log_entries", "Entries of the log.", value=entries)

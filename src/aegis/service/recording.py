@@ -1,0 +1,136 @@
+"""Each call that was answered: counted for `/metrics`, and as a line of the access log.
+
+A line holds who asked for which path, and no query, no body, no answer: nothing that could be of a row.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from aegis.errors import PolicyError
+from aegis.service.metrics import CallMetrics
+
+STANDARD_OUTPUT = "-"
+_API = "/api/v1"
+"""A route of the API knows its path within it alone."""
+_LONGEST = 200
+"""Characters of a path that a line holds."""
+
+
+class Recorder:
+    """What stands outside of everything else; a plain ASGI middleware, so that streams pass unbuffered.
+
+    Parameters
+    ----------
+    app
+        What answers.
+    metrics
+        Counts calls.
+    log
+        Receives a line of JSON for each call; None for no access log.
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: CallMetrics, log: AccessLog | None) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a call."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status, sent, begun = 500, 0, time.perf_counter()
+
+        async def counted(message: Message) -> None:
+            nonlocal status, sent
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            sent += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, counted)
+        finally:
+            seconds = time.perf_counter() - begun
+            self._metrics.count(scope["method"], route_of(scope), status, seconds)
+            if self._log is not None:
+                self._write(scope, status, seconds, sent)
+
+    def _write(self, scope: Scope, status: int, seconds: float, sent: int) -> None:
+        client = scope.get("client")
+        line = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "address": None if client is None else client[0],
+            "account": scope.get("state", {}).get("account"),
+            "method": scope["method"],
+            "path": scope["path"][:_LONGEST],
+            "status": status,
+            "seconds": round(seconds, 4),
+            "bytes": sent,
+        }
+        assert self._log is not None
+        with suppress(OSError, ValueError):  # a log that is full or closed stops no call
+            self._log.write(json.dumps(line) + "\n")
+
+
+def route_of(scope: Scope) -> str:
+    """Return the path of a route with the names of its parts, not their values."""
+    route: Any = scope.get("route")
+    path = str(getattr(route, "path", "none"))
+    room = scope["path"][: len(_API)]
+    return f"{_API}{path}" if room == _API and not path.startswith(_API) else path
+
+
+@dataclass(frozen=True)
+class AccessLog:
+    """Where lines of the access log go.
+
+    Attributes
+    ----------
+    file
+        Appended to by each line, so that it can be moved away at any moment; None for standard output.
+    """
+
+    file: Path | None
+
+    @classmethod
+    def at(cls, place: str | None) -> AccessLog | None:
+        """Return the log of a file, of standard output ("-"), or none.
+
+        Raises
+        ------
+        PolicyError
+            The file cannot be written.
+        """
+        if place is None or place == STANDARD_OUTPUT:
+            return None if place is None else cls(None)
+        log = cls(Path(place))
+        try:
+            log.write("")
+        except OSError as error:
+            raise PolicyError(
+                f"The access log {place} cannot be written: {error.strerror}.",
+                hint="Give a file in a folder that you may write, or - for standard output.",
+            ) from error
+        return log
+
+    def write(self, text: str) -> None:
+        """Append a text at once."""
+        if self.file is None:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with os.fdopen(os.open(self.file, flags, 0o600), "a", encoding="utf-8") as file:
+            file.write(text)
