@@ -15,6 +15,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Collection, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +60,24 @@ def names_a_wing(path: Path) -> bool:
     return bool(re.search(rf"aegis\.({wings})\b", path.read_text(encoding="utf-8")))
 
 
-def added_by_wings() -> Iterator[str]:
-    """Yield what wings add that tests ask for by name: objectives, estimates, commands."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for kind in ("objectives", "estimates", "commands", "questions"):
-        yield from project["entry-points"][f"aegis.{kind}"]
-
-
+KINDS = ("objectives", "estimates", "commands", "questions")
+"""What wings add that tests ask for by name."""
 COMMON_WORDS = ("raw", "height", "loss", "sampling", "estimate", "catalog", "agent", "import")
 """Names of these that mean other things in most tests: they count where they are asked for."""
+
+
+@cache
+def _asking() -> re.Pattern[str]:
+    """Return the pattern of a test that asks for what a wing adds."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {name for kind in KINDS for name in project["entry-points"][f"aegis.{kind}"]}
+    plain = "|".join(re.escape(name) for name in sorted(names.difference(COMMON_WORDS)))
+    common = "|".join(COMMON_WORDS)
+    return re.compile(
+        rf"""["']({plain})["'(]|\.({plain})\("""
+        rf"""|(objective|estimate)=["']({common})["'(]"""
+        rf"""|(shell|run|aegis)\(\[?["']({common})["']"""
+    )
 
 
 def asks_wings(text: str) -> bool:
@@ -76,13 +86,7 @@ def asks_wings(text: str) -> bool:
     >>> asks_wings("search(table, policy, objective='height')"), asks_wings("{'height': 180}")
     (True, False)
     """
-    plain = "|".join(re.escape(name) for name in added_by_wings() if name not in COMMON_WORDS)
-    asked = "|".join(COMMON_WORDS)
-    return bool(
-        re.search(rf"""["']({plain})["'(]|\.({plain})\(""", text)
-        or re.search(rf"""(objective|estimate)=["']({asked})["'(]""", text)
-        or re.search(rf"""(shell|run|aegis)\(\[?["']({asked})["']""", text)
-    )
+    return bool(_asking().search(text))
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
