@@ -1,11 +1,12 @@
 """A copy of the package from which wings are taken out, as if their folders had never been there.
 
 `python -m tests.core_copy tests/masks tests/policy` runs tests in a copy without any wing; without folders
-it runs all tests that name no wing.
+it runs all tests that name neither a wing nor what one adds.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
@@ -13,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 WINGS = ("arx", "papers", "records", "safe", "service")
@@ -57,6 +60,53 @@ def names_a_wing(path: Path) -> bool:
     return bool(re.search(rf"aegis\.({wings})\b", path.read_text(encoding="utf-8")))
 
 
+KINDS = ("objectives", "estimates", "commands", "questions")
+"""What wings add that tests ask for by name."""
+COMMON_WORDS = ("raw", "height", "loss", "sampling", "estimate", "catalog", "agent", "import")
+"""Names of these that mean other things in most tests: they count where they are asked for."""
+
+
+@cache
+def _asking() -> re.Pattern[str]:
+    """Return the pattern of a test that asks for what a wing adds."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {name for kind in KINDS for name in project["entry-points"][f"aegis.{kind}"]}
+    plain = "|".join(re.escape(name) for name in sorted(names.difference(COMMON_WORDS)))
+    common = "|".join(COMMON_WORDS)
+    return re.compile(
+        rf"""["']({plain})["'(]|\.({plain})\("""
+        rf"""|(objective|estimate)=["']({common})["'(]"""
+        rf"""|(shell|run|aegis)\(\[?["']({common})["']"""
+    )
+
+
+def asks_wings(text: str) -> bool:
+    """Whether the text of a test, or of its parameters, asks for what a wing adds.
+
+    >>> asks_wings("search(table, policy, objective='height')"), asks_wings("{'height': 180}")
+    (True, False)
+    """
+    return bool(_asking().search(text))
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave out the tests that ask for what a wing adds, when this module is pytest's plug-in."""
+    asking = []
+    for item in items:
+        text = inspect.getsource(item.function) if hasattr(item, "function") else ""
+        if asks_wings(" ".join([text, *_parameters(item)])):
+            asking.append(item)
+    config.hook.pytest_deselected(items=asking)
+    items[:] = [item for item in items if item not in asking]
+
+
+def _parameters(item: Any) -> Iterator[str]:
+    """Yield the parameters of a test that are text, or the words of a command."""
+    for name, value in getattr(getattr(item, "callspec", None), "params", {}).items():
+        words = value if isinstance(value, tuple) else (value,)
+        yield from (f"{name}={word!r}" for word in words if isinstance(word, str))
+
+
 def main(folders: Sequence[str]) -> int:
     """Run the core's own tests in a copy; return pytest's exit code."""
     ignored = [
@@ -67,7 +117,8 @@ def main(folders: Sequence[str]) -> int:
     apart = [f"--ignore={ROOT / 'tests' / name}" for name in (*WINGS, "docs", "mutants", "fuzz")]
     with tempfile.TemporaryDirectory() as place:
         environment = copy_core(Path(place))
-        words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *apart, *ignored]
+        plugins = ("-p", "no:cacheprovider", "-p", "tests.core_copy")
+        words = [sys.executable, "-m", "pytest", *plugins, *apart, *ignored]
         done = subprocess.run([*words, *(folders or ["tests"])], cwd=ROOT, env=environment)
     return done.returncode
 

@@ -32,8 +32,6 @@ TABLE_FORMATS = (
 """Extensions of the tables that can be written."""
 BUNDLE = ".aegis"
 """Extension of a summary on disk."""
-PUBLISHED = ".published"
-"""Extension of masked tables on disk."""
 MOST_TEXT = 64 << 20
 """Most characters of a file that people write."""
 

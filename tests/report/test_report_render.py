@@ -153,7 +153,7 @@ def test_links_and_labels_point_to_what_is_there(full: str) -> None:
 
 def test_every_chart_has_a_title_and_a_description(full: str) -> None:
     drawings = re.findall(r"<svg [^>]*role=\"img\".*?</svg>", full, re.DOTALL)
-    assert len(drawings) == 12
+    assert len(drawings) == 10
     for drawing in drawings:
         assert re.search(
             r"<title id=\"[\w-]+\">[^<]+</title><desc id=\"[\w-]+\">[^<]+</desc>", drawing

@@ -13,7 +13,6 @@ from aegis.cli.options import Force, Format, FormatOption, PolicyFile, Quiet, Se
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
-from aegis.files import PUBLISHED
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -96,6 +95,7 @@ def command(
         read_mapping_of,
         save_published,
     )
+    from aegis.papers.published.file import EXTENSION
     from aegis.policy import load_policy
 
     tables = _named("--masked", masked or ())
@@ -105,7 +105,7 @@ def command(
             "No masked table is given.", hint="Give at least one: --masked M1=one.parquet."
         )
     check_outputs(
-        [(output, (PUBLISHED,))],
+        [(output, (EXTENSION,))],
         force=force,
         inputs=(*tables.values(), *counts.values(), policy_file, histograms, mapping),
     )

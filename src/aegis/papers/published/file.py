@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import AegisError, DataError
-from aegis.files import PUBLISHED, check_output, replacing
+from aegis.files import check_output, replacing
 from aegis.papers.published.model import Published
 from aegis.summary import load_bundle, save_bundle
 
+EXTENSION = ".published"
 FORMAT = "aegis-published"
 VERSION = 1
 PAGE = "published.json"
@@ -31,7 +32,7 @@ def save_published(published: Published, path: str | Path, *, force: bool = Fals
         The extension is another, or the file exists and `force` is not set.
     """
     target = Path(path)
-    check_output(target, force=force, formats=(PUBLISHED,))
+    check_output(target, force=force, formats=(EXTENSION,))
     members: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory() as folder:
         for number, summary in enumerate(published.tables.values()):

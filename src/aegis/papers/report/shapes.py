@@ -1,8 +1,4 @@
-"""What a report can show of trained models, when somebody has evaluated them.
-
-These are the shapes that `render` reads, not classes to inherit from: any object with such
-attributes will do, so the rooms that compute them need not know the report.
-"""
+"""What the report shows of trained models: shapes, so that what computes them need not know the report."""
 
 from __future__ import annotations
 
