@@ -24,6 +24,12 @@ from aegis.safe.protect.model import ProtectedSummary, ProtectionLevel
 from aegis.sources import open_table
 from aegis.summary import Summary
 
+_NOT_REMEMBERED = (
+    "no ledger remembers this file: two versions of a table under one key show the rows that changed, "
+    "and files of one table under several keys average to its exact counts; name --ledger and "
+    "--population, and both are refused"
+)
+
 
 def release_protected(
     subject: Any,
@@ -88,7 +94,8 @@ def release_protected(
             spending.begin()
         digest = save_protected(made, output, force=force)
         if spending is None:
-            return made
+            counts = made.protection.level is ProtectionLevel.COUNTS
+            return replace(made, notes=(*made.notes, _NOT_REMEMBERED)) if counts else made
         rounds = made.protection.rounds
         spending.commit(
             digest,
