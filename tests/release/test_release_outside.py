@@ -16,11 +16,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
+from aegis.cli.pages.short import short_cautions
 from aegis.policy import load_policy
 from aegis.release import check_certificate
 from aegis.report import render_certificate
 from aegis.sources import Source, open_table
-from aegis.summary.outside import outside_of
+from aegis.summary.outside import Outside, Singling, outside_of
+
+
+def test_the_shortest_sentence_names_the_columns_that_single_out_most():
+    few = Singling(("fare", "pclass"), 8)
+    [sentence] = short_cautions(Outside(rows=10, unique_rows=9, singling=few).sentences)
+    assert sentence == (
+        "9 of 10 released rows are the only ones with their values in all columns together "
+        "(fare and pclass single out 8 of them, together with the quasi-identifiers)"
+    )
+
 
 ROWS = st.lists(
     st.tuples(st.sampled_from([1, 2, None]), st.sampled_from(["a", "b"]), st.sampled_from("pqr")),

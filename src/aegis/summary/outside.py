@@ -88,12 +88,15 @@ class Outside:
             return ()
         few = ""
         if self.singling is not None:
-            together = joined(self.singling.columns)
-            few = f". Together with the quasi-identifiers, {together} single out {self.singling.unique_rows:,} of them"
+            verb = "singles out" if len(self.singling.columns) == 1 else "single out"
+            few = (
+                f" ({joined(self.singling.columns)} {verb} {self.singling.unique_rows:,} of them, together "
+                "with the quasi-identifiers)"
+            )
         return (
             f"{self.unique_rows:,} of {self.rows:,} released rows are the only ones with their values in "
-            "all columns together: the rule covers the quasi-identifiers, and whoever knows more of a "
-            f"person than those can find the row{few}",
+            f"all columns together{few}: the rule covers the quasi-identifiers, and whoever knows more of a "
+            "person than those can find the row",
         )
 
     def _near_key(self, name: str, values: int) -> str:

@@ -8,6 +8,7 @@ out again from the rounds and thresholds alone.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import pytest
 
 import aegis
 from aegis.policy import Configuration, load_policy
-from aegis.safe.protect import Unit
+from aegis.safe.protect import Unit, dumps
 from aegis.safe.protect import budget as budget_module
 from aegis.safe.protect import noise as noise_module
 from aegis.safe.protect.budget import Budget
@@ -246,6 +247,46 @@ def test_no_neighbour_moves_a_round_further_than_it_states(monkeypatch, options)
     if unit_rows == 1:
         for name, share in furthest.items():
             assert share >= (0.999 if name in EXACT else 0.6), name
+
+
+ODD_ROWS = [
+    (20, "aa", 10, "yes"),
+    (20, "aa", 10, "yes"),
+    (30, "bb", 20, "no"),
+    (30, "bb", 20, "no"),
+    (30, "bb", 30.5, "no"),
+    (None, "aa", 10, "yes"),
+    (20, None, None, "no"),
+    (30, "bb", 20, None),
+    (50, "cc", 10, "only one"),
+]
+"""A fraction among whole numbers, nulls, a row without a label, a class of one row."""
+
+
+@pytest.mark.parametrize("with_table", [False, True])
+@pytest.mark.parametrize("moments", [False, True])
+def test_no_odd_row_moves_a_round_further_than_it_states(monkeypatch, moments, with_table):
+    """Also that two neighbours publish the same, kinds and names included, where noise says the same."""
+    policy = policy_of("bought", False)
+    asked = asked_for(False, moments, True, 1, policy)
+    told = open_table(table_of(ODD_ROWS)) if with_table else None
+    for left_out in range(len(ODD_ROWS)):
+        rows = [row for i, row in enumerate(ODD_ROWS) if i != left_out]
+        fewer = open_table(table_of(rows)) if with_table else None
+        small, made = run(monkeypatch, summary_of(tuple(rows), False), asked, policy, fewer, None)
+        large, again = run(
+            monkeypatch, summary_of(tuple(ODD_ROWS), False), asked, policy, told, small.told
+        )
+        assert published(made) == published(again)
+        assert list(small.seen) == list(large.seen)
+        for name, first in small.seen.items():
+            assert first.sensitivity == large.seen[name].sensitivity
+            assert moved(first, large.seen[name]) <= first.sensitivity * (1 + 1e-9), name
+
+
+def published(made):
+    """Return all that is published but what the budget entered."""
+    return json.loads(dumps(made)) | {"digest": None}
 
 
 def tail(least, alone, sigma, columns):

@@ -26,6 +26,12 @@ from aegis.safe.requests import NoiseRequest, ProtectOptions, ProtectRequest
 from aegis.sources import open_table
 from aegis.summary import Summary
 
+_NOT_REMEMBERED = (
+    "no ledger remembers this file: two versions of a table under one key show the rows that changed, "
+    "and files of one table under several keys average to its exact counts; name --ledger and "
+    "--population, and both are refused"
+)
+
 
 def release_protected(
     subject: Any,
@@ -85,7 +91,10 @@ def release_protected(
         if spending is not None:
             spending.begin()
         digest = save_protected(made, output, force=force)
-        return made if spending is None else _entered(made, spending, digest)
+        if spending is not None:
+            return _entered(made, spending, digest)
+        counts = made.protection.level is ProtectionLevel.COUNTS
+        return replace(made, notes=(*made.notes, _NOT_REMEMBERED)) if counts else made
 
 
 def _entered(made: ProtectedSummary, spending: Spending, digest: str) -> ProtectedSummary:
