@@ -101,6 +101,12 @@ def _check_columns(columns: Sequence[str], dialect: Dialect) -> None:
         _check_lines(column, dialect)
 
 
+def _choice(configuration: Configuration, fitted: Mapping[str, Mask | None]) -> Configuration:
+    """Return a configuration with its masks fitted."""
+    masks = {n: m for n, m in fitted.items() if n in configuration.masks and m}
+    return Configuration(configuration.name, masks)
+
+
 def _fitted(source: Source, policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
     """Return the masks of a release, fitted; none of them may hold a secret."""
     masks = release_masks(policy, configuration)
@@ -161,12 +167,11 @@ def release_sql(
     place = _parse_name(name, chosen)
     _check_target(into, place, shape, chosen)
     writer = _QueryWriter(chosen, policy, columns, source.table.schema(), fitted)
-    kept = {n: m for n, m in fitted.items() if n in configuration.masks and m}
-    fitted_choice = Configuration(configuration.name, kept)
+    fitted_choice = _choice(configuration, fitted)
     masked = (*place[:-1], f"{place[-1]}_masked")
     target = masked if into is None else _parse_name(into, chosen)
-    opening = _opening(shape, target, chosen)
-    lines = [_comment(policy, fitted_choice), *opening, writer.select(place)]
+    head, opening = _comment(policy, fitted_choice), _opening(shape, target, chosen)
+    lines = [head, *opening, writer.select(place)]
     hidden = hidden_columns(policy, fitted)
     shown = tuple(column for column in columns if column not in hidden)
     return ReleaseQuery("\n".join(lines) + "\n", chosen, shown, fitted_choice)
