@@ -101,6 +101,15 @@ def _check_columns(columns: Sequence[str], dialect: Dialect) -> None:
         _check_lines(column, dialect)
 
 
+def _choice(
+    configuration: Configuration, fitted: Mapping[str, Mask | None], label: str
+) -> Configuration:
+    """Return a configuration with its masks fitted, that of the label among them."""
+    named = (*configuration.masks, label)
+    masks = {n: m for n, m in fitted.items() if m and n in named}
+    return Configuration(configuration.name, masks)
+
+
 def _fitted(source: Source, policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
     """Return the masks of a release, fitted; none of them may hold a secret."""
     masks = release_masks(policy, configuration)
@@ -161,13 +170,11 @@ def release_sql(
     place = _parse_name(name, chosen)
     _check_target(into, place, shape, chosen)
     writer = _QueryWriter(chosen, policy, columns, source.table.schema(), fitted)
-    named = (*configuration.masks, policy.label.column)
-    kept = {n: m for n, m in fitted.items() if m and n in named}
-    fitted_choice = Configuration(configuration.name, kept)
+    fitted_choice = _choice(configuration, fitted, policy.label.column)
     masked = (*place[:-1], f"{place[-1]}_masked")
     target = masked if into is None else _parse_name(into, chosen)
-    opening = _opening(shape, target, chosen)
-    lines = [_comment(policy, fitted_choice), *opening, writer.select(place)]
+    head, opening = _comment(policy, fitted_choice), _opening(shape, target, chosen)
+    lines = [head, *opening, writer.select(place)]
     hidden = hidden_columns(policy, fitted)
     shown = tuple(column for column in columns if column not in hidden)
     return ReleaseQuery("\n".join(lines) + "\n", chosen, shown, fitted_choice)
