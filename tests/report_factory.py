@@ -36,7 +36,6 @@ def ranked(
         configuration=Configuration(name, masks),
         score=0.3 if utility_kept is None else 0.4 * utility_kept / 100,
         utility_kept=utility_kept,
-        pud=0.01,
         admissible=admissible,
         smallest_class=5,
         suppressed_rows=suppressed,

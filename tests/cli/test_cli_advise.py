@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from cli_support import plain
 
@@ -11,6 +12,15 @@ def test_a_search_says_how_many_combinations_it_went_through(shell):
     words = ("advise", "table.csv", "-p", "policy.yaml", "--search", "--top", "2")
     shown = plain(shell(*words).out)
     assert "Searched 16 combinations of masks; the best 2 that meet the rule are listed" in shown
+
+
+def test_a_single_combination_is_not_called_the_best_of_many(shell, folder):
+    lines = (folder / "policy.yaml").read_text().splitlines()
+    one = [re.sub(r"masks: \[.*\]", "masks: [suppress]", line) for line in lines]
+    (folder / "one.yaml").write_text("\n".join(one))
+    said = plain(shell("advise", "table.csv", "-p", "one.yaml").out)
+    assert "The policy allows no other combination of masks." in said
+    assert "better ones may exist" not in said
 
 
 def test_record_level_releases_are_shown_however_low_they_rank(shell):

@@ -468,6 +468,14 @@ SQL = (
 )
 
 
+def test_the_values_of_an_option_that_is_missing_are_listed_in_one_line(shell) -> None:
+    result = shell("sql", "-p", "policy.yaml")
+    assert "Choose from: duckdb, postgres, " in error_of(result)
+    assert "\\n" not in result.err
+    told = json.loads(shell("sql", "-p", "policy.yaml", "--format", "json").err)
+    assert "\n" not in told["error"]["message"]
+
+
 @pytest.mark.parametrize(
     "words",
     [

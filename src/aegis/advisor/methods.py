@@ -228,7 +228,6 @@ class RecordRanker:
             configuration=Configuration(made.recipe.name, {}),
             score=before.score,
             utility_kept=utility.utility_kept,
-            pud=before.pud,
             admissible=verdict.admissible,
             smallest_class=verdict.smallest_class,
             suppressed_rows=verdict.suppressed_rows,
@@ -266,9 +265,8 @@ class RecordRanker:
                 name: AttributeScore(score.attributes[name].score, raw)
                 for name, raw in unmasked.items()
             }
-        pud = sum(abs(score.change) for score in scores.values()) / len(scores)
         share = utility_kept(value, self._reference, self.measure, self._label_rows)
-        return ConfigurationScore(value, share, pud, scores)
+        return ConfigurationScore(value, share, scores)
 
     def _tells_apart(self, data: pa.Table) -> bool:
         """Whether a release shows two classes of the label, or without a label any row."""

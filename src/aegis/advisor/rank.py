@@ -33,7 +33,6 @@ def rank_choice(
         declared={n: str(c.declared) for n, c in choice.items()},
         score=score.score,
         utility_kept=score.utility_kept,
-        pud=score.pud,
         admissible=said.admissible,
         smallest_class=said.smallest_class,
         suppressed_rows=said.suppressed_rows,

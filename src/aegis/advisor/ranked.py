@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from aegis.advisor.scoring import AttributeScore
+from aegis.advisor.scores import AttributeScore, mean_change
 from aegis.advisor.utility import UtilityFigure
 from aegis.policy import Configuration
 from aegis.privacy import PrivacyAccount, PrivacyReport
@@ -29,8 +30,6 @@ class Ranked:
     utility_kept
         Percent of the unmasked utility that is kept; None where there was none. With a `utility` it
         is of the released rows, else of the masks on all rows.
-    pud
-        Mean over attributes of |unmasked - masked|.
     admissible
         Whether its release meets the privacy rule.
     smallest_class
@@ -40,7 +39,8 @@ class Ranked:
     violations
         What falls short, in plain sentences; empty when admissible.
     attributes
-        The measure of each attribute alone, masked and unmasked.
+        The measure of each attribute alone, masked and unmasked; of a ranking worked out when it is
+        first read.
     declared
         Attribute to mask as the policy wrote it, without what was fitted: short, for people.
     objective
@@ -72,7 +72,6 @@ class Ranked:
     configuration: Configuration
     score: float
     utility_kept: float | None
-    pud: float
     admissible: bool
     smallest_class: int
     suppressed_rows: int
@@ -89,6 +88,11 @@ class Ranked:
     estimate: Estimate | None = None
     against_finest: bool = False
     classes_known: bool = True
+
+    @cached_property
+    def pud(self) -> float:
+        """Predictive utility deviation: the mean over attributes of |unmasked - masked|."""
+        return mean_change(self.attributes)
 
     @property
     def name(self) -> str:

@@ -258,7 +258,7 @@ def with_utility(
         return advice
     told, measure = doubts_of(advice), MEASURES.get(advice.measure)
     with progress.step("Scoring the rows that are kept"):
-        kept_rows = released.of(scorer.choose(best.configuration))
+        kept_rows = _kept(released, best, scorer)
         figure = released.measured(kept_rows, advice.stated_utility(best), measure, scorer)
         expected = advice.expected
         if expected is not None:
@@ -275,6 +275,15 @@ def with_utility(
         warnings=(*caveats, *advice.warnings),
     )
     return with_doubts(measured, told=told)
+
+
+def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | None:
+    """Return the rows that a release keeps: those of a table that is released as it is are counted."""
+    choice = scorer.choose(best.configuration)
+    by_persons = released.policy is not None and released.policy.person is not None
+    if by_persons or best.suppressed_rows or choice != scorer.unmasked:
+        return released.of(choice)
+    return KeptRows(scorer, choice, {})
 
 
 def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer) -> Front:

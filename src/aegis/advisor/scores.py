@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from aegis.measures import Measure
 
@@ -32,6 +35,46 @@ class AttributeScore:
         return self.score - self.unmasked
 
 
+class AttributeScores(Mapping[str, AttributeScore]):
+    """The measure of each attribute alone, worked out when it is first read.
+
+    Few readers of a ranking want it, and of a label of many classes it takes longer than the score.
+
+    Parameters
+    ----------
+    names
+        The attributes.
+    score
+        Returns what is worked out of one.
+    """
+
+    def __init__(self, names: Sequence[str], score: Callable[[str], AttributeScore]) -> None:
+        self._names = dict.fromkeys(names)
+        self._score = score
+        self._known: dict[str, AttributeScore] = {}
+
+    def __getitem__(self, name: str) -> AttributeScore:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._known:
+            self._known[name] = self._score(name)
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def mean_change(attributes: Mapping[str, AttributeScore]) -> float:
+    """Return the predictive utility deviation: the mean over attributes of |unmasked - masked|."""
+    return float(np.mean([abs(scores.change) for scores in attributes.values()]))
+
+
 @dataclass(frozen=True)
 class ConfigurationScore:
     """The score of one configuration under one measure.
@@ -44,17 +87,18 @@ class ConfigurationScore:
     utility_kept
         Percent of the utility that is kept, at most 100, or None where there was none to keep; see
         `utility_kept`.
-    pud
-        Predictive utility deviation: the mean over attributes of |unmasked - masked| (AEGIS,
-        equation 1).
     attributes
         The measure of each attribute alone.
     """
 
     score: float
     utility_kept: float | None
-    pud: float
     attributes: Mapping[str, AttributeScore]
+
+    @cached_property
+    def pud(self) -> float:
+        """Predictive utility deviation, as of `mean_change` (AEGIS, equation 1)."""
+        return mean_change(self.attributes)
 
 
 def utility_kept(

@@ -30,7 +30,12 @@ from aegis.advisor.grouping import (
 from aegis.advisor.interactions import Interactions
 from aegis.advisor.pairs import PairValues
 from aegis.advisor.parts import PARTS, PartBlocks
-from aegis.advisor.scores import AttributeScore, ConfigurationScore, utility_kept
+from aegis.advisor.scores import (
+    AttributeScore,
+    AttributeScores,
+    ConfigurationScore,
+    utility_kept,
+)
 from aegis.advisor.shared import Coded, CommonParts
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
@@ -42,6 +47,8 @@ from aegis.measures import (
     OrderedCounts,
     Scope,
 )
+from aegis.measures.by_part import PartCounts
+from aegis.measures.split import SplitCounts
 from aegis.policy import Configuration
 from aegis.summary import (
     RANGES,
@@ -124,18 +131,21 @@ class Scorer:
 
     def score(self, choice: Choice, measure: Measure) -> ConfigurationScore:
         """Score one configuration."""
-        label = self._label(choice)
-        attributes = {
-            a.name: AttributeScore(
-                self.attribute(a, choice[a.name], measure, label),
-                self.attribute(a, a.unmasked, measure, None),
-            )
-            for a in self.summary.attributes.values()
-        }
         value = self.value(choice, measure)
         percent = utility_kept(value, self.value(self.unmasked, measure), measure, self.label_rows)
-        pud = float(np.mean([abs(a.change) for a in attributes.values()]))
-        return ConfigurationScore(value, percent, pud, attributes)
+        return ConfigurationScore(value, percent, self._alone_scores(choice, measure))
+
+    def _alone_scores(self, choice: Choice, measure: Measure) -> AttributeScores:
+        """Return what each attribute of a configuration tells alone, masked and unmasked."""
+        label = self._label(choice)
+
+        @one_blas_thread
+        def score(name: str) -> AttributeScore:
+            own = self.summary.attributes[name]
+            masked = self.attribute(own, choice[name], measure, label)
+            return AttributeScore(masked, self.attribute(own, own.unmasked, measure, None))
+
+        return AttributeScores(list(self.summary.attributes), score)
 
     @one_blas_thread
     def value(self, choice: Choice, measure: Measure) -> float:
@@ -361,9 +371,16 @@ class Scorer:
         values, in_order = self._codings(which, candidates)
         common = self.common.places(candidates) if which is self._counted else ()
         count, pairs = self._part_blocks.counts, self._interactions.gains
+
+        def parts() -> PartCounts | SplitCounts:
+            return count(which, values, label, common)
+
+        def parts_in_order() -> PartCounts | SplitCounts:
+            return count(which, in_order, label, common)
+
         return {
-            "parts": lambda: count(which, values, label, common),
-            "parts_in_order": lambda: count(which, in_order, label, common),
+            "parts": parts,
+            "parts_in_order": parts_in_order if any(in_order.ordered) else parts,
             "tables_of_pairs": lambda: pairs(which, in_order, label),
         }
 

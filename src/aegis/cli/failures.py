@@ -156,6 +156,8 @@ def _kind(error: AegisError) -> str:
 
 
 def _sentence(text: str) -> str:
+    """Return what the parser says as one line: it lists what an option allows in lines of their own."""
+    text = text.replace("\n\t", " ")
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 

@@ -186,6 +186,11 @@ class Cooccurrence:
             raise InternalError("The counts by part were not filled in.")
         return divided() if callable(divided) else divided
 
+    @property
+    def one_coding(self) -> bool:
+        """Whether no level has an order: both codings then show the same."""
+        return self.parts_in_order is self.parts
+
     @cached_property
     def pair_gains(self) -> npt.NDArray[np.float64]:
         """What each pair of attributes tells beyond the sum of the two, shape (M, T, 1 + K).

@@ -36,6 +36,8 @@ Floats = npt.NDArray[np.float64]
 
 PENALTIES = (1.0, 10.0, 100.0)
 """Rows that a masked value needs before half of what they say of it is believed."""
+_SHAPED_BY = 10.0
+"""The penalty whose scores have the shape that is stated of all of them."""
 _ROUNDING = 1e-12
 """Share of a mean square, or of means, up to which what is left of a difference is rounding."""
 
@@ -228,6 +230,7 @@ class _Others:
         direction: Callable[[int, tuple[Side, Side]], _Direction],
         width: int,
         *,
+        shaped_by: int,
         jointly: bool,
         log_odds: bool = False,
     ) -> Scores:
@@ -240,6 +243,8 @@ class _Others:
             other rows and of its own.
         width
             P, the number of directions.
+        shaped_by
+            The direction whose scores have the shape that is stated.
         jointly, log_odds
             As of `out_of_fold` and `Scores`.
         """
@@ -270,7 +275,7 @@ class _Others:
             second,
             self._together(slopes, offsets) if jointly and len(told) > 1 else None,
             log_odds,
-            self._shape(slopes[:, :, width // 2]),
+            self._shape(slopes[:, :, shaped_by]),
         )
 
     def _together(self, slopes: Floats, offsets: Floats) -> JointMoments:
@@ -364,7 +369,8 @@ def out_of_fold(
         middle = others.means[:, place].mean(axis=1)
         return _Direction(slopes, (slopes @ middle[:, :, None])[..., 0], drawn)
 
-    return others.scores(direction, len(penalties), jointly=jointly)
+    shaped_by = penalties.index(_SHAPED_BY) if _SHAPED_BY in penalties else len(penalties) // 2
+    return others.scores(direction, len(penalties), shaped_by=shaped_by, jointly=jointly)
 
 
 def _discriminant(
@@ -416,7 +422,7 @@ def naive_bayes(counts: PartCounts | SplitCounts, *, jointly: bool = False) -> S
         slopes = (odds[:, 1] - odds[:, 0])[:, None]
         return _Direction(slopes, (known[:, 0] - known[:, 1])[:, None], drawn)
 
-    return others.scores(direction, 1, jointly=jointly, log_odds=True)
+    return others.scores(direction, 1, shaped_by=0, jointly=jointly, log_odds=True)
 
 
 def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:

@@ -8,7 +8,7 @@ are named, each has the scores that stand for it, and all of them count alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -55,6 +55,8 @@ class Coding(StrEnum):
     """The log-odds of naive Bayes."""
 
 
+_STRONG = tuple(STRONGER * penalty for penalty in PENALTIES)
+"""Penalties of thresholds."""
 _ANY = {Coding.VALUES: VALUES, Coding.THRESHOLDS: THRESHOLDS}
 _STANDS_FOR = {
     Learner.LR: {Coding.VALUES: 1.0},
@@ -112,16 +114,34 @@ def held_out(counts: Cooccurrence, coding: Coding, merit: Merit) -> HeldOut:
 
 def _held_out(counts: Cooccurrence, coding: Coding, merit: Merit) -> HeldOut:
     jointly = merit is not Merit.AUC
-    if coding is Coding.VALUES:
-        scores = out_of_fold(counts.by_part(), jointly=jointly)
-    elif coding is Coding.LOG_ODDS:
+    if coding is Coding.LOG_ODDS:
         scores = naive_bayes(counts.by_part(), jointly=jointly)
+    elif counts.one_coding:
+        return _without_order(counts, merit)[coding]
+    elif coding is Coding.VALUES:
+        scores = out_of_fold(counts.by_part(), jointly=jointly)
     else:
-        penalties = [STRONGER * penalty for penalty in PENALTIES]
         # Their shape is taken for that of values.
         ordered = replace(counts.by_part(in_order=True), bounds=None)
-        scores = out_of_fold(ordered, penalties, jointly=jointly)
+        scores = out_of_fold(ordered, _STRONG, jointly=jointly)
     return HeldOut(_OF[merit](scores), scores.shape)
+
+
+def _without_order(counts: Cooccurrence, merit: Merit) -> Mapping[Coding, HeldOut]:
+    """Return both codings of levels without an order: the same counts under other penalties."""
+
+    def make() -> Mapping[Coding, HeldOut]:
+        every = sorted({*PENALTIES, *_STRONG})
+        scores = out_of_fold(counts.by_part(), every, jointly=merit is not Merit.AUC)
+        figures = _OF[merit](scores)
+        places = {
+            Coding.VALUES: [every.index(penalty) for penalty in PENALTIES],
+            Coding.THRESHOLDS: [every.index(penalty) for penalty in _STRONG],
+        }
+        return {c: HeldOut(figures[:, own], scores.shape) for c, own in places.items()}
+
+    made: Mapping[Coding, HeldOut] = counts.remember(("without order", merit), make)
+    return made
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,8 @@ def _searched(advice: Advice) -> str:
     """Say among how many combinations the best was searched, and what is proven of it."""
     search = advice.search
     among = counted(advice.combinations, "combination")
+    if search is not None and advice.combinations == 1:
+        return "The policy allows no other combination of masks."
     if search is not None and search.preferred:
         return f"Of {among} of masks, some score higher, by so little that it counts as equal."
     if advice.optimal:

@@ -236,7 +236,6 @@ def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
             replace(
                 ranked,
                 attributes=scores,
-                pud=float(np.mean([abs(s.score - s.unmasked) for s in scores.values()])),
                 utility_kept=utility_kept(ranked.score, whole, measure),
             )
         )

@@ -243,7 +243,7 @@ def verification(request_id: str, request: Request, who: CallerOf, catalog: Cata
 
 def _models() -> list[tuple[str, str]]:
     """Return the models that a request may name, each with its title."""
-    from aegis.evaluation import MODELS
+    from aegis.papers.evaluation import MODELS
 
     return [(model.name, model.title) for model in MODELS]
 

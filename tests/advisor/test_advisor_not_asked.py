@@ -1,0 +1,128 @@
+"""What nobody asks for is not worked out, and what two readers ask for is worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import aegis
+from aegis.advisor import Scorer
+from aegis.advisor.released import ReleasedRows
+from aegis.measures import MEASURES, Cooccurrence
+from aegis.measures.discriminant import _Others
+from aegis.policy import load_policy
+from aegis.summary import summarize
+
+
+def table(classes: int, rows: int = 900) -> pa.Table:
+    random = np.random.default_rng(classes)
+    label = random.integers(0, classes, rows)
+    shown = {
+        name: [
+            f"{name}{v}"
+            for v in np.where(
+                random.random(rows) < told, label % size, random.integers(0, size, rows)
+            )
+        ]
+        for name, size, told in (("a", 5, 0.4), ("b", 9, 0.3), ("c", 14, 0.5))
+    }
+    age = random.integers(20, 60, rows) + 3 * label
+    return pa.table({**shown, "age": age, "y": [f"class {v}" for v in label]})
+
+
+MASKS = ("identity", {"keep_frequent": {"count": 3}}, "suppress")
+
+
+def policy(*, numbers: bool = False, masks: Sequence[Any] = MASKS) -> aegis.Policy:
+    names = ("a", "b", "c")
+    attributes = {name: {"role": "quasi-identifier", "masks": list(masks)} for name in names}
+    if numbers:
+        attributes["age"] = {"role": "feature", "masks": ["identity"]}
+    rule = {"k": 1, "suppression": 0.2}
+    return load_policy({"version": 1, "label": "y", "privacy": rule, "attributes": attributes})
+
+
+def test_a_search_scores_no_attribute_alone_until_somebody_reads_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    score = Scorer.attribute
+
+    def counted(self: Scorer, attribute, *rest):
+        asked.append(attribute.name)
+        return score(self, attribute, *rest)
+
+    monkeypatch.setattr(Scorer, "attribute", counted)
+    advice = aegis.Study(table(3), policy(numbers=True)).search(top=3)
+    best = advice.require_best()
+    assert list(best.attributes) == ["a", "b", "c", "age"]
+    assert asked == []
+    scores = best.attributes["b"]
+    assert set(asked) == {"b"}
+    again = Scorer(summarize(table(3), policy(numbers=True)))
+    measure = MEASURES.get(advice.measure)
+    own = again.summary.attributes["b"]
+    assert scores.unmasked == again.attribute(own, own.unmasked, measure)
+    assert best.pud == pytest.approx(np.mean([abs(s.change) for s in best.attributes.values()]))
+    with pytest.raises(KeyError):
+        best.attributes["y"]
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("name", ["held-out-auc", "held-out-auc(gbdt)", "held-out-accuracy"])
+def test_both_codings_of_unordered_levels_are_solved_in_one_pass(
+    name: str, classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure, summary = MEASURES.get(name), summarize(table(classes), policy())
+    passes: list[int] = []
+    scores = _Others.scores
+
+    def counted(self, direction, width, **more):
+        passes.append(width)
+        return scores(self, direction, width, **more)
+
+    monkeypatch.setattr(_Others, "scores", counted)
+
+    def figures() -> list[float]:
+        scorer = Scorer(summary)
+        choice = {a.name: a.candidates[1] for a in summary.all_attributes}
+        found = [scorer.value(one, measure) for one in (scorer.unmasked, choice)]
+        counts = scorer.cooccurrence(choice, measure.needs)
+        assert measure.without_parts is not None
+        return [*found, *measure.without_parts(counts)]
+
+    together = figures()
+    assert passes == [5, 5]
+    monkeypatch.setattr(Cooccurrence, "one_coding", False)
+    assert figures() == pytest.approx(together, abs=1e-12)
+    assert passes == [5, 5, 3, 3, 3, 3]
+
+
+def test_a_table_that_is_released_as_it_is_is_counted_once(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    masked: list[object] = []
+    of = ReleasedRows.of
+
+    def counted(self: ReleasedRows, choice):
+        masked.append(choice)
+        return of(self, choice)
+
+    monkeypatch.setattr(ReleasedRows, "of", counted)
+    path = tmp_path / "t.csv"
+    pyarrow.csv.write_csv(table(3), path)
+    study = aegis.Study(path, policy(numbers=True, masks=["identity"]))
+    advice = study.search(top=3)
+    assert masked == []
+    figure = advice.utility
+    assert figure is not None
+    assert (figure.rows, figure.value) == ("released", figure.reference)
+    released = study.apply(advice, tmp_path / "r.csv", certificate=tmp_path / "c.json")
+    assert released.utility is not None
+    assert released.utility.value == pytest.approx(figure.value, abs=1e-12)
+    assert released.utility.stderr == pytest.approx(figure.stderr, abs=1e-12)
