@@ -60,13 +60,14 @@ _SAID: dict[Merit, dict[str, Any]] = {
         "direction": Direction.LOWER,
     },
 }
-_LEARNERS = {
+LEARNERS = {
     Learner.LR: "logistic regression (values)",
     Learner.NB: "naive Bayes (its own log-odds)",
     Learner.GBDT: "boosted trees (values and thresholds alike, without interactions)",
     Learner.PAIRS: "boosted trees with interactions (the same, and what the strongest pair of"
     " attributes tells together)",
 }
+"""Models whose metrics are expected, each in words."""
 
 
 _COST = "O(d^3) in the number of masked levels d, for each of five parts, each penalty and class"
@@ -77,7 +78,7 @@ def expected_measure(what: Expected) -> Measure:
     """Return the measure of a figure of merit, for some learners or for whatever is trained."""
     said = {"direction": Direction.HIGHER, **_SAID[what.merit]}
     if what.learners:
-        learners = ", ".join(_LEARNERS[learner] for learner in what.learners)
+        learners = ", ".join(LEARNERS[learner] for learner in what.learners)
         said["title"] += f": {', '.join(what.learners)}"
         said["description"] = f"As {what.merit.measure}, the mean of what stands for {learners}."
     return Measure(

@@ -242,10 +242,10 @@ def verification(request_id: str, request: Request, who: CallerOf, catalog: Cata
 
 
 def _models() -> list[tuple[str, str]]:
-    """Return the models that a request may name, each with its title."""
-    from aegis.papers.evaluation import MODELS
+    """Return the models that a request may name, each in words."""
+    from aegis.measures.expected_catalog import LEARNERS
 
-    return [(model.name, model.title) for model in MODELS]
+    return [(str(model), words) for model, words in LEARNERS.items()]
 
 
 def _measures(*, predicts: bool) -> list[tuple[str, str]]:
