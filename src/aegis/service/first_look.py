@@ -64,7 +64,7 @@ class TableLook:
     Attributes
     ----------
     rows, duplicates
-        How many rows, and how many of them are the same as another one in all columns.
+        How many rows, and how many of them repeat an earlier one in all columns.
     columns
         Its columns, in order.
     """
