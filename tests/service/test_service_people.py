@@ -21,7 +21,9 @@ def own(tmp_path, monkeypatch):
     """A service of one test's own: what accounts are is changed by it."""
     from argon2 import PasswordHasher
 
-    monkeypatch.setattr(passwords, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+    monkeypatch.setattr(
+        passwords, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    )
     with house(tmp_path) as made:
         yield made
 
