@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.masks import Kind
 from aegis.policy.suggest.facts import NEARLY_ALL, ColumnFacts
-from aegis.policy.suggest.profile import finite, measure_columns
+from aegis.policy.suggest.profile import SAMPLE_ROWS, finite, measure_columns
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
     from aegis.sources import Source
 
 _BARS = 12
 """Bars of the distribution of a number."""
 _DRAWN = 60
 """Most columns whose distribution is counted; of the others range and frequent values are shown."""
+_COUNTED = 2_000_000
+"""Most rows among which repeated ones are counted: all of them must be compared."""
 _NAMES = {
     Kind.INTEGER: "whole number",
     Kind.NUMBER: "number",
@@ -64,13 +68,14 @@ class TableLook:
     Attributes
     ----------
     rows, duplicates
-        How many rows, and how many of them are the same as another one in all columns.
+        How many rows, and how many of them repeat an earlier one in all columns; None of tables that are
+        too large to count them at first sight.
     columns
         Its columns, in order.
     """
 
     rows: int
-    duplicates: int
+    duplicates: int | None
     columns: tuple[ColumnLook, ...]
 
     @property
@@ -88,15 +93,25 @@ def look_at(source: Source) -> TableLook:
         The table has no rows.
     """
     facts = measure_columns(source)
+    sample = source.sample(SAMPLE_ROWS, seed=0)
     bars = {
-        name: _bars(source, fact) for name, fact in list(facts.items())[:_DRAWN] if _spread(fact)
+        name: _bars(source, sample, fact)
+        for name, fact in list(facts.items())[:_DRAWN]
+        if _spread(fact)
     }
-    distinct = source.collect(source.table.distinct().aggregate(rows=lambda t: t.count()))
     return TableLook(
         source.rows,
-        source.rows - int(distinct.to_pylist()[0]["rows"]),
+        _duplicates(source),
         tuple(_look(fact, bars.get(name, ())) for name, fact in facts.items()),
     )
+
+
+def _duplicates(source: Source) -> int | None:
+    if source.rows > _COUNTED:
+        return None
+    distinct = source.table.distinct()
+    counted = source.collect(distinct.aggregate(rows=distinct.count()))
+    return source.rows - int(counted.to_pylist()[0]["rows"])
 
 
 def _look(facts: ColumnFacts, bars: tuple[float, ...]) -> ColumnLook:
@@ -137,12 +152,12 @@ def _spread(facts: ColumnFacts) -> bool:
     )
 
 
-def _bars(source: Source, facts: ColumnFacts) -> tuple[float, ...]:
+def _bars(source: Source, sample: ir.Table, facts: ColumnFacts) -> tuple[float, ...]:
     """Return how numbers spread over equally wide parts of their span."""
     low, high = float(facts.low), float(facts.high)
-    values = finite(source.table[facts.name]).cast("float64")
+    values = finite(sample[facts.name]).cast("float64")
     place = ((values - low) / (high - low) * _BARS).floor().clip(upper=_BARS - 1).cast("int64")
-    held = source.table.select(place=place)
+    held = sample.select(place=place)
     known = held.filter(held.place.notnull())
     counted = source.collect(known.group_by("place").aggregate(n=known.count()))
     counts = {int(row["place"]): int(row["n"]) for row in counted.to_pylist()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -272,8 +273,24 @@ def _taken(
     policy = edited(
         base,
         controls.roles_of(form),
-        controls.masks_of(form),
+        _with_candidates(base, controls.roles_of(form), controls.masks_of(form)),
         controls.more_of(form),
         controls.privacy_of(base, form),
     )
     return stood, policy
+
+
+def _with_candidates(
+    base: Policy, roles: Mapping[str, str], masks: Mapping[str, list[str]]
+) -> dict[str, list[str]]:
+    """Return the candidates, with leaving it out for a column that becomes a quasi-identifier.
+
+    What else suits it only its values say, which stay with the provider.
+    """
+    wanted = dict(masks)
+    for name, role in roles.items():
+        attribute = base.attributes.get(name)
+        becomes = attribute is not None and attribute.role != role == Role.QUASI_IDENTIFIER
+        if becomes and len(wanted.get(name, ())) < 2:
+            wanted[name] = list(dict.fromkeys([*wanted.get(name, ["identity"]), "suppress"]))
+    return wanted
