@@ -60,6 +60,18 @@ def test_likely_copies_are_asked_about_and_sensitive_ones_stay() -> None:
     assert "gives sex away" in proposed.profiles["diagnosis"].warning
 
 
+def test_groups_of_a_quasi_identifier_are_asked_about() -> None:
+    """A decade that is released shows an age that is suppressed, in larger classes."""
+    columns = people()
+    columns["age"] = [age // 2 for age in columns["age"]]
+    del columns["m_alive"]
+    proposed = propose(**columns, wave=[f"w{age // 5}" for age in columns["age"]])
+    assert proposed.policy.attributes["wave"].role is Role.FEATURE
+    assert "follows from age in 100 % of the rows" in proposed.profiles["wave"].warning
+    assert not proposed.profiles["shade"].warning
+    assert not proposed.profiles["k"].warning
+
+
 def test_a_value_for_each_row_and_rare_values_give_nothing_away() -> None:
     columns = people()
     columns["sex"] = ["f" if i < 3 else "m" for i in range(ROWS)]

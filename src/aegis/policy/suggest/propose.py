@@ -231,6 +231,8 @@ def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[s
         said = f"gives {of} away in {percent(100 * twin.right, 0)} of the rows"
         if twin.linear:
             said = f"{of} in other units: the two are on a line"
+        if twin.coarse:
+            said = f"follows from {of} in {percent(100 * twin.right, 0)} of the rows, as {of} in larger groups"
         if twin.certain and profile.role is Role.FEATURE:
             candidates = propose_masks(profile.facts, Role.QUASI_IDENTIFIER)
             changed[name] = ColumnProfile(

@@ -61,12 +61,16 @@ class Twin:
         Whether the other column is a copy of it; else a person is asked.
     linear
         Whether both are numbers on a line, as a length in other units.
+    coarse
+        Whether it is the quasi-identifier that gives the other column away, as an age its decade:
+        `right` is then the share of the rows in which the other column follows from it.
     """
 
     of: str
     right: float
     certain: bool
     linear: bool = False
+    coarse: bool = False
 
 
 def find_twins(
@@ -101,6 +105,10 @@ def find_twins(
             best = twins.get(other.name)
             if twin is not None and (best is None or twin.right > best.right):
                 twins[other.name] = twin
+        coarse = [_coarser(own.name, other.name, codes) for own in copied]
+        for twin in coarse:
+            if twin is not None:
+                twins.setdefault(other.name, twin)
     return twins
 
 
@@ -181,10 +189,23 @@ def _linear(own: str, other: str, numbers: Mapping[str, npt.NDArray[np.float64]]
 
 def _predicted(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
     values, groups = codes[own], codes[other]
+    right, gain = _guessed(values, groups)
+    return Twin(own, right, certain=gain >= TWIN) if gain >= LIKELY_TWIN else None
+
+
+def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
+    """Return a twin where the other column is a quasi-identifier in fewer and larger groups."""
+    if 2 * codes[other].max() > codes[own].max():
+        return None
+    right, gain = _guessed(codes[other], codes[own])
+    return Twin(own, right, certain=False, coarse=True) if gain >= TWIN else None
+
+
+def _guessed(values: Codes, groups: Codes) -> tuple[float, float]:
+    """Return the share of rows whose value is guessed right from the group, and its lift; else 0."""
     rows = len(values)
     sizes = np.bincount(values)
     if rows - sizes.max() < FEWEST_OTHERS or (groups.max() + 1) * ROWS_PER_VALUE > rows:
-        return None
+        return 0.0, 0.0
     right = predictability_of_rows(groups, values).right
-    gain = lift(right, float(sizes.max() / rows))
-    return Twin(own, right, certain=gain >= TWIN) if gain >= LIKELY_TWIN else None
+    return right, lift(right, float(sizes.max() / rows))
