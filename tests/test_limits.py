@@ -65,8 +65,6 @@ WIDE_RECORDS: frozenset[str] = frozenset(
         "measures/record.py:Measure",
         "policy/suggest/facts.py:ColumnFacts",
         "privacy/model.py:PrivacyModel",
-        "privacy/report.py:AttributeFigures",
-        "privacy/report.py:PrivacyReport",
         "records/hybrid.py:HybridOptions",
         "release/released.py:Released",
         "safe/protect/model.py:Protection",

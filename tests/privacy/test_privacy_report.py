@@ -110,11 +110,11 @@ def test_json_is_exact_and_complete(given: Rows) -> None:
     assert back == found.to_dict()
     assert set(back) >= {"rows", "classes", "k", "uniques", "at_risk", "homogeneous_rows"}
     one = found.attributes["s"]
-    assert back["l_diversity"]["s"]["recursive_c"] == dict(one.recursive_c)
+    assert back["l_diversity"]["s"]["recursive_c"] == dict(one.diversity.recursive_c)
     assert back["t_closeness"]["s"] == {
-        "equal": one.equal,
-        "ordered": one.ordered,
-        "hierarchical": one.hierarchical,
+        "equal": one.closeness.equal,
+        "ordered": one.closeness.ordered,
+        "hierarchical": one.closeness.hierarchical,
     }
     assert back["alpha_k"]["s"] == {"alpha": one.alpha, "k": found.k}
     assert [entry["size"] for entry in back["class_size_histogram"]] == [
@@ -124,13 +124,19 @@ def test_json_is_exact_and_complete(given: Rows) -> None:
 
 def test_what_is_infinite_is_null() -> None:
     one = report(table_of([(0, 0), (0, 0), (1, 1), (1, 0)])).attributes["s"]
-    assert one.recursive_c == {str(values): None for values in range(2, 11)}
-    assert one.delta is None
-    assert one.delta_present is not None
+    assert one.diversity.recursive_c == {str(values): None for values in range(2, 11)}
+    assert one.disclosure.all is None
+    assert one.disclosure.present is not None
     whole = report(table_of([(0, 0), (0, 1), (1, 1), (1, 0)])).attributes["s"]
-    assert whole.recursive_c["2"] == 1
-    assert whole.delta == whole.equal == whole.ordered == whole.beta_basic == 0
-    assert whole.beta_enhanced == 0
+    assert whole.diversity.recursive_c["2"] == 1
+    assert (
+        whole.disclosure.all
+        == whole.closeness.equal
+        == whole.closeness.ordered
+        == whole.likeness.basic
+        == 0
+    )
+    assert whole.likeness.enhanced == 0
 
 
 def test_without_population_the_report_says_so() -> None:
@@ -152,8 +158,11 @@ def test_empty_table() -> None:
 
 def test_hierarchy_and_population_are_checked() -> None:
     table = ClassTable.from_cells([0, 1], [2, 2], {"s": ([0, 1], ("a", "b"))})
-    assert report(table).attributes["s"].hierarchical is None
-    assert report(table, hierarchies={"s": [[0, 0], [1, 0]]}).attributes["s"].hierarchical == 0.5
+    assert report(table).attributes["s"].closeness.hierarchical is None
+    assert (
+        report(table, hierarchies={"s": [[0, 0], [1, 0]]}).attributes["s"].closeness.hierarchical
+        == 0.5
+    )
     assert "0.5 hierarchical" in repr(report(table, hierarchies={"s": [[0, 0], [1, 0]]}))
     with pytest.raises(DataError, match="no sensitive attribute of the table"):
         report(table, hierarchies={"t": LEVELS})
@@ -174,7 +183,7 @@ def test_html_is_escaped() -> None:
 def test_nulls_that_count_as_a_value_are_named() -> None:
     cells = ([0, 0, 1, 1], [2, 3, 1, 4])
     held = report(ClassTable.from_cells(*cells, {"job": ([0, 1, 0, 1], ("cook", "null"))}))
-    assert held.attributes["job"].distinct == 2
+    assert held.attributes["job"].diversity.distinct == 2
     assert any("Null counts as a value of job (7 rows)" in note for note in held.notes)
     none = report(ClassTable.from_cells(*cells, {"job": ([0, 1, 0, 1], ("cook", "maid", "null"))}))
     assert not any("Null" in note for note in none.notes)

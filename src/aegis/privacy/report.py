@@ -73,15 +73,11 @@ class SizeBin:
 
 
 @dataclass(frozen=True)
-class AttributeFigures:
-    """The figures of one sensitive attribute; all null for an empty table.
+class Diversity:
+    """The l-diversity of one sensitive attribute; all null for an empty table.
 
     Attributes
     ----------
-    homogeneous_rows
-        Rows in classes with one constant value; classes of one row are among them.
-    alpha
-        Largest share of one value in a class: the alpha of (alpha,k)-anonymity, k the table's.
     distinct
         Fewest distinct values in a class: the l of distinct l-diversity.
     entropy
@@ -89,37 +85,92 @@ class AttributeFigures:
     recursive_c
         By l as text: the table is recursive (c,l)-diverse for every c *above* this figure; null
         where a class has fewer than l values, so that no c will do.
-    equal, ordered, hierarchical
-        Largest distance of a class from the table: the t of t-closeness, by distance.
-        Hierarchical is null without a hierarchy.
-    beta_basic
+    """
+
+    distinct: int | None
+    entropy: float | None
+    recursive_c: Mapping[str, float | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        return {
+            "distinct": self.distinct,
+            "entropy": self.entropy,
+            "recursive_c": dict(self.recursive_c),
+        }
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """Largest distance of a class from the table: the t of t-closeness, by distance.
+
+    Hierarchical is null without a hierarchy; all are null for an empty table.
+    """
+
+    equal: float | None = None
+    ordered: float | None = None
+    hierarchical: float | None = None
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """The beta-likeness of one sensitive attribute; all null for an empty table.
+
+    Attributes
+    ----------
+    basic
         Largest relative gain of a value: the beta of basic beta-likeness.
-    beta_enhanced
+    enhanced
         Smallest beta of enhanced beta-likeness; null when a value gains more than -ln p, so that
         no beta will do.
-    beta_enhanced_limit
-        min(beta_basic, -ln p of the rarest value): the largest gain that enhanced beta-likeness
+    enhanced_limit
+        min(basic, -ln p of the rarest value): the largest gain that enhanced beta-likeness
         with the basic beta allows any value. Some tools state this figure as the enhanced beta.
-    delta
-        The table has delta-disclosure privacy for every delta *above* this figure; null when a
-        class lacks a value that the table has, so that no delta will do.
-    delta_present
+    """
+
+    basic: float | None = None
+    enhanced: float | None = None
+    enhanced_limit: float | None = None
+
+
+@dataclass(frozen=True)
+class DeltaDisclosure:
+    """The delta-disclosure privacy of one sensitive attribute; all null for an empty table.
+
+    Attributes
+    ----------
+    all
+        The table has it for every delta *above* this figure; null when a class lacks a value that
+        the table has, so that no delta will do.
+    present
         The same over the values that each class has: what tools state that overlook absent ones.
+    """
+
+    all: float | None = None
+    present: float | None = None
+
+
+@dataclass(frozen=True)
+class AttributeFigures:
+    """The figures of one sensitive attribute.
+
+    Attributes
+    ----------
+    homogeneous_rows
+        Rows in classes with one constant value; classes of one row are among them.
+    alpha
+        Largest share of one value in a class: the alpha of (alpha,k)-anonymity, k the table's; null
+        for an empty table.
+    diversity, closeness, likeness, disclosure
+        The figures of l-diversity, t-closeness, beta-likeness and delta-disclosure.
     """
 
     homogeneous_rows: int
     alpha: float | None
-    distinct: int | None
-    entropy: float | None
-    recursive_c: Mapping[str, float | None]
-    equal: float | None
-    ordered: float | None
-    hierarchical: float | None
-    beta_basic: float | None
-    beta_enhanced: float | None
-    beta_enhanced_limit: float | None
-    delta: float | None
-    delta_present: float | None
+    diversity: Diversity
+    closeness: Closeness
+    likeness: Likeness
+    disclosure: DeltaDisclosure
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,8 +179,8 @@ class PrivacyReport:
 
     Attributes
     ----------
-    rows, classes
-        Size of the table; equivalence classes of its quasi-identifiers.
+    rows
+        Size of the table.
     k
         Rows of the smallest class; 0 for an empty table.
     uniques
@@ -143,8 +194,6 @@ class PrivacyReport:
     journalist
         Attack on any person of the population: 1/population of E. Without population class sizes
         it equals the prosecutor's, and `notes` says so.
-    marketer
-        Attack on all rows at once: the expected share re-identified, the journalist's average.
     homogeneous_rows_any
         Rows in classes where *any* sensitive attribute is constant; null without one.
     attributes
@@ -166,19 +215,27 @@ class PrivacyReport:
     """
 
     rows: int
-    classes: int
     k: int
     uniques: int
     mean_class_size: float | None
     at_risk: Mapping[str, int]
     prosecutor: Risk
     journalist: Risk
-    marketer: float | None
     homogeneous_rows_any: int | None
     attributes: Mapping[str, AttributeFigures]
     class_size_histogram: tuple[SizeBin, ...]
     notes: tuple[str, ...] = ()
     persons: int | None = None
+
+    @property
+    def classes(self) -> int:
+        """Equivalence classes of the quasi-identifiers."""
+        return sum(band.classes for band in self.class_size_histogram)
+
+    @property
+    def marketer(self) -> float | None:
+        """Attack on all rows at once: the expected share re-identified, the journalist's average."""
+        return self.journalist.average
 
     @property
     def homogeneous_rows(self) -> dict[str, int]:
@@ -225,34 +282,10 @@ class PrivacyReport:
             "homogeneous_rows": self.homogeneous_rows,
             "homogeneous_rows_any": self.homogeneous_rows_any,
             "alpha_k": {name: {"alpha": figures.alpha, "k": self.k} for name, figures in each},
-            "l_diversity": {
-                name: {
-                    "distinct": figures.distinct,
-                    "entropy": figures.entropy,
-                    "recursive_c": dict(figures.recursive_c),
-                }
-                for name, figures in each
-            },
-            "t_closeness": {
-                name: {
-                    "equal": figures.equal,
-                    "ordered": figures.ordered,
-                    "hierarchical": figures.hierarchical,
-                }
-                for name, figures in each
-            },
-            "beta_likeness": {
-                name: {
-                    "basic": figures.beta_basic,
-                    "enhanced": figures.beta_enhanced,
-                    "enhanced_limit": figures.beta_enhanced_limit,
-                }
-                for name, figures in each
-            },
-            "delta_disclosure": {
-                name: {"all": figures.delta, "present": figures.delta_present}
-                for name, figures in each
-            },
+            "l_diversity": {name: figures.diversity.to_dict() for name, figures in each},
+            "t_closeness": {name: asdict(figures.closeness) for name, figures in each},
+            "beta_likeness": {name: asdict(figures.likeness) for name, figures in each},
+            "delta_disclosure": {name: asdict(figures.disclosure) for name, figures in each},
             "class_size_histogram": [asdict(band) for band in self.class_size_histogram],
             "notes": list(self.notes),
         }
@@ -330,14 +363,12 @@ def report(
     constant = [homogeneous(counts) for counts in table.sensitive.values()]
     return PrivacyReport(
         rows=rows,
-        classes=len(sizes),
         k=int(sizes.min()) if rows else 0,
         uniques=int((sizes == 1).sum()),
         mean_class_size=members / len(sizes) if rows else None,
         at_risk=MappingProxyType({f"{tau:g}": rows_at_risk(sizes, tau) for tau in AT_RISK}),
         prosecutor=Risk(1.0 / int(sizes.min()), len(sizes) / members) if rows else Risk(None, None),
         journalist=Risk(float(risks.max()), mean) if rows else Risk(None, None),
-        marketer=mean,
         homogeneous_rows_any=int(sizes[np.logical_or.reduce(constant)].sum()) if constant else None,
         attributes=MappingProxyType(
             {name: _measure(classes_of) for name, classes_of in table.sensitive.items()}
@@ -412,31 +443,34 @@ def _completed(
 
 def _measure(counts: SensitiveCounts) -> AttributeFigures:
     if not len(counts.starts):
-        return AttributeFigures(
-            0, None, None, None, {str(values): None for values in RECURSIVE_L}, *[None] * 8
-        )
+        none = Diversity(None, None, {str(values): None for values in RECURSIVE_L})
+        return AttributeFigures(0, None, none, Closeness(), Likeness(), DeltaDisclosure())
     rarest = float(counts.reference[counts.totals > 0].min())
     basic = float(relative_gain(counts).max())
     tree = counts.levels
+    recursive = {
+        str(values): finite(float(recursive_ratio(counts, values).max())) for values in RECURSIVE_L
+    }
     return AttributeFigures(
         homogeneous_rows=int(counts.members[homogeneous(counts)].sum()),
         alpha=float(largest_share(counts).max()),
-        distinct=int(distinct_values(counts).min()),
-        entropy=float(effective_values(counts).min()),
-        recursive_c=MappingProxyType(
-            {
-                str(values): finite(float(recursive_ratio(counts, values).max()))
-                for values in RECURSIVE_L
-            }
+        diversity=Diversity(
+            int(distinct_values(counts).min()),
+            float(effective_values(counts).min()),
+            MappingProxyType(recursive),
         ),
-        equal=float(equal_distance(counts).max()),
-        ordered=float(ordered_distance(counts).max()),
-        hierarchical=None if tree is None else float(hierarchical_distance(counts, tree).max()),
-        beta_basic=basic,
-        beta_enhanced=finite(float(enhanced_gain(counts).max())),
-        beta_enhanced_limit=min(basic, -math.log(rarest)),
-        delta=finite(float(log_ratio(counts).max())),
-        delta_present=float(log_ratio(counts, absent=False).max()),
+        closeness=Closeness(
+            float(equal_distance(counts).max()),
+            float(ordered_distance(counts).max()),
+            None if tree is None else float(hierarchical_distance(counts, tree).max()),
+        ),
+        likeness=Likeness(
+            basic, finite(float(enhanced_gain(counts).max())), min(basic, -math.log(rarest))
+        ),
+        disclosure=DeltaDisclosure(
+            finite(float(log_ratio(counts).max())),
+            float(log_ratio(counts, absent=False).max()),
+        ),
     )
 
 
@@ -474,26 +508,28 @@ def _text(figure: float | None) -> str:
 
 def _attribute_lines(name: str, figures: AttributeFigures, unit: str) -> list[tuple[str, str]]:
     recursive = ", ".join(
-        f"c = {_text(c)} (l = {values})" for values, c in figures.recursive_c.items()
+        f"c = {_text(c)} (l = {values})" for values, c in figures.diversity.recursive_c.items()
     )
-    closeness = f"{_text(figures.equal)} equal, {_text(figures.ordered)} ordered"
-    if figures.hierarchical is not None:
-        closeness += f", {_text(figures.hierarchical)} hierarchical"
+    closeness = (
+        f"{_text(figures.closeness.equal)} equal, {_text(figures.closeness.ordered)} ordered"
+    )
+    if figures.closeness.hierarchical is not None:
+        closeness += f", {_text(figures.closeness.hierarchical)} hierarchical"
     return [
         (f"{name}: homogeneous {unit}", f"{figures.homogeneous_rows:,}"),
         (f"{name}: alpha", _text(figures.alpha)),
         (
             f"{name}: l-diversity",
-            f"{_text(figures.distinct)} distinct, {_text(figures.entropy)} entropy",
+            f"{_text(figures.diversity.distinct)} distinct, {_text(figures.diversity.entropy)} entropy",
         ),
         (f"{name}: recursive (c,l)-diversity", recursive),
         (f"{name}: t-closeness", closeness),
         (
             f"{name}: beta-likeness",
-            f"{_text(figures.beta_basic)} basic, {_text(figures.beta_enhanced)} enhanced",
+            f"{_text(figures.likeness.basic)} basic, {_text(figures.likeness.enhanced)} enhanced",
         ),
         (
             f"{name}: delta-disclosure",
-            f"{_text(figures.delta)}, {_text(figures.delta_present)} over present values",
+            f"{_text(figures.disclosure.all)}, {_text(figures.disclosure.present)} over present values",
         ),
     ]

@@ -170,18 +170,22 @@ def _attribute_figures(figures: AttributeFigures, k: int) -> dict[str, str]:
     shown = {
         "rows in homogeneous classes": f"{figures.homogeneous_rows:,}",
         f"alpha, with k = {k:,}": fixed(figures.alpha),
-        "l, distinct": "-" if figures.distinct is None else f"{figures.distinct:,}",
-        "l, entropy": fixed(figures.entropy),
+        "l, distinct": "-"
+        if figures.diversity.distinct is None
+        else f"{figures.diversity.distinct:,}",
+        "l, entropy": fixed(figures.diversity.entropy),
     }
-    shown |= {f"c, recursive, l = {n}: above": fixed(c) for n, c in figures.recursive_c.items()}
+    shown |= {
+        f"c, recursive, l = {n}: above": fixed(c) for n, c in figures.diversity.recursive_c.items()
+    }
     return shown | {
-        "t, equal distance": fixed(figures.equal),
-        "t, ordered distance": fixed(figures.ordered),
-        "t, hierarchical distance": fixed(figures.hierarchical),
-        "beta, basic": fixed(figures.beta_basic),
-        "beta, enhanced": fixed(figures.beta_enhanced),
-        "delta-disclosure: above": fixed(figures.delta),
-        "  over values present": fixed(figures.delta_present),
+        "t, equal distance": fixed(figures.closeness.equal),
+        "t, ordered distance": fixed(figures.closeness.ordered),
+        "t, hierarchical distance": fixed(figures.closeness.hierarchical),
+        "beta, basic": fixed(figures.likeness.basic),
+        "beta, enhanced": fixed(figures.likeness.enhanced),
+        "delta-disclosure: above": fixed(figures.disclosure.all),
+        "  over values present": fixed(figures.disclosure.present),
     }
 
 

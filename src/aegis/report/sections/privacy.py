@@ -69,23 +69,35 @@ _SENSITIVE: tuple[tuple[str, str, Callable[[AttributeFigures, int], str]], ...] 
     (
         "Fewest distinct values",
         "in any class; distinct l-diversity",
-        lambda a, _: count(a.distinct),
+        lambda a, _: count(a.diversity.distinct),
     ),
-    ("Entropy l", "the l of entropy l-diversity", lambda a, _: figure(a.entropy)),
-    ("Closeness t, equal distance", "largest distance to the table", lambda a, _: figure(a.equal)),
-    ("Closeness t, ordered distance", "for values with an order", lambda a, _: figure(a.ordered)),
+    ("Entropy l", "the l of entropy l-diversity", lambda a, _: figure(a.diversity.entropy)),
+    (
+        "Closeness t, equal distance",
+        "largest distance to the table",
+        lambda a, _: figure(a.closeness.equal),
+    ),
+    (
+        "Closeness t, ordered distance",
+        "for values with an order",
+        lambda a, _: figure(a.closeness.ordered),
+    ),
     (
         "Closeness t, hierarchical distance",
         "for values with a hierarchy",
-        lambda a, _: figure(a.hierarchical),
+        lambda a, _: figure(a.closeness.hierarchical),
     ),
     (
         "Basic beta-likeness",
         "largest relative gain of a value over the table",
-        lambda a, _: figure(a.beta_basic),
+        lambda a, _: figure(a.likeness.basic),
     ),
-    ("Enhanced beta-likeness", "smallest beta that holds", lambda a, _: figure(a.beta_enhanced)),
-    ("Delta-disclosure", "smallest delta that holds", lambda a, _: figure(a.delta)),
+    (
+        "Enhanced beta-likeness",
+        "smallest beta that holds",
+        lambda a, _: figure(a.likeness.enhanced),
+    ),
+    ("Delta-disclosure", "smallest delta that holds", lambda a, _: figure(a.disclosure.all)),
 )
 
 
