@@ -117,7 +117,7 @@ def protect(
         asked = Noise(
             epsilon,
             delta,
-            Unit(unit),
+            _unit(unit),
             rows_per_person,
             public_names(public, summary),
             _listed(verdicts, summary),
@@ -189,6 +189,12 @@ def _method(given: CellMethod | str) -> CellMethod:
             "method of perturbation", given, [str(method) for method in CellMethod]
         )
     return CellMethod(given)
+
+
+def _unit(given: Unit | str) -> Unit:
+    if given not in list(Unit):
+        raise PolicyError.unknown("unit", given, [str(unit) for unit in Unit])
+    return Unit(given)
 
 
 def _refuse_given(level: ProtectionLevel, **options: object) -> None:
