@@ -17,11 +17,13 @@ from queue import SimpleQueue
 
 from coverage import CoverageData
 
-from .mutations import Mutation, draw, mutations
+from .mutations import Mutation, draw, key, mutations, named_equivalent
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("safe", "privacy", "release", "service/catalog", "advisor/search", "sources")
 TESTS = ("safe", "privacy", "release", "advisor", "sources", "service")
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+"""Changes that no test can notice, with the reason."""
 LIMIT = 1200.0
 """Seconds of one mutant: many times the tests that it runs, also on a busy machine. One that is not
 done then is killed."""
@@ -113,13 +115,18 @@ def _context(node: str) -> str:
 
 
 def _candidates(rooms: list[str], executed: Executed) -> list[Mutation]:
-    """Return every mutation of the rooms on a line that some test executes."""
+    """Return every mutation of the rooms on a line that some test executes, but for equivalent ones."""
+    equivalent = named_equivalent(EQUIVALENT, ROOT)
     candidates = []
     for room in rooms:
         for path in sorted((ROOT / "src" / "aegis" / room).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
             edits = mutations(path, name)
-            candidates += [edit for edit in edits if executed.tests(name, edit.line)]
+            candidates += [
+                edit
+                for edit in edits
+                if executed.tests(name, edit.line) and key(edit, ROOT) not in equivalent
+            ]
     return candidates
 
 

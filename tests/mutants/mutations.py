@@ -83,6 +83,35 @@ def mutations(path: Path, name: str) -> list[Mutation]:
     return sorted(set(edits), key=lambda edit: (edit.start, edit.end, edit.after))
 
 
+def named_equivalent(path: Path, root: Path) -> set[tuple[str, str, str]]:
+    """Return the mutations that a file names as changing nothing: module, source line, edit.
+
+    Each line of the file has these three and the reason, with ` | ` between them. A ValueError
+    where one names no mutation of the source as it is.
+
+    Parameters
+    ----------
+    path
+        The file.
+    root
+        The project.
+    """
+    lines = path.read_text("utf-8").splitlines()
+    entries = [line.split(" | ") for line in lines if line and not line.startswith("#")]
+    named = {(module, line, edit) for module, line, edit, _ in entries}
+    modules = sorted({module for module, _, _ in named})
+    there = {key(edit, root) for module in modules for edit in mutations(root / module, module)}
+    if stale := sorted(named - there):
+        raise ValueError(f"{path.name} names mutations that the source does not have: {stale}")
+    return named
+
+
+def key(mutation: Mutation, root: Path) -> tuple[str, str, str]:
+    """Return what names a mutation whatever stands above it: module, source line, edit."""
+    line = (root / mutation.path).read_text("utf-8").splitlines()[mutation.line - 1]
+    return mutation.path, line.strip(), f"{mutation.before} -> {mutation.after}"
+
+
 def draw(candidates: list[Mutation], number: int, seed: int) -> list[Mutation]:
     """Return that many of them at random, at most one of a line."""
     shuffled = list(candidates)

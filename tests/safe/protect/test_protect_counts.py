@@ -297,6 +297,17 @@ def test_verdicts_are_those_of_the_exact_counts(policy):
         ({"key": KEY, "epsilon": 1}, "Epsilon was given"),
         ({"key": KEY, "variance": -1, "method": "cell-keys"}, "variance of cell keys is -1"),
         ({"key": KEY, "step": 1}, "step of the perturbation is 1"),
+        ({"key": KEY, "threshold": "5"}, "The threshold is '5'"),
+        ({"key": KEY, "threshold": 2.5}, "The threshold is 2.5"),
+        ({"key": KEY, "threshold": float("nan")}, "The threshold is nan"),
+        ({"key": KEY, "threshold": None}, "The threshold is None"),
+        ({"key": KEY, "threshold": [5]}, r"The threshold is \[5\]"),
+        ({"key": KEY, "step": "5"}, "step of the perturbation is '5'"),
+        ({"key": KEY, "step": 2.5}, "step of the perturbation is 2.5"),
+        ({"key": KEY, "step": 10**5000}, "a number of thousands of digits"),
+        ({"key": KEY, "variance": "1"}, "variance of cell keys is '1'"),
+        ({"key": KEY, "variance": float("inf")}, "variance of cell keys is inf"),
+        ({"key": 5}, "secret key is of type int, not bytes"),
     ],
 )
 def test_bad_requests_are_refused(policy, options, message):

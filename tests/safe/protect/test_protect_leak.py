@@ -141,6 +141,8 @@ def test_kinds_do_not_mix(policy):
         compare(summary, noisy)
     with pytest.raises(PolicyError, match="threshold is 400"):
         audit_leak(summary, threshold=400)
+    with pytest.raises(PolicyError, match="threshold is '5'"):
+        audit_leak(summary, threshold="5")
     with pytest.raises(PolicyError, match="Unknown level"):
         audit_leak(summary, level="secret")
 

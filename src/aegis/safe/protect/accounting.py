@@ -13,8 +13,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Integral, Real
 
 from aegis.errors import PolicyError
+from aegis.words import brief
 
 MOST_EPSILON = 50.0
 """Largest epsilon that is taken: beyond it the promise means nothing."""
@@ -159,19 +161,24 @@ def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: in
     return alone + sigma * math.sqrt(2.0 * classes * math.log(max(cells, 1) / delta))
 
 
+def is_number(given: object, *, whole: bool = False) -> bool:
+    """Return whether an option is a number; true and false, which Python counts among them, are none."""
+    return isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
+
+
 def check_epsilon(epsilon: float) -> None:
     """Raise `PolicyError` unless epsilon is one that a release may have."""
-    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+    if not is_number(epsilon) or not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
         raise PolicyError(
-            f"Epsilon is {epsilon}.",
+            f"Epsilon is {brief(epsilon)}.",
             hint=f"Allowed: {LEAST_EPSILON:g} to {MOST_EPSILON:g}; 1 is usual.",
         )
 
 
 def check_delta(delta: float) -> None:
     """Raise `PolicyError` unless delta lies between 0 and 1."""
-    if not 0 < delta < 1:
+    if not is_number(delta) or not 0 < delta < 1:
         raise PolicyError(
-            f"Delta is {delta}.",
+            f"Delta is {brief(delta)}.",
             hint="Allowed: above 0 and below 1; take less than one over the number of rows.",
         )

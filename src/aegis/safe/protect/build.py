@@ -99,7 +99,7 @@ def _with_noise(
     promise = Noise(
         noise.epsilon,
         noise.delta,
-        Unit(noise.unit),
+        _unit(noise.unit),
         noise.rows_per_person,
         public_names(noise.public, summary),
         _listed(request.verdicts, summary),
@@ -178,6 +178,12 @@ def _method(given: CellMethod | str) -> CellMethod:
             "method of perturbation", given, [str(method) for method in CellMethod]
         )
     return CellMethod(given)
+
+
+def _unit(given: Unit | str) -> Unit:
+    if given not in list(Unit):
+        raise PolicyError.unknown("unit", given, [str(unit) for unit in Unit])
+    return Unit(given)
 
 
 def _refuse_given(level: ProtectionLevel, **options: object) -> None:

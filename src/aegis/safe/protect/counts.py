@@ -18,6 +18,7 @@ import numpy.typing as npt
 from aegis.errors import PolicyError
 from aegis.policy import Label, Policy, Unseen
 from aegis.progress import SILENT, Progress
+from aegis.safe.protect.accounting import is_number
 from aegis.safe.protect.added import added_variance
 from aegis.safe.protect.cells import Cells, cells_of, join_similar, without_small
 from aegis.safe.protect.classes import NamedClasses, by_declaration, named, rows_of, tallied
@@ -48,10 +49,13 @@ from aegis.safe.protect.moments import moments_of_pairs, moments_of_rows
 from aegis.safe.protect.noise import class_counts, published
 from aegis.sources import Source
 from aegis.summary import Summary
+from aegis.words import brief
 
 Ints = npt.NDArray[np.int64]
 THRESHOLD = 10
 """Rows from which a cell is large."""
+MOST_STEP = 10**6
+"""Largest step of a perturbation: beyond it nothing of a table is left."""
 STEP_OF_MOMENTS = 0.5
 """Moments are rounded to this part of the sampling error of a correlation."""
 COARSEST = 0.1
@@ -91,18 +95,22 @@ class Perturbation:
             raise PolicyError.unknown(
                 "method of perturbation", self.method, list(map(str, CellMethod))
             )
-        if self.threshold < 2:
+        if not is_number(self.threshold, whole=True) or self.threshold < 2:
             raise PolicyError(
-                f"The threshold is {self.threshold}.",
+                f"The threshold is {brief(self.threshold)}.",
                 hint="Give the number of rows from which a cell is large, 2 or more.",
             )
-        if self.width < 2:
+        if not is_number(self.width, whole=True) or not 2 <= self.width <= MOST_STEP:
             raise PolicyError(
-                f"The step of the perturbation is {self.width}.", hint="Give at least 2."
+                f"The step of the perturbation is {brief(self.width)}.",
+                hint=f"Give a whole number from 2 to {MOST_STEP:,}.",
             )
-        if self.variance is not None and not self.variance > 0:
+        if self.variance is not None and not (
+            is_number(self.variance) and 0 < self.variance <= MOST_STEP**2
+        ):
             raise PolicyError(
-                f"The variance of cell keys is {self.variance}.", hint="Give more than 0."
+                f"The variance of cell keys is {brief(self.variance)}.",
+                hint=f"Give more than 0, at most {MOST_STEP**2:,}.",
             )
 
     @property
@@ -139,7 +147,7 @@ def _check(asked: Perturbation, rows: int) -> None:
     """Raise for a threshold above the rows, and for cell keys that cannot be."""
     if asked.threshold > rows:
         raise PolicyError(
-            f"The threshold is {asked.threshold}, and the table has {rows:,} rows.",
+            f"The threshold is {brief(asked.threshold)}, and the table has {rows:,} rows.",
             hint="Give a smaller threshold.",
         )
     if asked.method is CellMethod.CELL_KEYS:

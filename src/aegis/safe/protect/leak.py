@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import PolicyError
-from aegis.safe.protect.accounting import epsilon_of
+from aegis.safe.protect.accounting import epsilon_of, is_number
 from aegis.safe.protect.derive.cells import derivable_cells
 from aegis.safe.protect.derive.pairs import PairAudit, audit_pairs
 from aegis.safe.protect.model import (
@@ -27,6 +27,7 @@ from aegis.safe.protect.model import (
     ProtectionLevel,
 )
 from aegis.summary import AttributeSummary, Information, Summary
+from aegis.words import brief
 
 Counts = npt.NDArray[np.int64]
 THRESHOLD = 5
@@ -181,9 +182,11 @@ def audit_leak(
         raise PolicyError.unknown(
             "level of protection", level, [str(level) for level in ProtectionLevel]
         )
-    if threshold is not None and not 2 <= threshold <= subject.rows:
+    if threshold is not None and not (
+        is_number(threshold, whole=True) and 2 <= threshold <= subject.rows
+    ):
         raise PolicyError(
-            f"The threshold is {threshold}, and the summary is of {subject.rows:,.0f} rows.",
+            f"The threshold is {brief(threshold)}, and the summary is of {subject.rows:,.0f} rows.",
             hint="Give from 2 up to the number of rows.",
         )
     demanded = None if level is None else ProtectionLevel(level)

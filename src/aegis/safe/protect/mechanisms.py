@@ -77,6 +77,11 @@ def uniform(key: bytes, parts: Sequence[str]) -> float:
 
 def check_key(key: bytes) -> None:
     """Raise `PolicyError` for a key that could be guessed by trying."""
+    if not isinstance(key, bytes):
+        raise PolicyError(
+            f"The secret key is of type {type(key).__name__}, not bytes.",
+            hint=f"Give at least {LEAST_KEY} random bytes, and keep them.",
+        )
     if len(key) < LEAST_KEY:
         raise PolicyError(
             f"The secret key has {len(key)} bytes.",

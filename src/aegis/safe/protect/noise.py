@@ -33,7 +33,13 @@ from aegis.errors import PolicyError
 from aegis.policy import Configuration, Policy
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
-from aegis.safe.protect.accounting import Unit, check_delta, check_epsilon, sigma_of
+from aegis.safe.protect.accounting import (
+    Unit,
+    check_delta,
+    check_epsilon,
+    is_number,
+    sigma_of,
+)
 from aegis.safe.protect.added import added_variance
 from aegis.safe.protect.budget import Budget
 from aegis.safe.protect.cells import Cells, with_unnamed
@@ -57,6 +63,7 @@ from aegis.safe.protect.moments import (
 from aegis.safe.protect.plan import Plan
 from aegis.sources import Source
 from aegis.summary import Summary
+from aegis.words import brief
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -99,9 +106,11 @@ class Noise:
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_delta(self.delta)
-        if self.rows_per_person < 1 or (self.unit is Unit.ROWS and self.rows_per_person != 1):
+        whole = is_number(self.rows_per_person, whole=True)
+        one_each = self.unit is Unit.ROWS and self.rows_per_person != 1
+        if not whole or self.rows_per_person < 1 or one_each:
             raise PolicyError(
-                f"{self.rows_per_person} rows per person were given for the unit {self.unit}.",
+                f"{brief(self.rows_per_person)} rows per person were given for the unit {self.unit}.",
                 hint="Give the most rows of one person, at least 1, with the unit persons.",
             )
 
