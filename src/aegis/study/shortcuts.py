@@ -41,7 +41,7 @@ def search(
     progress: Progress = SILENT,
     **options: Any,
 ) -> Advice:
-    """Return the best of all combinations: `Study(table, policy).search(...)`, in one call.
+    """Search the combinations of candidate masks: `Study(table, policy).search(...)`, in one call.
 
     Examples
     --------
