@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from aegis.advisor.advice import Advice
+from aegis.advisor.aside import sets_aside
 from aegis.advisor.confidence import (
     compared,
     jackknife,
@@ -125,6 +127,21 @@ class ReleasedRows:
         """Return the same table under another rule."""
         return ReleasedRows(plan, self.source, self.policy, self.seed)
 
+    def reference(self, measure: Measure) -> float | None:
+        """Return the utility of the unmasked table, counted as a release and its certificate count it.
+
+        None where the rows are not at hand, or where the summary of the masks counts it so, too: it
+        leaves out what it sets aside.
+        """
+        original = self._original
+        return None if original is None else original.value(original.unmasked, measure)
+
+    @cached_property
+    def _original(self) -> Scorer | None:
+        if self.source is None or self.policy is None or not sets_aside(self.plan.summary):
+            return None
+        return Scorer(summarize(self.source, as_it_is(self.policy), seed=self.seed))
+
     def of(self, choice: Choice) -> KeptRows | None:
         """Return the rows that a configuration keeps; None where that cannot be known.
 
@@ -226,10 +243,12 @@ def with_utility(
     told, measure = doubts_of(advice), MEASURES.get(advice.measure)
     with progress.step("Scoring the rows that are kept"):
         kept_rows = _kept(released, best, scorer)
-        figure = _measured(kept_rows, advice.stated_utility(best), measure, scorer)
+        reference = released.reference(measure)
+        figure = _measured(kept_rows, advice.stated_utility(best), measure, scorer, reference)
         expected = advice.expected
         if expected is not None:
-            expected = _measured(kept_rows, expected, MEASURES.get(expected.measure), scorer)
+            own = MEASURES.get(expected.measure)
+            expected = _measured(kept_rows, expected, own, scorer, released.reference(own))
         front = None if advice.front is None else _front(advice, advice.front, released, scorer)
     caveats = figure.caveats(best.suppressed_rows)
     first = replace(best, utility=figure, utility_kept=figure.utility_kept)
@@ -246,24 +265,34 @@ def with_utility(
 def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | None:
     """Return the rows that a release keeps: those of a table that is released as it is are counted."""
     choice = scorer.choose(best.configuration)
-    if best.suppressed_rows or choice != scorer.unmasked:
+    if best.suppressed_rows or choice != scorer.unmasked or sets_aside(scorer.summary):
         return released.of(choice)
     return KeptRows(scorer, choice, {})
 
 
 def _measured(
-    kept_rows: KeptRows | None, on_all_rows: UtilityFigure, measure: Measure, scorer: Scorer
+    kept_rows: KeptRows | None,
+    on_all_rows: UtilityFigure,
+    measure: Measure,
+    scorer: Scorer,
+    reference: float | None,
 ) -> UtilityFigure:
-    """Return the utility of the kept rows, or else that of the masks on all rows."""
+    """Return the utility of the kept rows, or else that of the masks on all rows.
+
+    Compared with `ReleasedRows.reference`, or where there is none with that of the summary.
+    """
     if kept_rows is None:
         return on_all_rows
-    figure = kept_rows.figure(measure, on_all_rows.reference, scorer.label_rows)
+    against = on_all_rows.reference if reference is None else reference
+    figure = kept_rows.figure(measure, against, scorer.label_rows)
     return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
 
 
 def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer) -> Front:
     """Return the front with the utility of the rows that each of its points keeps."""
     measure, rule = MEASURES.get(advice.measure), released.plan.rule
+    own = released.reference(measure)
+    reference = advice.unmasked if own is None else own
     points = []
     for point in front.points:
         figure = None
@@ -271,7 +300,7 @@ def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer)
             plan = released.plan.under(rule_at(rule, front.parameter, point.value))
             kept_rows = released.under(plan).of(scorer.choose(point.configuration))
             if kept_rows is not None:
-                figure = kept_rows.figure(measure, advice.unmasked, scorer.label_rows)
+                figure = kept_rows.figure(measure, reference, scorer.label_rows)
         points.append(point if figure is None else replace(point, utility_kept=figure.utility_kept))
     return replace(front, points=tuple(points))
 
