@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import aegis
-from aegis.advisor import confidence
+from aegis.advisor import as_it_is, confidence
 from aegis.advisor.scoring import Scorer
 from aegis.policy import Configuration
 from aegis.summary.aside import set_aside
@@ -192,3 +192,35 @@ def test_without_a_label_those_of_the_fewest_values_take_part(
     policy = {"version": 1, "attributes": {f"c{j}": attribute for j in range(5)}}
     found = aegis.advise(table, aegis.load_policy(policy), generate_count=3)
     assert any("the fewest values" in warning for warning in found.warnings)
+
+
+FORTIETHS = {"quantiles": {"count": 40}}
+
+
+@pytest.mark.parametrize(
+    "masks", [["identity", {"erase_digits": {"digits": 1}}, FORTIETHS], [FORTIETHS]]
+)
+def test_advice_and_certificate_compare_with_one_reference(
+    masks: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a table that sets attributes aside with its masks, and counts all of them as it stands."""
+    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=430))
+    draw = np.random.default_rng(2)
+    told = draw.random(600)
+    table = {f"c{j}": np.round(100 * (told + draw.random(600))).astype(int) for j in range(3)}
+    table["y"] = np.where(told + draw.random(600) < 1, "yes", "no")
+    attributes = {f"c{j}": {"role": "feature", "masks": masks} for j in range(3)}
+    policy = aegis.load_policy(
+        {"version": 1, "label": "y", "privacy": {"k": 1}, "attributes": attributes}
+    )
+    study = aegis.Study(pa.table(table), policy)
+    assert any(attribute.aside for attribute in study.summary.attributes.values())
+    stands = aegis.summarize(study.source, as_it_is(policy))
+    assert not any(attribute.aside for attribute in stands.attributes.values())
+    advice = study.search(top=2)
+    released = study.apply(advice, tmp_path / "r.csv", certificate=tmp_path / "c.json")
+    said, certified = advice.utility, released.utility
+    assert said is not None
+    assert certified is not None
+    assert (said.value, said.reference) == pytest.approx((certified.value, certified.reference))
+    assert said.utility_kept == pytest.approx(certified.utility_kept)

@@ -31,6 +31,11 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
     return replace(summary, attributes={attribute.name: attribute}, pairs=pairs)
 
 
+def sets_aside(summary: Summary) -> bool:
+    """Whether scores of whole configurations leave out attributes."""
+    return any(attribute.aside for attribute in summary.attributes.values())
+
+
 def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     """Return a sentence that says which attributes a score leaves out, and what that can hide."""
     aside = [a for a in summary.attributes.values() if a.aside]

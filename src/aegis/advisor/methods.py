@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.advisor.advice import Advice
+from aegis.advisor.aside import sets_aside
 from aegis.advisor.cells import beside_rows
 from aegis.advisor.doubts import doubts_of, with_doubts
 from aegis.advisor.rank import as_it_is
@@ -206,6 +207,8 @@ class RecordRanker:
         self.read: RecordTable = read_records(source, policy)
         original = Scorer(summary)
         self._unmasked = original.score(original.unmasked, measure)
+        if sets_aside(summary):  # releases are counted as they stand
+            original = Scorer(summarize(source, as_it_is(policy), seed=seed))
         self._reference = original.value(original.unmasked, measure)
         self._label_rows = original.label_rows
 

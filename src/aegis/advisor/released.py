@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from aegis.advisor.advice import Advice
+from aegis.advisor.aside import sets_aside
 from aegis.advisor.confidence import (
     compared,
     jackknife,
@@ -143,13 +144,19 @@ class ReleasedRows:
         lost = lost_classes(self.plan.summary.label, scorer.summary.label)
         return KeptRows(scorer, scorer.unmasked, lost)
 
-    def reference(self, measure: Measure, on_all_rows: float) -> float:
-        """Return the score of the unmasked table, by the same folds as the released rows.
+    @property
+    def counts_otherwise(self) -> bool:
+        """Whether a release and its certificate are counted otherwise than the summary of the masks.
 
-        A policy that counts persons deals their rows to one fold. A release does not name persons,
-        so its rows are dealt one by one, and the table that it is compared with is as well.
+        A policy that counts persons deals their rows to one fold; a release does not name persons.
+        A summary of a wide table sets attributes aside by what its masks show.
         """
-        if self.source is None or self.policy is None or self.policy.person is None:
+        by_persons = self.policy is not None and self.policy.person is not None
+        return by_persons or sets_aside(self.plan.summary)
+
+    def reference(self, measure: Measure, on_all_rows: float) -> float:
+        """Return the score of the unmasked table, counted as a release and its certificate count it."""
+        if self.source is None or self.policy is None or not self.counts_otherwise:
             return on_all_rows
         return self._unmasked.value(self._unmasked.unmasked, measure)
 
@@ -280,8 +287,7 @@ def with_utility(
 def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | None:
     """Return the rows that a release keeps: those of a table that is released as it is are counted."""
     choice = scorer.choose(best.configuration)
-    by_persons = released.policy is not None and released.policy.person is not None
-    if by_persons or best.suppressed_rows or choice != scorer.unmasked:
+    if released.counts_otherwise or best.suppressed_rows or choice != scorer.unmasked:
         return released.of(choice)
     return KeptRows(scorer, choice, {})
 
