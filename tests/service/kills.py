@@ -2,6 +2,7 @@
 
     python tests/service/kills.py 100 7      # a hundred kills, seed 7
     python tests/service/kills.py 100 7 postgresql://...
+    python tests/service/kills.py 60 7 "" 15           # at most 15 seconds between two, for a busy machine
 
 One process imports everything and forks the others, so that a new one is there at once. It must have no
 thread but its own: a lock that another one held would stay locked in the child for ever, which showed as
@@ -285,9 +286,10 @@ def campaign(folder: Path, kills: int, seed: int, database: str | None = None) -
     for role in cast.roles:
         cast.start(role)
     killed: Counter[str] = Counter()
-    for _ in range(kills):
+    victims = [("service", "worker", "agent")[number % 3] for number in range(kills)]
+    draw.shuffle(victims)
+    for victim in victims:
         time.sleep(math.exp(draw.uniform(*map(math.log, PAUSE))))
-        victim = draw.choice(("service", "worker", "agent"))
         cast.kill(victim)
         killed[victim] += 1
         cast.start(victim)
@@ -374,9 +376,12 @@ def _done_once(entries: Any) -> list[str]:
 
 def main() -> None:
     """Run the campaign that the command line names; exit code 1 where something does not hold."""
+    global PAUSE
     kills, seed = int(sys.argv[1]), int(sys.argv[2])
+    if len(sys.argv) > 4:
+        PAUSE = 0.5, float(sys.argv[4])
     with tempfile.TemporaryDirectory(prefix="aegis-kills-") as folder:
-        told = campaign(Path(folder), kills, seed, sys.argv[3] if len(sys.argv) > 3 else None)
+        told = campaign(Path(folder), kills, seed, (sys.argv[3:4] or [""])[0] or None)
     sys.stdout.write(json.dumps(told, indent=1) + "\n")
     sys.exit(int(bool(told["wrong"])))
 

@@ -106,9 +106,12 @@ class Mail:
     @contextmanager
     def _connected(self) -> Iterator[smtplib.SMTP]:
         context = ssl.create_default_context()
-        kind = smtplib.SMTP_SSL if self.encryption == "tls" else smtplib.SMTP
-        more = {"context": context} if self.encryption == "tls" else {}
-        with kind(self.server, self.port, timeout=_SECONDS, **more) as server:
+        opened: smtplib.SMTP
+        if self.encryption == "tls":
+            opened = smtplib.SMTP_SSL(self.server, self.port, timeout=_SECONDS, context=context)
+        else:
+            opened = smtplib.SMTP(self.server, self.port, timeout=_SECONDS)
+        with opened as server:
             if self.encryption == "starttls":
                 server.starttls(context=context)
             if self.user is not None:

@@ -540,6 +540,7 @@ def main() -> None:
     for number in range(0, steps, 250):
         found, wrong = walked(min(250, steps - number), seed * 1_000_003 + number)
         done += found
+        sys.stderr.write(f"{number + 250:,} steps\n")
         if wrong:
             sys.stdout.write(f"walk {number}: " + "\n  ".join(wrong) + "\n")
             sys.exit(1)
