@@ -60,7 +60,7 @@ def names_a_wing(path: Path) -> bool:
     return bool(re.search(rf"aegis\.({wings})\b", path.read_text(encoding="utf-8")))
 
 
-KINDS = ("objectives", "estimates", "commands", "questions")
+KINDS = ("anonymizers", "objectives", "estimates", "commands", "questions")
 """What wings add that tests ask for by name."""
 COMMON_WORDS = ("raw", "height", "loss", "sampling", "estimate", "catalog", "agent", "import")
 """Names of these that mean other things in most tests: they count where they are asked for."""

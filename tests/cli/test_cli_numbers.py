@@ -20,6 +20,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "init": ("init", "table.csv", "--label", "income"),
     "summarize": ("summarize", "table.csv", "-p", "policy.yaml", "-o", "new.aegis"),
     "protect": ("protect", "table.aegis", "-p", "policy.yaml", "-o", "new.protected"),
+    "publish": ("publish", "--masked", "M1=table.csv", "-p", "policy.yaml", "-o", "new.published"),
     "ledger": ("ledger", "house.ledger", "reserve", "patients"),
     "advise": ("advise", "table.aegis", "-p", "policy.yaml"),
     "apply": ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "new.csv"),
