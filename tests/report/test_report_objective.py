@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from report_factory import FRONT, advice, ranked
 
-from aegis.advisor.figures import SearchFigures
+from aegis.advisor.figures import SearchFigures, SearchWork
 from aegis.report import render
 
 SEARCH = SearchFigures(
@@ -17,11 +17,7 @@ SEARCH = SearchFigures(
     best=1234.5,
     bound=1234.5,
     gap=0.0,
-    combinations=48,
-    nodes=3,
-    checked=9,
-    seconds=0.1,
-    rule_monotone=True,
+    work=SearchWork(combinations=48, nodes=3, checked=9, seconds=0.1, rule_monotone=True),
 )
 
 
