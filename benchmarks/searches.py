@@ -80,7 +80,7 @@ def _searched(data: Path, share: float, model: dict[str, Any]) -> tuple[float, i
         times.append(time.process_time() - began)
         if not figures.optimal:
             raise RuntimeError("The search proved nothing.")
-        checked = figures.checked
+        checked = figures.work.checked
     return min(times), checked
 
 
@@ -103,8 +103,8 @@ def lattices(folder: Path) -> Iterator[Figure]:
                 found.gap,
                 "",
                 0.01 if seconds == 60 else None,
-                note=f"{found.combinations:.1e} combinations, best {found.best:.2f}{bound}, "
-                f"{found.nodes:,} boxes",
+                note=f"{found.work.combinations:.1e} combinations, best {found.best:.2f}{bound}, "
+                f"{found.work.nodes:,} boxes",
             )
 
 

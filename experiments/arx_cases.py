@@ -247,8 +247,8 @@ class Bench:
             "ours": ours,
             "levels": _levels(searcher, found.best[0][1], order) if found.best else None,
             "proven": figures.optimal,
-            "checked": figures.checked,
-            "combinations": figures.combinations,
+            "checked": figures.work.checked,
+            "combinations": figures.work.combinations,
             "seconds": time.process_time() - began,
         }
         if asked.levels is not None:

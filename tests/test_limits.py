@@ -58,7 +58,6 @@ MANY_PARAMETERS: frozenset[str] = frozenset(
 WIDE_RECORDS: frozenset[str] = frozenset(
     {
         "advisor/advice.py:Advice",
-        "advisor/figures.py:SearchFigures",
         "advisor/ranked.py:Ranked",
         "anonymizers/base.py:Anonymizer",
         "evaluation/result.py:Evaluation",

@@ -150,7 +150,7 @@ def test_arx_optima(shared_data: Path) -> None:
         assert tuple(levels[name].index(choice[name]) for name in ARX) == wanted
         assert figures.best == pytest.approx(loss, abs=1e-6)
         assert figures.optimal
-        assert figures.combinations == 12_960
+        assert figures.work.combinations == 12_960
         if (k, share) == (5, 0.0):
             classes = plan.classes(choice)
             assert (len(classes), classes.sizes.min()) == (48, 5)

@@ -103,7 +103,7 @@ def test_which_configurations_are_ranked(summary: Summary) -> None:
     assert {r.name for r in advise(summary, named).ranking} == {"c1", "c2"}
     searched = advise(summary, policy)  # without configurations, all combinations are searched
     assert searched.search is not None
-    assert searched.search.combinations == 50
+    assert searched.search.work.combinations == 50
     assert len(searched.ranking) == 10
     assert len(advise(summary, policy, generate_count=50).ranking) == 50
     with pytest.raises(PolicyError, match="Both explicit configurations"):

@@ -86,7 +86,7 @@ def test_one_attribute(measure: str) -> None:
     ]
     assert advice.optimal
     assert advice.best.score == pytest.approx(max(found), rel=1e-9)
-    assert advice.search.nodes <= advice.search.combinations
+    assert advice.search.work.nodes <= advice.search.work.combinations
 
 
 @pytest.mark.parametrize(

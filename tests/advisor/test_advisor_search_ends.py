@@ -135,7 +135,7 @@ def test_the_coarsest_combination_is_checked_first_and_kept(objective: str) -> N
         searcher = fresh("plain", objective, rule)
         found, figures = searcher.run(rule, top=1, time_limit=0)
         if not searcher.feasibility(rule).possible(searcher.problem.root):
-            assert (found.best, figures.complete, figures.checked) == ([], True, 1)
+            assert (found.best, figures.complete, figures.work.checked) == ([], True, 1)
         elif rule.monotone:
             # Out of time at once, the coarsest is known to be admissible all the same.
             assert found.best
@@ -169,7 +169,7 @@ def test_what_is_impossible_is_proven_at_once() -> None:
     policy = policy_of({"k": 30}, attributes=fine)
     advice = search(summarize(table, policy), policy, time_limit=0)
     assert advice.search.complete
-    assert advice.search.checked == 1
+    assert advice.search.work.checked == 1
     assert not advice.undecided
     with pytest.raises(NoAdmissibleConfiguration, match="proven"):
         advice.require_best()
@@ -224,7 +224,7 @@ def test_duplicate_groupings_are_dropped_and_said() -> None:
         },
     )
     advice = search(table, policy)
-    assert advice.search.combinations == 50
+    assert advice.search.work.combinations == 50
     assert any("pay" in note and "left out" in note for note in advice.search.notes)
     assert advice.optimal
 
@@ -240,7 +240,7 @@ def test_single_candidates() -> None:
         )
     }
     advice = search(table, policy_of({"k": 3}, attributes=only), explain_best=True)
-    assert advice.search.combinations == 1
+    assert advice.search.work.combinations == 1
     assert advice.optimal
     assert advice.best.masks == {
         "age": "suppress",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from aegis.advisor.figures import SearchFigures
+from aegis.advisor.figures import SearchFigures, SearchWork
 from aegis.report import render
 from report_factory import FRONT, advice, ranked
 
@@ -16,11 +16,7 @@ SEARCH = SearchFigures(
     best=1234.5,
     bound=1234.5,
     gap=0.0,
-    combinations=48,
-    nodes=3,
-    checked=9,
-    seconds=0.1,
-    rule_monotone=True,
+    work=SearchWork(combinations=48, nodes=3, checked=9, seconds=0.1, rule_monotone=True),
 )
 
 

@@ -184,7 +184,7 @@ def test_a_search_that_proved_nothing_says_so(study: aegis.Study, tmp_path: Path
     advice = study.search()
     assert advice.search is not None
     assert "did not end with a proof" not in _recommendation(study, advice, tmp_path)
-    open_search = replace(advice.search, optimal=False, gap=0.25, bound=1.0, complete=False)
+    open_search = replace(advice.search, optimal=False, gap=0.25, bound=1.0, stopped="time limit")
     unproven = replace(advice, optimal=False, search=open_search)
     assert "did not end with a proof: at most 25.0\u00a0% better is possible" in _recommendation(
         study, unproven, tmp_path

@@ -62,6 +62,29 @@ class ProvenList:
 
 
 @dataclass(frozen=True)
+class SearchWork:
+    """The work of a search.
+
+    Attributes
+    ----------
+    combinations
+        Size of the space, duplicates left out.
+    nodes, checked
+        Boxes that were split, and class counts that were compared with the rule.
+    seconds
+        Time of the search alone.
+    rule_monotone
+        Whether the whole rule prunes; if not, some criteria were checked one by one.
+    """
+
+    combinations: int
+    nodes: int
+    checked: int
+    seconds: float
+    rule_monotone: bool
+
+
+@dataclass(frozen=True)
 class SearchFigures:
     """How a search ended.
 
@@ -77,19 +100,10 @@ class SearchFigures:
         The objective of the best configuration, and the best that any other could still reach.
     gap
         Distance between the two, relative to the best; 0 when proven.
-    combinations
-        Size of the space, duplicates left out.
-    nodes, checked
-        Boxes that were split, and class counts that were held against the rule.
-    seconds
-        Time of the search alone.
-    rule_monotone
-        Whether the whole rule prunes; if not, some criteria were checked one by one.
+    work
+        How much was looked at, and how long it took.
     notes
         What a reader should know.
-    complete
-        Whether the search ended by itself. Then a search that found nothing has proven that no
-        combination meets the rule; a stopped one has not.
     stopped
         What stopped it: "time limit" or "interrupt"; None where it is complete.
     preferred
@@ -109,22 +123,31 @@ class SearchFigures:
     best: float | None
     bound: float | None
     gap: float | None
-    combinations: int
-    nodes: int
-    checked: int
-    seconds: float
-    rule_monotone: bool
+    work: SearchWork
     notes: tuple[str, ...] = ()
-    complete: bool = True
     stopped: str | None = None
     preferred: str | None = None
     tells_masks_apart: bool = True
     proven: ProvenList | None = None
 
+    @property
+    def complete(self) -> bool:
+        """Whether the search ended by itself.
+
+        Then a search that found nothing has proven that no combination meets the rule; a stopped
+        one has not.
+        """
+        return self.stopped is None
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values; infinite figures as null."""
         proven = None if self.proven is None else self.proven.to_dict()
-        figures: dict[str, Any] = finite({**asdict(self), "proven": proven})
+        flat: dict[str, Any] = {}
+        for name, figure in asdict(self).items():
+            if name == "stopped":
+                flat["complete"] = self.complete
+            flat |= figure if name == "work" else {name: figure}
+        figures: dict[str, Any] = finite({**flat, "proven": proven})
         return figures
 
 

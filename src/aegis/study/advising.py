@@ -202,8 +202,8 @@ class Advising:
         Parameters
         ----------
         request, options
-            What to search: a `SearchRequest`, or its fields as keywords. A time limit is of the
-            search alone; summarising comes before.
+            What to search: a `SearchRequest`, or its fields as keywords. Without a time limit the
+            search runs to its end; the 30 seconds are the default of the command and of `advise`.
         methods
             Record-level methods whose releases are ranked beside, as in `rank`.
 

@@ -96,7 +96,7 @@ def search_combinations(
     advice = _explained(advice, searched, given)
     advice = with_doubts(advice)
     total = time.perf_counter() - started + sum(summary.timings.values())
-    timings = {**summary.timings, "search": searched.figures.seconds, "total": total}
+    timings = {**summary.timings, "search": searched.figures.work.seconds, "total": total}
     return replace(advice, timings=timings)
 
 

@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 
 from aegis.advisor.confidence import with_confidence
-from aegis.advisor.figures import ProvenList, SearchFigures
+from aegis.advisor.figures import ProvenList, SearchFigures, SearchWork
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import configuration_masking
 from aegis.advisor.rank import rank_choice
@@ -150,16 +150,17 @@ class Searcher:
             best=sign * best if outcome.best else None,
             bound=sign * outcome.bound if exact and math.isfinite(outcome.bound) else None,
             gap=left if exact else None,
-            combinations=self._size(),
-            nodes=outcome.nodes,
-            checked=feasibility.checked,
-            seconds=time.perf_counter() - began,
-            rule_monotone=rule.monotone,
+            work=SearchWork(
+                combinations=self._size(),
+                nodes=outcome.nodes,
+                checked=feasibility.checked,
+                seconds=time.perf_counter() - began,
+                rule_monotone=rule.monotone,
+            ),
             notes=(
                 *_notes_on_proof(proven if exact else None, first_alone=first_alone),
                 *self._notes(outcome, rule),
             ),
-            complete=outcome.complete,
             stopped=_why_stopped(outcome),
             proven=proven,
         )

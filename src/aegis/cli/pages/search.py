@@ -43,8 +43,8 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
     rows.append(
         (
             "work",
-            f"{search.nodes:,} boxes split, {search.checked:,} class counts checked, "
-            f"{figure(search.seconds, 3)} s",
+            f"{search.work.nodes:,} boxes split, {search.work.checked:,} class counts checked, "
+            f"{figure(search.work.seconds, 3)} s",
         )
     )
     yield heading("Search")
@@ -53,10 +53,10 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
 
 def _combinations(search: SearchFigures, advice: Advice) -> str:
     """Return how many combinations were searched, and why that may be fewer than there are."""
-    if search.combinations == advice.combinations:
-        return amount(search.combinations)
+    if search.work.combinations == advice.combinations:
+        return amount(search.work.combinations)
     return (
-        f"{amount(search.combinations)} that differ, of {amount(advice.combinations)}: masks that group "
+        f"{amount(search.work.combinations)} that differ, of {amount(advice.combinations)}: masks that group "
         "the values alike count once"
     )
 
