@@ -12,7 +12,7 @@ comma := ,
 # Engines whose tests run here; Spark is a large download and of no use without Java.
 ENGINES := postgres,polars$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 
-.PHONY: help venv extras demo demo-service test core lint format types imports check docs pictures bench fuzz mutants clean
+.PHONY: help venv extras demo demo-service test core lint format types imports check docs site pictures bench fuzz mutants clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -74,6 +74,11 @@ docs: extras ## Make the generated parts of the reference anew.
 	$(BIN)/python -m aegis.cli.reference docs/reference/cli.md
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/way.py
+	$(BIN)/python docs/outputs.py
+
+site: $(CORE) ## Build the documentation as a site with search, in site/; broken links and anchors fail it.
+	$(INSTALL) --group site
+	$(BIN)/zensical build --clean --strict
 
 pictures: extras ## Take the README's picture of the report again (Chromium must be installed).
 	$(BIN)/python docs/pictures.py
@@ -93,4 +98,4 @@ mutants: extras ## Change the source in 300 small ways and list those that no te
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 clean: ## Remove what make made.
-	rm -rf .venv build dist $(DEMO) .bench .mutants
+	rm -rf .venv build dist $(DEMO) .bench .mutants site

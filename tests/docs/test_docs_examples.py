@@ -16,6 +16,7 @@ PAGES = sorted(
         ROOT / "README.md",
         *(ROOT / "docs").glob("*.md"),
         *(ROOT / "docs").glob("how-to/*.md"),
+        *(ROOT / "docs").glob("tutorials/*.md"),
         *(ROOT / "docs").glob("reference/policy.md"),
     ]
 )
@@ -25,6 +26,11 @@ TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 
 def blocks(page: Path) -> list[tuple[str, str]]:
     return [(m[1], m[2]) for m in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+def without_sizes(text: str) -> str:
+    """Return what a command printed, without the sizes of files, which differ between versions."""
+    return re.sub(r"[0-9.]+ (bytes|kB|MB)", "SIZE", text).strip()
 
 
 @pytest.fixture
@@ -41,12 +47,16 @@ def test_examples_run(page: Path, folder: Path) -> None:
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "NO_COLOR": "1",
+        "COLUMNS": "80",
     }
     here = Path.cwd()
     os.chdir(folder)
+    printed = ""
     try:
         for language, text in blocks(page):
-            if language == "bash":
+            if language == "output":
+                assert without_sizes(printed) == without_sizes(text), "run docs/outputs.py"
+            elif language == "bash":
                 done = subprocess.run(
                     ["bash", "-euo", "pipefail", "-c", text],
                     env=environment,
@@ -55,6 +65,7 @@ def test_examples_run(page: Path, folder: Path) -> None:
                     check=False,
                 )
                 assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+                printed = done.stdout
             elif language == "python":
                 exec(compile(text, f"{page.name}", "exec"), names)
     finally:
