@@ -159,6 +159,13 @@ def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: in
     return alone + sigma * math.sqrt(2.0 * classes * math.log(max(cells, 1) / delta))
 
 
+def delta_of(threshold: NamingThreshold) -> float:
+    """Return the chance that a cell is named that one unit is alone in: the inverse of `threshold_of`."""
+    above = max(threshold.least - threshold.alone, 0.0)
+    noise = 2.0 * threshold.columns * threshold.sigma * threshold.sigma
+    return threshold.cells * math.exp(-above * above / noise) if noise > 0 else math.inf
+
+
 def check_epsilon(epsilon: float) -> None:
     """Raise `PolicyError` unless epsilon is one that a release may have."""
     if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
