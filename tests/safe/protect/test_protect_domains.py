@@ -162,6 +162,25 @@ def test_level_counts_says_which_values_of_the_table_it_shows(label, declared, s
     )
 
 
+@pytest.mark.parametrize(
+    ("part", "figure", "factor"),
+    [("rounds", "sigma", 0.9), ("rounds", "sensitivity", 1.2), ("thresholds", "least", 0.7)],
+)
+def test_a_file_whose_noise_or_thresholds_cost_more_than_it_states_is_not_held(
+    part, figure, factor
+):
+    made = protect(make_table(600), policy_with("income"), **NOISE)
+    stated = json.loads(dumps(made))
+    assert audit_leak(loads(json.dumps(stated))).held
+    for entry in stated["protection"][part]:
+        entry[figure] *= factor
+    content = {k: v for k, v in stated.items() if k not in ("format", "version", "sha256")}
+    stated["sha256"] = _digest(content)
+    audit = audit_leak(loads(json.dumps(stated)))
+    assert not audit.held
+    assert "its rounds and thresholds cost epsilon" in audit.shortfalls[0]
+
+
 def test_a_file_of_level_counts_that_hides_where_cuts_come_from_is_not_held():
     page = yaml.safe_load(POLICY)
     page["attributes"] |= UNLEARNT | {"age": CUT}

@@ -166,6 +166,13 @@ def is_number(given: object, *, whole: bool = False) -> bool:
     return isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
 
 
+def delta_of(threshold: NamingThreshold) -> float:
+    """Return the chance that a cell is named that one unit is alone in: the inverse of `threshold_of`."""
+    above = max(threshold.least - threshold.alone, 0.0)
+    noise = 2.0 * threshold.columns * threshold.sigma * threshold.sigma
+    return threshold.cells * math.exp(-above * above / noise) if noise > 0 else math.inf
+
+
 def check_epsilon(epsilon: float) -> None:
     """Raise `PolicyError` unless epsilon is one that a release may have."""
     if not is_number(epsilon) or not LEAST_EPSILON <= epsilon <= MOST_EPSILON:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import PolicyError
-from aegis.safe.protect.accounting import epsilon_of, is_number
+from aegis.safe.protect.accounting import delta_of, epsilon_of, is_number, rho_of
 from aegis.safe.protect.derive.cells import derivable_cells
 from aegis.safe.protect.derive.pairs import PairAudit, audit_pairs
 from aegis.safe.protect.model import (
@@ -459,11 +459,15 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
 
 
 def _overspent(said: Protection) -> Iterable[str]:
-    """Yield that rounds and thresholds cost more than is stated, where they do."""
+    """Yield that rounds and thresholds cost more than is stated, where they do.
+
+    Worked out again from the noise, and from the totals that names needed.
+    """
     if said.epsilon is None or said.delta is None:
         return
-    left = said.delta - sum(t.delta for t in said.thresholds)
-    spent = epsilon_of(sum(r.rho for r in said.rounds), left) if left > 0 else math.inf
+    left = said.delta - math.fsum(delta_of(t) for t in said.thresholds)
+    rho = math.fsum(rho_of(r.sensitivity, r.sigma) for r in said.rounds)
+    spent = epsilon_of(rho, left) if left > 0 else math.inf
     if spent > said.epsilon * (1 + 1e-6):
         yield (
             f"its rounds and thresholds cost epsilon {spent:.4g} at delta {said.delta:g}, more than the "
