@@ -428,8 +428,8 @@ class Client:
         if len(short) == _DIGITS:
             return short
         if short not in self._numbers:
-            found = self._object("GET", "/requests", params={"number": short.lower(), "limit": 2})
-            numbers = [request["id"] for request in found["requests"]]
+            matched = self._object("GET", "/requests", params={"number": short.lower(), "limit": 2})
+            numbers = [request["id"] for request in matched["requests"]]
             if not numbers:
                 raise NotThere(f"There is no request {short} that you may see.", hint=_LIST)
             if len(numbers) > 1:

@@ -88,9 +88,9 @@ def caller(request: Request) -> Caller:
     NotSignedIn
         Nobody, or a session or token that has ended.
     """
-    found = _caller(request)
-    request.state.account = found.actor.name
-    return found
+    matched = _caller(request)
+    request.state.account = matched.actor.name
+    return matched
 
 
 async def _actor(signed_in: Annotated[Caller, Depends(caller)]) -> Actor:

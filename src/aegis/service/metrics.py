@@ -55,10 +55,10 @@ class CallMetrics:
         if os.environ.get(FOLDER):
             calls = CollectorRegistry()
             MultiProcessCollector(calls)  # type: ignore[no-untyped-call]
-        kept = CollectorRegistry()
+        stored = CollectorRegistry()
         with catalog.database.reading() as session:
-            kept.register(_Kept(list(_gauges(session))))
-        return generate_latest(calls) + generate_latest(kept)
+            stored.register(_Kept(list(_gauges(session))))
+        return generate_latest(calls) + generate_latest(stored)
 
 
 class _Kept:

@@ -219,8 +219,8 @@ def _releases(session: Session, logged: LoggedState) -> list[str]:
 def _objects(session: Session, objects: Objects) -> list[str]:
     """Return the files that are missing, or are not those that were handed in."""
     named = [(v.summary_key, v.summary_digest) for v in session.scalars(select(Version))]
-    kept = select(ReleaseRecord).where(ReleaseRecord.object_key != "")
-    named += [(r.object_key, r.digest) for r in session.scalars(kept)]
+    remaining = select(ReleaseRecord).where(ReleaseRecord.object_key != "")
+    named += [(r.object_key, r.digest) for r in session.scalars(remaining)]
     wrong = []
     for key, digest in named:
         try:

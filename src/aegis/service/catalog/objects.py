@@ -90,8 +90,8 @@ class Objects:
         """Yield the key of each file, and when it was made."""
         with _reading():
             for piece in obstore.list(self._store):
-                for found in piece:
-                    yield found["path"], found["last_modified"]
+                for matched in piece:
+                    yield matched["path"], matched["last_modified"]
 
     def ping(self) -> None:
         """Ask the store whether it is there; raise `EngineError` otherwise."""

@@ -83,11 +83,11 @@ def _files(catalog: Catalog, keep: timedelta) -> int:
 
 
 def _orphans(catalog: Catalog) -> int:
-    found = [key for key, made in catalog.objects.listed() if made < now() - ORPHANED]
+    matched = [key for key, made in catalog.objects.listed() if made < now() - ORPHANED]
     with catalog.database.reading() as session:
         named = set(session.scalars(select(Version.summary_key)))
         named |= set(session.scalars(select(ReleaseRecord.object_key)))
-    orphans = [key for key in found if key not in named]
+    orphans = [key for key in matched if key not in named]
     for key in orphans:
         catalog.objects.delete(key)
     return len(orphans)

@@ -63,12 +63,12 @@ def show(
     In: its name. Out: what the catalog knows of it; all of it with --format json.
     """
     with connected(url, token) as client:
-        found = client.data_set(data_set)
+        matched = client.data_set(data_set)
     if format is not Format.TABLE:
-        show_facts(found, format)
+        show_facts(matched, format)
         return
-    version = found.pop("version")
-    show_facts(found, format)
+    version = matched.pop("version")
+    show_facts(matched, format)
     if version is not None:
         Output().show("", f"Version {version['number']}, {version['created']}", "")
         columns = ({**column, "masks": len(column["masks"])} for column in version["columns"])
@@ -347,12 +347,12 @@ def ledger(
     In: a data set. Out: what was spent and reserved, and what was released.
     """
     with connected(url, token) as client:
-        found = client.ledger(data_set)
+        matched = client.ledger(data_set)
     if format is not Format.TABLE:
-        show_facts(found, format)
+        show_facts(matched, format)
         return
-    entries, releases = found.pop("entries"), found.pop("releases")
-    show_facts(found, format)
+    entries, releases = matched.pop("entries"), matched.pop("releases")
+    show_facts(matched, format)
     for rows in (entries, releases):
         Output().show("")
         show_rows(rows, format)

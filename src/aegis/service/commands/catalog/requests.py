@@ -94,18 +94,18 @@ def status(
     In: its number. Out: what you may see of it.
     """
     with connected(url, token) as client:
-        found = client.shown(number)
+        matched = client.shown(number)
     if format is Format.JSON:
-        show_facts(found, format)
+        show_facts(matched, format)
         return
     keys = ("id", "data_set", "version", "consumer", "state", "message", "purpose", "measure")
-    told = {key: found[key] for key in keys}
-    if found["answer"] is not None:
-        told["found"] = found["answer"]["headline"]
-        told["rule"] = "met" if found["answer"]["holds"] else "not met"
-    if found["job"] is not None:
-        told["job"] = found["job"]["id"]
-        told["work"] = f"{found['job']['kind']} {found['job']['state']}"
+    told = {key: matched[key] for key in keys}
+    if matched["answer"] is not None:
+        told["found"] = matched["answer"]["headline"]
+        told["rule"] = "met" if matched["answer"]["holds"] else "not met"
+    if matched["job"] is not None:
+        told["job"] = matched["job"]["id"]
+        told["work"] = f"{matched['job']['kind']} {matched['job']['state']}"
     show_facts(told, format)
 
 
@@ -163,12 +163,12 @@ def release(
     if certificate is not None:
         check_output(certificate, force=force, formats=None)
     with connected(url, token) as client:
-        found = client.release(number)
+        matched = client.release(number)
     if certificate is not None:
-        write_text(certificate, found["certificate"])
+        write_text(certificate, matched["certificate"])
         Output().say(f"Wrote {certificate}")
     hidden = () if format is Format.JSON else ("certificate", "signature")
-    show_facts({key: value for key, value in found.items() if key not in hidden}, format)
+    show_facts({key: value for key, value in matched.items() if key not in hidden}, format)
 
 
 def requests(

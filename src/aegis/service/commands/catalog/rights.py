@@ -96,11 +96,11 @@ def end_token(number: TokenId, url: Url = "", token: Token = "") -> None:
     from aegis.service.catalog.errors import CatalogError
 
     with connected(url, token) as client:
-        found = [row["id"] for row in client.tokens() if row["id"].startswith(number)]
-        if len(found) != 1:
+        matched = [row["id"] for row in client.tokens() if row["id"].startswith(number)]
+        if len(matched) != 1:
             raise CatalogError(
-                f"{len(found)} of your tokens begin with {number!r}.",
+                f"{len(matched)} of your tokens begin with {number!r}.",
                 hint="Give the number of one: aegis catalog tokens.",
             )
-        client.revoke_token(found[0])
+        client.revoke_token(matched[0])
     Output().say(f"Ended token {number}")

@@ -44,13 +44,13 @@ def job(
     In: a request, or with --job a job. Out: its state, its progress, and why it failed.
     """
     with connected(url, token) as client:
-        found = client.job(_job_of(client, number, by_job=by_job))
-        for told in client.follow(found["id"]) if follow else ():
+        matched = client.job(_job_of(client, number, by_job=by_job))
+        for told in client.follow(matched["id"]) if follow else ():
             if told["progress"].get("step"):
                 Output().say(f"{told['state']}: {told['progress']['step']}")
-            found = told
+            matched = told
     keys = ("id", "kind", "state", "attempt", "progress", "error", "created", "ended")
-    show_facts({key: found[key] for key in keys}, format)
+    show_facts({key: matched[key] for key in keys}, format)
 
 
 def cancel(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "") -> None:
@@ -80,10 +80,10 @@ def retry(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "
 def _job_of(client: Client, number: str, *, by_job: bool) -> str:
     if by_job:
         return number
-    found: dict[str, Any] | None = client.shown(number)["job"]
-    if found is None:
+    matched: dict[str, Any] | None = client.shown(number)["job"]
+    if matched is None:
         raise NotThere(f"Request {number} has no job.", hint="See its state: aegis catalog status.")
-    return str(found["id"])
+    return str(matched["id"])
 
 
 def health(url: Url = "", token: Token = "") -> None:
