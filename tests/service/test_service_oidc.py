@@ -131,7 +131,7 @@ def walk(url: str, caller: httpx.Client) -> httpx.Response:
 
 def test_who_signs_in_elsewhere_has_an_account_without_a_role(signing):
     url, catalog = signing
-    with httpx.Client() as caller:
+    with httpx.Client(timeout=60) as caller:
         answer = walk(url, caller)
         assert answer.status_code == 200
         assert "samesite=strict" in answer.headers["set-cookie"].lower()
@@ -149,7 +149,7 @@ def test_who_signs_in_elsewhere_has_an_account_without_a_role(signing):
 
 def test_a_closed_account_stays_out(signing):
     url, catalog = signing
-    with httpx.Client() as caller:
+    with httpx.Client(timeout=60) as caller:
         walk(url, caller)
         with catalog.database.writing() as session:
             (made,) = [
@@ -178,20 +178,20 @@ def test_a_closed_account_stays_out(signing):
 def test_a_token_that_is_not_for_us_now_is_refused(issuer, signing, change):
     url, _ = signing
     issuer.change = change
-    with httpx.Client() as caller:
+    with httpx.Client(timeout=60) as caller:
         assert walk(url, caller).status_code == 401
 
 
 def test_a_token_of_another_key_is_refused(issuer, signing):
     url, _ = signing
     issuer.forged = True
-    with httpx.Client() as caller:
+    with httpx.Client(timeout=60) as caller:
         assert walk(url, caller).status_code == 401
 
 
 def test_an_answer_that_nobody_asked_for_is_refused(signing):
     url, _ = signing
-    with httpx.Client() as caller:
+    with httpx.Client(timeout=60) as caller:
         assert caller.get(f"{url}/sign-in/callback?code=x&state=y").status_code == 401
         caller.get(f"{url}/sign-in/oidc")
         assert caller.get(f"{url}/sign-in/callback?code=x&state=y").status_code == 401
@@ -201,7 +201,7 @@ def test_a_code_counts_once_and_for_its_verifier(issuer):
     issuer.change, issuer.forged = {}, False
     provider = Provider(issuer.url, CLIENT, SECRET)
     begun, back = Begun.new(), "http://127.0.0.1/back"
-    where = httpx.get(address(provider, begun, back)).headers["location"]
+    where = httpx.get(address(provider, begun, back), timeout=60).headers["location"]
     given = {k: v[0] for k, v in parse_qs(urlsplit(where).query).items()}
     stolen = Begun(begun.state, begun.nonce, Begun.new().verifier)
     with pytest.raises(NotSignedIn):
@@ -222,8 +222,8 @@ def test_a_provider_that_is_not_there_or_another_is_said(issuer):
 def test_without_a_provider_there_is_none(tmp_path):
     catalog = Catalog.open(str(tmp_path / "c.db"), str(tmp_path / "o"))
     with running(ServiceSettings(worker=False), catalog) as url:
-        assert "Sign in at" not in httpx.get(f"{url}/sign-in").text
-        assert httpx.get(f"{url}/sign-in/oidc").status_code == 404
+        assert "Sign in at" not in httpx.get(f"{url}/sign-in", timeout=60).text
+        assert httpx.get(f"{url}/sign-in/oidc", timeout=60).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_roles_follow_the_claim_of_each_sign_in(issuer, tmp_path):
     with running(ServiceSettings(worker=False, provider=provider), catalog) as url:
         for change, roles in (({"groups": ["ops"]}, ["operator"]), ({}, [])):
             issuer.change = change
-            with httpx.Client() as caller:
+            with httpx.Client(timeout=60) as caller:
                 assert walk(url, caller).status_code == 200
             with catalog.database.reading() as session:
                 made = accounts.named(session, "clara")

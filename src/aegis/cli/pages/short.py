@@ -57,13 +57,13 @@ class ShortWords:
         figure, masks = advice.stated_utility(best), best.shown
         what = "predictive value" if advice.summary["label"] else "association among the columns"
         if advice.by_chance:
-            kept = f", in a table whose {what} may be chance"
+            share_words = f", in a table whose {what} may be chance"
         else:
             share = figure.utility_kept
-            kept = "" if share is None else f" keeps {percent(share)} of the {what}"
+            share_words = "" if share is None else f" keeps {percent(share)} of the {what}"
         rows = advice.summary["rows"]
         return cls(
-            title=f"{best.name}{kept}",
+            title=f"{best.name}{share_words}",
             figure=f"{advice.headline or figure.detail[:1].upper() + figure.detail[1:]}.",
             released=f"{rows - best.suppressed_rows:,} of {rows:,} rows are released.",
             searched=_searched(advice),

@@ -53,11 +53,11 @@ def sessions(
     with catalog.database.reading() as session:
         return [
             {
-                "created": moment(one.created),
-                "seen": moment(one.seen),
-                "this": one.hash == present,
+                "created": moment(opened.created),
+                "seen": moment(opened.seen),
+                "this": opened.hash == present,
             }
-            for one in accounts.sessions_of(session, actor)
+            for opened in accounts.sessions_of(session, actor)
         ]
 
 

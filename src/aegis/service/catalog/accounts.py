@@ -232,17 +232,15 @@ def end_all(
     session: Session, account: Account, *, keep: str = "", tokens: bool = False
 ) -> dict[str, int]:
     """End an account's sessions but the one of `keep`, half sign-ins and on request tokens; return how many."""
-    kept = hash_of(keep)
-    opened = session.scalars(
-        select(SignIn).where(SignIn.account_id == account.id, SignIn.hash != kept)
-    ).all()
-    for one in opened:
-        session.delete(one)
+    query = select(SignIn).where(SignIn.account_id == account.id, SignIn.hash != hash_of(keep))
+    opened = session.scalars(query).all()
+    for ended in opened:
+        session.delete(ended)
     session.execute(delete(HalfSignIn).where(HalfSignIn.account_id == account.id))
     valid: Sequence[Token] = ()
     if tokens:
-        query = select(Token).where(Token.account_id == account.id, Token.revoked.is_(None))
-        valid = session.scalars(query).all()
+        of_account = select(Token).where(Token.account_id == account.id, Token.revoked.is_(None))
+        valid = session.scalars(of_account).all()
         for token in valid:
             token.revoked = now()
     session.flush()
@@ -339,12 +337,16 @@ def complete(database: Database, half: str, code: str) -> OpenSession:
     """
     opened = None
     with database.writing() as session:
-        found = session.get(HalfSignIn, hash_of(half))
-        over = found is None or now() - found.created > HALF or found.account.disabled
-        if found is not None and not over and second_factor.fits(session, found.account, code):
-            opened = open_session(session, found.account)
-        if found is not None and (over or opened is not None):
-            session.delete(found)
+        half_open = session.get(HalfSignIn, hash_of(half))
+        over = half_open is None or now() - half_open.created > HALF or half_open.account.disabled
+        if (
+            half_open is not None
+            and not over
+            and second_factor.fits(session, half_open.account, code)
+        ):
+            opened = open_session(session, half_open.account)
+        if half_open is not None and (over or opened is not None):
+            session.delete(half_open)
     if over:
         raise NotSignedIn("This sign-in is over.", hint="Begin again with your password.")
     if opened is None:
@@ -396,10 +398,10 @@ def change_password(
     with database.writing() as session:
         account = own(session, by)
         account.password = stored
-        kept = session.get(SignIn, hash_of(keep))
+        present = session.get(SignIn, hash_of(keep))
         ended = end_all(session, account)
         append(session, by.name, "password changed", account=by.name, ended=ended)
-        stays = kept is not None and kept.account_id == account.id
+        stays = present is not None and present.account_id == account.id
         return open_session(session, account) if stays else None
 
 
@@ -475,8 +477,8 @@ def _claim(session: Session, account: Account, roles: Iterable[str] | None) -> N
 
 
 def _free(session: Session, name: str, subject: str) -> str:
-    kept = (c for c in name if c.isprintable() and c != "/")
-    printable = "".join(kept).strip()[:100] or "somebody"
+    allowed = (c for c in name if c.isprintable() and c != "/")
+    printable = "".join(allowed).strip()[:100] or "somebody"
     if session.scalar(select(Account).where(Account.name == printable)) is None:
         return printable
     return f"{printable} {hash_of(subject)[:12]}"

@@ -115,7 +115,7 @@ def _population(session: Session, by: Actor, name: str, giver: Account, receiver
     )
     if population.owner_id == giver.id and stays is None:
         population.owner_id = receiver.id
-        population.members = [one for one in population.members if one != receiver.id]
+        population.members = [member for member in population.members if member != receiver.id]
         append(
             session,
             by.name,

@@ -189,7 +189,7 @@ def _recovers(session: Session, factor: SecondFactor, account: Account, code: st
     used = _hash(code)
     if used not in factor.recovery:
         return False
-    factor.recovery = [kept for kept in factor.recovery if kept != used]
+    factor.recovery = [code_hash for code_hash in factor.recovery if code_hash != used]
     factor.failures, factor.refused_until = 0, None
     append(
         session, account.name, "recovery code used", account=account.name, left=len(factor.recovery)

@@ -55,15 +55,15 @@ class Waiting:
 
 def of(session: Session, by: Actor) -> list[Waiting]:
     """Return what waits for a person, the oldest first."""
-    found = [*_proposals(session, by)]
+    waits = [*_proposals(session, by)]
     query = select(Request).where(requests.visible(by), Request.state.in_(list(_CALLS)))
     for request in session.scalars(query.order_by(Request.changed).limit(_MOST)):
         why = _why(session, by, request)
         if why:
-            found.append(
+            waits.append(
                 Waiting(f"/requests/{request.id}", request.purpose, why, request.data_set_id)
             )
-    return found
+    return waits
 
 
 def _why(session: Session, by: Actor, request: Request) -> str:
@@ -101,6 +101,6 @@ def _proposals(session: Session, by: Actor) -> Sequence[Waiting]:
         return ()
     query = select(DataSet).where(DataSet.provider_id == by.account, DataSet.proposed.is_not(None))
     return [
-        Waiting(f"/data-sets/{one.id}", one.title, "an operator proposes a policy", one.id)
-        for one in session.scalars(query)
+        Waiting(f"/data-sets/{d.id}", d.title, "an operator proposes a policy", d.id)
+        for d in session.scalars(query)
     ]

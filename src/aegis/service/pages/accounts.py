@@ -106,7 +106,7 @@ def _listed(
     with catalog.database.reading() as session:
         people = accounts.listed(session, who.actor, words)
         shown = people[offset : offset + _PAGE]
-        factors = {one.id for one in shown if second_factor.is_on(session, one)}
+        factors = {person.id for person in shown if second_factor.is_on(session, person)}
     return page(
         request,
         "accounts.html",

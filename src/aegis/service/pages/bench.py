@@ -281,7 +281,7 @@ def _taken(
 
 
 def _with_candidates(
-    base: Policy, roles: Mapping[str, str], masks: Mapping[str, list[str]]
+    policy: Policy, roles: Mapping[str, str], masks: Mapping[str, list[str]]
 ) -> dict[str, list[str]]:
     """Return the candidates, with leaving it out for a column that becomes a quasi-identifier.
 
@@ -289,7 +289,7 @@ def _with_candidates(
     """
     wanted = dict(masks)
     for name, role in roles.items():
-        attribute = base.attributes.get(name)
+        attribute = policy.attributes.get(name)
         becomes = attribute is not None and attribute.role != role == Role.QUASI_IDENTIFIER
         if becomes and len(wanted.get(name, ())) < 2:
             wanted[name] = list(dict.fromkeys([*wanted.get(name, ["identity"]), "suppress"]))
