@@ -40,7 +40,7 @@ def test_types_values_and_what_is_missing_are_as_in_the_table():
     assert [i for i, part in enumerate(age.bars) if part] == [0, 6, 11]
     assert (age.bars[0], age.bars[6]) == (1.0, pytest.approx(1 / 3))
     assert (sex.kind, sex.bars) == ("text", ())
-    assert [value for value, _ in sex.frequent] == ["m", "f"]
+    assert sex.frequent == (("m", pytest.approx(2 / 3)),)  # values of few rows are not shown
     assert name.note == "has another value in nearly each row"
     assert same.note == "has one value in all rows"
     assert same.bars == ()

@@ -13,10 +13,12 @@ import pytest
 
 import aegis
 from aegis.cli.main import run
+from aegis.cli.pages.short import ShortWords
 from aegis.service.pages.local import EFFORTS, _yaml_of
 from aegis.service.pages.render import fragment
 from aegis.service.workbench import Bench
 from aegis.study import SEARCH_SECONDS
+from aegis.words import percent
 
 
 def staff(seed: int, classes: int) -> pa.Table:
@@ -73,21 +75,27 @@ def test_command_and_workbench_recommend_the_same(
     assert list(advice.warnings) == said["warnings"]
     assert advice.optimal == said["optimal"]
 
+    assert run(["advise", str(path), "-p", str(policy)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    words = ShortWords.of(advice, best)
     shown = fragment(
         "bench_best.html",
         more=None,
-        predicts=True,
         problem=None,
         advice=advice,
         best=best,
-        previews=(),
+        words=words,
+        shows={preview.attribute: preview for preview in bench.preview(best.configuration)},
         base="/bench/x",
         form_key="",
         configuration=_yaml_of(advice, best.configuration),
     ).body.decode()
     page, _, _ = shown.partition("Release it")
-    stated = "do not predict the label" if figure is None else f"Keeps {figure:.1f} % "
-    assert stated in page
+    if figure is not None and not advice.by_chance:
+        assert f"keeps {percent(figure)} of the predictive value" in words.title
+    for text in (words.title, words.figure, words.released, words.searched):
+        assert text in printed
+        assert html.escape(text) in page
     for text in advice.warnings:
         assert (
             html.escape(text, quote=True).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")

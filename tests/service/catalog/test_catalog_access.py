@@ -51,6 +51,8 @@ see-ledger        own       assigned  assigned  -         any      -
 see-log           own       assigned  assigned  own       any      any
 accounts          -         -         -         -         -        any
 own-tokens        any       any       any       any       any      any
+own-account       any       any       any       any       any      any
+hand-over         own       -         -         -         -        any
 """
 """Who may do what, by the tie that it takes: written here, not read from the product."""
 

@@ -248,8 +248,11 @@ def test_readers_of_the_log_see_what_concerns_them(place):
         own, _ = logbook.listed(session, place.paula)
         none, _ = logbook.listed(session, place.peter)
         everything, count = logbook.listed(session, place.aude, limit=200)
-    assert {entry.data_set_id for entry in own} == {"census"}
-    assert not none
+    assert {entry.data_set_id for entry in own} == {"census", None}
+    for read, name in ((own, "paula"), (none, "peter")):
+        of_accounts = [(e.action, e.detail["account"]) for e in read if e.data_set_id is None]
+        assert of_accounts == [("account made", name)]
+    assert len(none) == 1
     assert len(everything) == count > len(own)
 
 
