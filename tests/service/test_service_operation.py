@@ -21,7 +21,7 @@ from aegis.service import run as running_service
 from aegis.service.app import create_app
 from aegis.service.catalog import WrongState, consistency, jobs, requests, retention
 from aegis.service.catalog.records import Job, ReleaseRecord, SignIn, now
-from aegis.service.settings import ServiceSettings
+from aegis.service.settings import Operation, ServiceSettings
 from aegis.service.worker import Worker
 
 
@@ -243,9 +243,9 @@ def test_metrics_count_calls_and_what_waits_and_name_nobody(place):
 
 
 @contextmanager
-def behind(place, **about):
+def behind(place, *, calls=600, **about):
     """Serve the catalog of a place as `aegis serve` does, with settings of its own."""
-    settings = ServiceSettings(worker=False, **about)
+    settings = ServiceSettings(worker=False, calls=calls, operation=Operation(**about))
     app = create_app(settings, place.catalog)
     options = {**running_service._options(settings), "lifespan": "off"}
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, **options))

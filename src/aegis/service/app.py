@@ -86,7 +86,9 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
     app.add_middleware(BodyLimit, upload=largest)
     app.add_middleware(Guard, settings=settings)
     app.state.metrics = CallMetrics()
-    app.add_middleware(Recorder, metrics=app.state.metrics, log=AccessLog.at(settings.access_log))
+    app.add_middleware(
+        Recorder, metrics=app.state.metrics, log=AccessLog.at(settings.operation.access_log)
+    )
     if not settings.local:
         for room in API_ROOMS:
             app.include_router(room.routes.router, prefix=API)

@@ -16,9 +16,11 @@ def working(settings: ServiceSettings, catalog: Catalog) -> Iterator[None]:
     """Work on background jobs and send notices, as far as the settings ask for it, for as long as it lasts."""
     threads: list[WorkerThread | NotifierThread] = []
     if settings.worker:
-        threads.append(WorkerThread(catalog, keep=settings.keep))
-    if settings.channels:
-        threads.append(NotifierThread(Notifier(catalog, settings.channels, settings.origin)))
+        threads.append(WorkerThread(catalog, keep=settings.operation.keep))
+    if settings.operation.channels:
+        threads.append(
+            NotifierThread(Notifier(catalog, settings.operation.channels, settings.origin))
+        )
     for thread in threads:
         thread.start()
     try:

@@ -42,7 +42,8 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
         uvicorn.run(_Application(settings)(), **_options(settings), host=host, port=port)
         return
     with shared_files() as shared, _working(settings), _counting():
-        each = replace(settings, shared=shared, worker=False, channels=())
+        quiet = replace(settings.operation, channels=())
+        each = replace(settings, shared=shared, worker=False, operation=quiet)
         config = uvicorn.Config(
             _Application(each),
             factory=True,
@@ -81,8 +82,8 @@ def _options(settings: ServiceSettings) -> dict[str, Any]:
         "access_log": False,
         "server_header": False,
         "date_header": True,
-        "proxy_headers": settings.secure or settings.proxies is not None,
-        "forwarded_allow_ips": list(settings.proxies or _LOOPBACK),
+        "proxy_headers": settings.secure or settings.operation.proxies is not None,
+        "forwarded_allow_ips": list(settings.operation.proxies or _LOOPBACK),
         "timeout_graceful_shutdown": 5,
         # Longer than proxies keep idle connections: one that closes as a call comes looks like a failure.
         "timeout_keep_alive": 75,

@@ -12,6 +12,28 @@ from aegis.service.oidc import Provider
 
 
 @dataclass(frozen=True)
+class Operation:
+    """How a service is operated: behind which proxies, what it logs, keeps and tells.
+
+    Attributes
+    ----------
+    proxies
+        Addresses or networks of proxies that say who calls; None for this machine, behind TLS alone.
+    access_log
+        Where a line of JSON is written for each call: a file, "-" for standard output, None for nowhere.
+    keep
+        How long files of releases stay that have expired or were revoked; None for ever.
+    channels
+        By which people hear that a request waits for them.
+    """
+
+    proxies: tuple[str, ...] | None = None
+    access_log: str | None = None
+    keep: timedelta | None = None
+    channels: tuple[Channel, ...] = ()
+
+
+@dataclass(frozen=True)
 class ServiceSettings:
     """How a service runs.
 
@@ -37,14 +59,8 @@ class ServiceSettings:
         Files in which they count calls together: of callers, and of addresses; None for one process.
     work
         What one job of the worker, or the check of an upload, may take.
-    proxies
-        Addresses or networks of proxies that say who calls; None for this machine, behind TLS alone.
-    access_log
-        Where a line of JSON is written for each call: a file, "-" for standard output, None for nowhere.
-    keep
-        How long files of releases stay that have expired or were revoked; None for ever.
-    channels
-        By which people hear that a request waits for them.
+    operation
+        How it is operated.
     """
 
     database: str = "aegis-catalog.db"
@@ -58,10 +74,7 @@ class ServiceSettings:
     processes: int = 1
     shared: tuple[Path, Path] | None = None
     work: WorkLimits | None = USUAL
-    proxies: tuple[str, ...] | None = None
-    access_log: str | None = None
-    keep: timedelta | None = None
-    channels: tuple[Channel, ...] = ()
+    operation: Operation = Operation()
 
     @property
     def secure(self) -> bool:

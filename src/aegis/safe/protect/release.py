@@ -91,14 +91,14 @@ def release_protected(
         if spending is not None:
             spending.begin()
         digest = save_protected(made, output, force=force)
-        if spending is not None:
-            return _entered(made, spending, digest)
+        return _entered(made, spending, digest)
+
+
+def _entered(made: ProtectedSummary, spending: Spending | None, digest: str) -> ProtectedSummary:
+    """Enter a file in the ledger, if there is one; return its summary with what that says of it."""
+    if spending is None:
         counts = made.protection.level is ProtectionLevel.COUNTS
         return replace(made, notes=(*made.notes, _NOT_REMEMBERED)) if counts else made
-
-
-def _entered(made: ProtectedSummary, spending: Spending, digest: str) -> ProtectedSummary:
-    """Enter a file in the ledger, and return its summary with what the ledger says of it."""
     rounds = made.protection.rounds
     spending.commit(
         digest,

@@ -150,7 +150,7 @@ def command(
     Ctrl-C.
     """
     from aegis.service.run import serve
-    from aegis.service.settings import ServiceSettings
+    from aegis.service.settings import Operation, ServiceSettings
 
     if local is not None and host not in _LOOPBACK:
         raise PolicyError(
@@ -172,10 +172,12 @@ def command(
         processes=processes,
         provider=_provider(issuer, client, roles_claim, roles),
         work=work_limits(job_seconds, job_memory),
-        keep=kept_for(keep_days),
-        proxies=_proxies(proxies),
-        access_log=access_log,
-        channels=_channels(notify),
+        operation=Operation(
+            proxies=_proxies(proxies),
+            access_log=access_log,
+            keep=kept_for(keep_days),
+            channels=_channels(notify),
+        ),
     )
     Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
     serve(settings, host, port)
