@@ -56,6 +56,7 @@ def smaller(words: list[str]) -> list[str]:
 def test_options_of_examples_that_cannot_run_are_known(name, example, monkeypatch):
     monkeypatch.setenv("AEGIS_TOKEN", "token")
     monkeypatch.setenv("AEGIS_PASSWORD", "long enough a password")
+    monkeypatch.setenv("AEGIS_NEW_PASSWORD", "another long password")
     command = typer.main.get_command(app)
     words = words_of(example)
     for part in name.split():
