@@ -102,7 +102,7 @@ class RankRequest:
     estimate: str | None = keyword(
         None,
         "Rank by the estimated deviation from the raw table instead, the smallest first "
-        "(Algorithm 1 of the AEGIS paper): a name in `aegis.advisor.ranked_estimate.CASES`.",
+        "(Algorithm 1 of the AEGIS paper): one of `aegis.advisor.estimates.ESTIMATES`.",
     )
     prefer: str | None = keyword(
         None,
