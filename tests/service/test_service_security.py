@@ -17,7 +17,8 @@ from aegis.service.routes import PUBLIC
 from aegis.service.settings import ServiceSettings
 
 FREE = {"/api/v1/session", "/api/v1/session/end", "/api/v1/health", "/sign-in", "/sign-out"}
-FREE |= {"/sign-in/oidc", "/sign-in/callback"}
+FREE |= {"/sign-in/oidc", "/sign-in/callback", "/sign-in/code", "/set-password"}
+FREE |= {"/api/v1/live", "/api/v1/password-links"}
 
 
 def declared():
