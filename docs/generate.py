@@ -188,7 +188,7 @@ def policy() -> str:
     lines.append(
         "A label with an entry among the attributes may carry a role and candidate masks of its own: "
         "association is then measured between masked attributes and masked label, and as a "
-        "quasi-identifier it forms classes. Where it is a feature with one mask, such as `masks: "
+        "quasi-identifier it forms classes. Where it is a feature with one mask of intervals, such as `masks: "
         "[{quantiles: {count: 5}}]`, what the mask shows are its classes, for scores and in every release. "
         "`unseen: suppress` releases a value that a mask has never "
         "seen as `*`; `unseen: error` refuses the table and counts them.\n"

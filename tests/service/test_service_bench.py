@@ -12,6 +12,7 @@ import pytest
 from service_support import write_table
 
 from aegis.advisor.search import search_combinations
+from aegis.cli.pages.short import ShortWords
 from aegis.errors import AegisError
 from aegis.privacy import PrivacyRule
 from aegis.service.catalog.errors import WrongState
@@ -158,11 +159,11 @@ def test_the_page_does_not_call_proven_what_scores_less_than_another():
     advice = bench.best(30)
     assert advice.optimal
     assert advice.search.preferred is not None
-    page = best_of(advice)
-    assert "proven among" not in page
-    assert advice.search.preferred in html.unescape(page)
+    page = best_of(bench, advice)
+    assert "proven" not in page
+    assert "some score higher, by so little that it counts as equal" in html.unescape(page)
     higher = replace(advice, search=replace(advice.search, preferred=None))
-    assert "proven among" in best_of(higher)
+    assert "does better: proven" in best_of(bench, higher)
 
 
 def tied() -> pa.Table:
@@ -173,13 +174,13 @@ def tied() -> pa.Table:
     return pa.table({"age": age, "town": [f"town {place}" for place in town], "y": label})
 
 
-def best_of(advice):
+def best_of(bench, advice):
     """Return what the page shows of an advice."""
     said = {
         "more": None,
-        "predicts": True,
         "problem": None,
-        "previews": (),
+        "words": ShortWords.of(advice, advice.best),
+        "shows": {shown.attribute: shown for shown in bench.preview(advice.best.configuration)},
         "base": "",
         "form_key": "",
     }

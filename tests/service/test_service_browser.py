@@ -173,7 +173,16 @@ class Watch:
         assert not self.wrong, (where, self.wrong)
 
 
-DOWNLOADS = ("/exports/", "/download", "/certificate", ".json", ".jsonld", ".yaml", "/static/")
+DOWNLOADS = (
+    "/exports/",
+    "/log/export",
+    "/download",
+    "/certificate",
+    ".json",
+    ".jsonld",
+    ".yaml",
+    "/static/",
+)
 
 
 def crawl(watch: Watch) -> set[str]:

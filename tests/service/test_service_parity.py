@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 from service_support import POLICY, house
 
 from aegis.cli.main import run
@@ -51,18 +52,11 @@ class Shell:
 
     def called(self) -> set[tuple[str, str]]:
         """Return the calls of the API that were answered with success, from the figures."""
-        found = set()
-        for line in self("ada", "metrics").splitlines():
-            if line.startswith("aegis_calls_total{"):
-                labels = dict(
-                    part.split("=", 1) for part in line.split("{")[1].split("} ")[0].split('",')
-                )
-                method, route, status = (
-                    labels[k].strip('"') for k in ("method", "route", "status")
-                )
-                if status.startswith("2"):
-                    found.add((method, route.removeprefix("/api/v1")))
-        return found
+        self("ada", "metrics")  # a call is counted once it is answered
+        families = {f.name: f for f in text_string_to_metric_families(self("ada", "metrics"))}
+        labels = [sample.labels for sample in families["aegis_calls"].samples]
+        answered = [told for told in labels if told.get("status", "").startswith("2")]
+        return {(told["method"], told["route"].removeprefix("/api/v1")) for told in answered}
 
 
 @pytest.fixture(scope="module")

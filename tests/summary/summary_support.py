@@ -113,6 +113,8 @@ def cases(draw: st.DrawFn, *, most: int = 40) -> Case:
     if draw(st.booleans()):
         role = draw(st.sampled_from(["quasi-identifier", "sensitive", "feature"]))
         listed = draw(st.lists(st.sampled_from(label_masks), min_size=1, max_size=2))
+        if role == "feature":  # one mask of intervals would make the classes
+            listed = ["identity", *listed]
         attributes["label"] = {"role": role, "masks": listed}
     columns["unnamed"] = pa.array(range(rows))
     policy = load_policy({"version": 1, "label": "label", "attributes": attributes})

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.masks import Hierarchy, Identity, Mask, Suppress, Tokenise, rows_to_share
+from aegis.masks import Hierarchy, Mask, Suppress, Tokenise, rows_to_share
 from aegis.measures import Measure, chosen_measure
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
@@ -541,11 +541,11 @@ class Policy:
 
     @property
     def label_mask(self) -> Mask | None:
-        """The one mask of a label that is a feature: what it shows are the classes, everywhere."""
+        """The one mask of a label that is a feature, where it shows intervals: they are the classes."""
         own = self.label_attribute
         if own is None or own.role is not Role.FEATURE or len(own.masks) != 1:
             return None
-        return None if isinstance(own.masks[0], Identity) else own.masks[0]
+        return own.masks[0] if own.masks[0].shows_intervals else None
 
     @property
     def chosen_label(self) -> Attribute | None:

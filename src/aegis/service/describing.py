@@ -85,6 +85,8 @@ def _statuses(path: str, method: str, *, public: bool) -> Iterator[int]:
         yield from (401, 403, 404)
     elif "/session" in path:
         yield from (401, 403)
+    elif path.endswith("/password-links"):
+        yield 404
     if method == "post":
         yield from (409, 413)
     elif "{" in path:

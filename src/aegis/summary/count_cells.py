@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import ibis
 import ibis.expr.types as ir
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ from aegis.summary.grouped import count_by
 from aegis.summary.model import AttributeSummary
 from aegis.summary.persons import PersonCells
 
+CONSTANT = "constant"
+"""Column of a table of which nothing is counted but its rows."""
 MAX_CELLS = 50_000_000
 """Most cells of a frequency table that is held in memory."""
 
@@ -171,7 +174,8 @@ def count_in_engine(
         columns = {name: joined.masked(name, mask) for name, mask in chosen.items()}
         if person is not None:
             columns[PERSON] = joined.table[person]
-        masked = joined.table.select(columns)
+        # Without columns all rows are one class; a table that shows none cannot be asked for.
+        masked = joined.table.select(columns or {CONSTANT: ibis.literal(0)})
         return count_classes(
             source,
             quasi,

@@ -53,6 +53,7 @@ accounts          -         -         -         -         -        any
 own-tokens        any       any       any       any       any      any
 own-account       any       any       any       any       any      any
 hand-over         own       -         -         -         -        any
+operate           -         -         -         -         any      any
 """
 """Who may do what, by the tie that it takes: written here, not read from the product."""
 
