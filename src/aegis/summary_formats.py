@@ -1,14 +1,34 @@
-"""Other formats of summaries, which packages add."""
+"""Other formats of summaries, which packages add through the entry points `aegis.summary_formats`.
+
+The name of an entry point is the ending of the format's files; the object is a module (or a record)
+with what `SummaryFormat` names. What a study asks of such a summary stands in `aegis.study.added`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from aegis.errors import PolicyError
 from aegis.registry import Extensions
 
 FORMATS = Extensions("summary format")
-"""Formats of summaries by the ending of their files, without the dot; see `aegis.cli.formats`."""
+"""Formats of summaries by the ending of their files, without the dot."""
+
+
+class SummaryFormat(Protocol):
+    """One format of summaries."""
+
+    TAKEN_BY: str
+    """Which commands take such a file, as the end of a sentence's hint."""
+    HOLDS: str
+    """What such a file is, after its name: "is a protected summary"."""
+    REFUSED: Mapping[str, str]
+    """What it cannot be asked, as options are called without their dashes, with the reason."""
+
+    def open_summary(self, given: Any, policy: Any, *, rule_override: bool) -> Any:
+        """Return the `AddedSummary` that a path or an object is, under a `Policy`."""
 
 
 def added_format(given: Any) -> str | None:
@@ -21,3 +41,41 @@ def added_format(given: Any) -> str | None:
         return ending if ending in FORMATS else None
     stated = getattr(given, "summary_format", None)
     return stated if isinstance(stated, str) and stated in FORMATS else None
+
+
+def format_of_summary(given: Any) -> SummaryFormat | None:
+    """Return the format of a file by its ending, or of an object; None where no package adds it."""
+    name = added_format(given)
+    if name is None:
+        return None
+    added: SummaryFormat = FORMATS.load(name)
+    return added
+
+
+def refuse_options(given: Any, options: Mapping[str, object]) -> None:
+    """Raise for the first option that a summary of another format cannot be asked.
+
+    `options` are by name, with or without dashes; None and False are not given.
+    """
+    added = format_of_summary(given)
+    for name, value in options.items():
+        why = None if added is None else added.REFUSED.get(name.removeprefix("--"))
+        if added is not None and why is not None and value is not None and value is not False:
+            raise PolicyError(
+                f"{name} was given, and {_named(given)} {added.HOLDS}: {why}.",
+                hint="Leave it out, or give the table or its exact summary (.aegis).",
+            )
+
+
+def refuse_added(given: str | Path) -> None:
+    """Raise where a file of another format is given in place of a table or its summary."""
+    added = format_of_summary(given)
+    if added is not None:
+        raise PolicyError(
+            f"{given} {added.HOLDS}, and this needs a table or its exact summary (.aegis).",
+            hint=f"Give one of these; {added.TAKEN_BY}.",
+        )
+
+
+def _named(given: Any) -> str:
+    return str(given) if isinstance(given, str | Path) else "the summary"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from aegis.advisor.figures import Binding, Front, ProxyFigures, SearchFigures
+from aegis.advisor.figures import Binding, EstimatedScores, Front, ProxyFigures, SearchFigures
 from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.scoring import utility_kept
 from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
@@ -74,6 +74,8 @@ class Advice:
         The rule that the summary was made under, where the advice is from a summary alone.
     rule_override
         Which rule stood in for it; None where the owner's was kept to.
+    estimated
+        How scores that are estimates from a protected summary came about; None for exact counts.
     masked_tables
         Whether masked tables were ranked as they stand, not combinations of candidate masks:
         `combinations` is then how many there are, and `unmasked` the best that any of them shows.
@@ -106,6 +108,7 @@ class Advice:
     proxy: ProxyFigures | None = None
     owner_rule: OwnerRule | None = None
     rule_override: RuleOverride | None = None
+    estimated: EstimatedScores | None = None
     masked_tables: bool = False
 
     def share_lost(self, name: str) -> float | None:
@@ -130,7 +133,10 @@ class Advice:
 
     @property
     def stated_measure(self) -> str | None:
-        """The measure, where whoever releases the best has to name it; None where it goes by itself.
+        """The measure that a file of the best names, for its certificate.
+
+        None for the default of rankings, which needs no name, and for estimates, which a certificate
+        does not repeat: it states the default, measured on the released rows.
 
         Examples
         --------
@@ -140,7 +146,8 @@ class Advice:
         'cmim'
         """
         by_itself = self.measure in (DEFAULT_MEASURE, UNLABELLED_MEASURE)
-        return None if by_itself and "measure" not in self.policy else self.measure
+        unnamed = by_itself and "measure" not in self.policy
+        return None if unnamed or self.estimated is not None else self.measure
 
     @property
     def label_rows(self) -> list[float] | None:
@@ -151,7 +158,8 @@ class Advice:
     @property
     def against_finest(self) -> bool:
         """Whether `unmasked` is of the finest masks: the summary carries no raw joints."""
-        return bool(self.summary.get("information", "raw") != "raw")
+        withheld = self.summary.get("information", "raw") != "raw"
+        return withheld or self.estimated is not None
 
     @property
     def baseline(self) -> Reference:
@@ -233,13 +241,27 @@ class Advice:
     @property
     def closest(self) -> Ranked | None:
         """What would leave out the fewest rows to meet the rule; None for an empty ranking."""
-        return min(self.ranking, key=lambda r: (r.suppressed_rows, -r.smallest_class), default=None)
+        return min(
+            self.ranking,
+            key=lambda r: (r.suppressed_rows or 0, -(r.smallest_class or 0)),
+            default=None,
+        )
 
     @property
     def best(self) -> Ranked | None:
-        """The best admissible configuration, or None where none meets the rule."""
+        """The best configuration that is not known to break the rule; None without one."""
         first = self.ranking[0] if self.ranking else None
-        return first if first is not None and first.admissible else None
+        return None if first is None or first.admissible is False else first
+
+    @property
+    def admissible_count(self) -> int:
+        """How many of the ranking are known to meet the rule."""
+        return sum(ranked.admissible is True for ranked in self.ranking)
+
+    @property
+    def rule_is_said(self) -> bool:
+        """Whether it is known of each of the ranking if it meets the rule."""
+        return all(ranked.admissible is not None for ranked in self.ranking)
 
     @property
     def by_chance(self) -> bool:
@@ -284,6 +306,11 @@ class Advice:
                 hint="Allow more time, or coarser masks, or a weaker rule.",
             )
         proven = ": that is proven" if self.search else ""
+        if closest.suppressed_rows is None:
+            raise NoAdmissibleConfiguration(
+                f"None of the {count:,} {what} meets the privacy rule, as the owner of the data states.",
+                hint="Ask for verdicts on others, or allow coarser masks.",
+            )
         raise NoAdmissibleConfiguration(
             f"None of the {count:,} {what} meets the privacy rule{proven}. "
             f"{closest.name!r} came closest: {'; '.join(closest.violations)}.",
@@ -324,6 +351,7 @@ class Advice:
             "front": None if self.front is None else self.front.to_dict(),
             "privacy": None if self.privacy is None else self.privacy.to_dict(),
             "uncovered": None if self.uncovered is None else self.uncovered.to_dict(),
+            "estimated": None if self.estimated is None else self.estimated.to_dict(),
             "proxy": None if self.proxy is None else self.proxy.to_dict(),
             "owner_rule": None if self.owner_rule is None else self.owner_rule.to_dict(),
             "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
@@ -349,7 +377,7 @@ class Advice:
                 "utility_kept": r.utility_kept,
                 "pud_finest" if r.against_finest else "pud": r.pud,
                 "admissible": r.admissible,
-                "smallest_class": r.known_smallest_class,
+                "smallest_class": r.smallest_class,
                 "suppressed_rows": r.suppressed_rows,
                 "violations": "; ".join(r.violations),
             }

@@ -127,7 +127,7 @@ def _advice(
         lost_alone=lost_alone(scorer, measure, ranking),
         expected=expected_auc(scorer, measure, ranking),
         optimal=proven
-        and ranking[0].admissible
+        and ranking[0].admissible is True
         and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
         combinations=possible,
         summary=scorer.summary.to_dict(),

@@ -77,7 +77,7 @@ def _finer(
         listed = [
             ranked
             for ranked in advice.ranking
-            if ranked.method is None and ranked.suppressed_rows <= BREAKING * rows
+            if ranked.method is None and (ranked.suppressed_rows or 0) <= BREAKING * rows
         ]
         return max(listed, key=lambda cell: sign * cell.score, default=None)
     from aegis.advisor.search import search_combinations

@@ -321,6 +321,52 @@ class Front:
 
 
 @dataclass(frozen=True)
+class MaskChange:
+    """What another mask of one attribute would change of the best, all else as it is.
+
+    Attributes
+    ----------
+    attribute, mask
+        The attribute, and the other candidate as the policy writes it.
+    score
+        Estimate with it.
+    change
+        That less the estimate without it.
+    stderr
+        Standard error of the change, by protection alone.
+    tied
+        Whether protection hides which of the two is better.
+    """
+
+    attribute: str
+    mask: str
+    score: float
+    change: float
+    stderr: float
+    tied: bool
+
+
+@dataclass(frozen=True)
+class EstimatedScores:
+    """How scores came about that are estimates from protected counts.
+
+    Attributes
+    ----------
+    estimator
+        `codes`, or `tables` where only the table of each attribute with the label is known.
+    changes
+        Every other mask of one attribute of the best; empty without a best one.
+    """
+
+    estimator: str
+    changes: tuple[MaskChange, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {"estimator": self.estimator, "what_if": [asdict(change) for change in self.changes]}
+
+
+@dataclass(frozen=True)
 class ProxyFigures:
     """What small models reached on a sample of the finalists: a look at rows, not at aggregates.
 

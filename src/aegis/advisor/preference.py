@@ -175,7 +175,7 @@ def preferred_first(
     def order(place: int) -> tuple[float, int, int]:
         ranked = told[place]
         # Equal where only the last digits differ.
-        return (-prefer.sign * round(ranked.masking or 0.0, 9), ranked.suppressed_rows, place)
+        return (-prefer.sign * round(ranked.masking or 0.0, 9), ranked.suppressed_rows or 0, place)
 
     first = min(ties, key=order)
     if first == 0:

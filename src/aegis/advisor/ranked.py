@@ -31,11 +31,12 @@ class Ranked:
         Percent of the unmasked utility that is kept; None where there was none. With a `utility` it
         is of the released rows, else of the masks on all rows.
     admissible
-        Whether its release meets the privacy rule.
+        Whether its release meets the privacy rule; None where nobody said so who has the rows.
     smallest_class
-        Rows of the smallest equivalence class, after suppression; 0 where nothing is left.
+        Rows of the smallest equivalence class, after suppression; 0 where nothing is left, None where
+        it is not known which values share a row.
     suppressed_rows
-        Rows that the release leaves out.
+        Rows that the release leaves out; None where that is not known.
     violations
         What falls short, in plain sentences; empty when admissible.
     attributes
@@ -64,17 +65,14 @@ class Ranked:
     against_finest
         Whether `pud`, and the unmasked figures, are against the finest masks of a summary that
         carries no more, not against the raw table.
-    classes_known
-        Whether which values share a row is known, and so what classes there are: contingency tables
-        do not tell. `smallest_class` then means nothing, and is null in JSON.
     """
 
     configuration: Configuration
     score: float
     utility_kept: float | None
-    admissible: bool
-    smallest_class: int
-    suppressed_rows: int
+    admissible: bool | None
+    smallest_class: int | None
+    suppressed_rows: int | None
     violations: tuple[str, ...]
     attributes: Mapping[str, AttributeScore]
     declared: Mapping[str, str] = field(default_factory=dict)
@@ -87,7 +85,6 @@ class Ranked:
     method: RecordLevel | None = None
     estimate: Estimate | None = None
     against_finest: bool = False
-    classes_known: bool = True
 
     @cached_property
     def pud(self) -> float:
@@ -101,12 +98,7 @@ class Ranked:
 
     def ranking_key(self, sign: int) -> tuple[bool, float, str]:
         """Return what a ranking sorts by, of a measure that is better where `sign` times it is larger."""
-        return (not self.admissible, -sign * self.score, self.name)
-
-    @property
-    def known_smallest_class(self) -> int | None:
-        """Rows of the smallest class; None where the classes are not known."""
-        return self.smallest_class if self.classes_known else None
+        return (self.admissible is False, -sign * self.score, self.name)
 
     @property
     def masks(self) -> dict[str, Any]:
@@ -139,7 +131,7 @@ class Ranked:
             "pud_finest": self.pud if self.against_finest else None,
             "estimate": None if self.estimate is None else self.estimate.to_dict(),
             "admissible": self.admissible,
-            "smallest_class": self.known_smallest_class,
+            "smallest_class": self.smallest_class,
             "suppressed_rows": self.suppressed_rows,
             "violations": list(self.violations),
             "objective": self.objective,

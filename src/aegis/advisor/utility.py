@@ -184,7 +184,7 @@ class UtilityFigure:
         small = ": the table is too small to tell masks apart" if gain < 2 * error else why
         return f"{said} (+-{error:.{digits}f}){small}"
 
-    def caveats(self, suppressed_rows: int) -> tuple[str, ...]:
+    def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
         """Return what a reader has to know of a release that leaves out so many rows.
 
         Label classes that vanish come first.

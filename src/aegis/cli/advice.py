@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.cli.options import Format
 from aegis.cli.output import Output
+from aegis.cli.pages.changes import change_sections
 from aegis.cli.pages.methods import method_sections
 from aegis.cli.pages.search import objective_legend, search_sections
-from aegis.cli.pages.short import short_cautions, short_page
+from aegis.cli.pages.short import released_words, short_cautions, short_page
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def print_advice(
     shell.show(*_overview(advice, origin, policy), *_ranking(advice, top))
     if advice.best is not None:
         shell.show(*_best(advice, advice.best), *_estimates(advice.best))
+    shell.show(*change_sections(advice))
     shell.show(*method_sections(advice))
     shell.show(*search_sections(advice))
     shell.caution(advice.warnings)
@@ -112,8 +114,8 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
         ranked.score,
         ranked.utility_kept,
         ranked.pud,
-        str(ranked.admissible).lower(),
-        ranked.known_smallest_class,
+        None if ranked.admissible is None else str(ranked.admissible).lower(),
+        ranked.smallest_class,
         ranked.suppressed_rows,
         "; ".join(ranked.violations),
         ranked.stderr,
@@ -168,15 +170,21 @@ def _extent(advice: Advice) -> tuple[str, str]:
     listed = [r for r in advice.ranking if r.method is None]
     beside = counted(len(releases), "record-level release")
     if advice.search is None:
-        admissible = sum(r.admissible for r in advice.ranking)
+        admissible = advice.admissible_count
         of_all = f"{len(listed):,} of {counted(advice.combinations, 'combination')} of masks"
         what = counted(len(listed), "masked table") if advice.masked_tables else of_all
         return (
             "Ranked",
             f"{what}{f', {beside}' if releases else ''}; "
-            f"{admissible:,} meet{'s' * (admissible == 1)} the rule",
+            f"{admissible:,} {'meet' if advice.rule_is_said else 'are known to meet'}"
+            f"{'s' * (admissible == 1 and advice.rule_is_said)} the rule",
         )
-    admissible = sum(r.admissible for r in listed)
+    if not advice.rule_is_said:
+        return (
+            "Searched" if advice.optimal else "Searched among",
+            f"{counted(advice.combinations, 'combination')} of masks; the best {len(listed):,} are listed",
+        )
+    admissible = sum(r.admissible is True for r in listed)
     best = f"the best {admissible:,}" if admissible > 1 else "the best one"
     what = f"{best} that meet{'s' * (admissible == 1)} the rule"
     if not admissible:
@@ -202,7 +210,7 @@ def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableT
     if advice.search is not None and advice.search.preferred is not None:
         why = advice.search.preferred
         yield line(f"\n{why[:1].upper()}{why[1:]}.")
-    failing = [r for r in shown if not r.admissible]
+    failing = [r for r in shown if r.violations]
     if failing:
         yield heading("What falls short")
         yield pairs(
@@ -224,7 +232,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     by_objective = any(r.objective is not None for r in shown)
     estimated = any(r.estimate is not None for r in shown)
     sign = MEASURES.get(advice.measure).direction.sign
-    highest = max(shown, key=lambda r: (r.admissible, sign * r.score), default=None)
+    highest = max(shown, key=lambda r: (r.admissible is not False, sign * r.score), default=None)
     columns = (
         number("#"),
         Column("name", wraps=True),
@@ -247,7 +255,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
                 fixed(r.pud),
                 *(_estimated(r) if estimated else ()),
                 _k(r),
-                share(r.suppressed_rows, rows),
+                "–" if r.suppressed_rows is None else share(r.suppressed_rows, rows),
                 _verdict(r),
             )
             for rank, r in zip(ranks, shown, strict=True)
@@ -284,13 +292,13 @@ def _best_shown(advice: Advice) -> str:
 
 
 def _k(ranked: Ranked) -> str:
-    return f"{ranked.smallest_class:,}" if ranked.classes_known else "–"
+    return "–" if ranked.smallest_class is None else f"{ranked.smallest_class:,}"
 
 
 def _no_classes(shown: list[Ranked]) -> str:
     """Say why some tables have no smallest class."""
-    known = all(r.classes_known for r in shown)
-    return "" if known else "; –: contingency tables do not tell which values share a row"
+    known = all(r.smallest_class is not None for r in shown)
+    return "" if known else "; –: not known, since nothing tells which values share a row"
 
 
 def _estimated(ranked: Ranked) -> tuple[str, str]:
@@ -388,6 +396,8 @@ def _verdict(ranked: Ranked) -> Text:
     from rich.text import Text
 
     # Which criteria, and by how much, is said below the table: their names would not fit into it.
+    if ranked.admissible is None:
+        return Text("not said")
     return Text("met", style="green") if ranked.admissible else Text("fails", style="red")
 
 
@@ -417,11 +427,9 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     if advice.by_chance:
         part = f", in a table whose {what} may be chance"
     yield heading(f"Best: {best.name}{part}")
-    in_classes = f", each in a class of at least {best.smallest_class:,}"
-    yield line(
-        f"{rows - best.suppressed_rows:,} of {rows:,} rows are released"
-        f"{in_classes if best.classes_known else ''}." + _proven(advice)
-    )
+    smallest = best.smallest_class
+    in_classes = "" if smallest is None else f", each in a class of at least {smallest:,}"
+    yield line(f"{released_words(best, rows)}{in_classes}." + _proven(advice))
     expected = advice.expectation
     if expected is None or expected.measure != figure.measure:
         yield line(f"{figure.detail[:1].upper()}{figure.detail[1:]}, measured on {figure.on}.")

@@ -21,7 +21,6 @@ from aegis.cli.files import (
     unused,
     written,
 )
-from aegis.cli.formats import SummaryRequest, format_of_summary
 from aegis.cli.opening import OPTIONS, Opening, opens_table
 from aegis.cli.options import (
     After,
@@ -47,6 +46,7 @@ from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.requests import SearchRequest
+from aegis.summary_formats import format_of_summary, refuse_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -287,13 +287,13 @@ def command(asked: AdviseCommand) -> None:
     listed = None
     if releases.configurations is not None:
         listed = load_configurations(releases.configurations, policy)
-    added = format_of_summary(asked.table)
-    if added is not None:
-        added.advise(_of_summary(asked, policy, listed, measure))
-        return
-    subject = asked.opening.subject(
-        asked.table, policy, quiet=pages.quiet, verify_key=counted.verify_key
-    )
+    subject: str | Source | Summary = asked.table
+    if format_of_summary(asked.table) is None:
+        subject = asked.opening.subject(
+            asked.table, policy, quiet=pages.quiet, verify_key=counted.verify_key
+        )
+    else:
+        refuse_options(asked.table, _named_options(asked, measure))
     with reporting(quiet=pages.quiet) as progress:
         study = _study(asked, subject, policy, progress)
         advice = _advice(asked, study, listed, measure)
@@ -301,48 +301,33 @@ def command(asked: AdviseCommand) -> None:
             advice = study.proxy(advice, [asked.measured.first_model])
         if pages.report is not None:
             study.report(advice, pages.report, values=not pages.no_values, force=pages.force)
-    _print(asked, advice, policy, short=asked.short and asked.searches(policy))
+    _print(asked, advice, policy, short=asked.short and advice.search is not None)
 
 
-def _of_summary(
-    asked: AdviseCommand,
-    policy: Policy,
-    listed: Mapping[str, Configuration] | None,
-    measure: str | None,
-) -> SummaryRequest:
-    """Return what is asked of a file of another format."""
+def _named_options(asked: AdviseCommand, measure: str | None) -> dict[str, object]:
+    """Return the options that not every format of summaries answers, by name."""
     releases, pages, counted = asked.releases, asked.pages, asked.counted
-    return SummaryRequest(
-        path=asked.table,
-        policy_file=asked.policy_file,
-        policy=policy,
-        configurations=listed,
-        search=asked.searches(policy),
-        options={
-            **releases.ranking,
-            **asked.searching,
-            "--search": releases.search or None,
-            "--measure": measure,
-            "--estimate": releases.estimate,
-            "--prefer": asked.searched.prefer,
-            "--with": releases.methods,
-            "--after": counted.after,
-            "--population": counted.population,
-            "--proxy": releases.proxy or None,
-            "--leave-out": counted.dropped,
-            "--verify-key": counted.verify_key,
-            "--rule-override": counted.rule_override or None,
-            "--top": TOP if pages.top is None else pages.top,
-            "--seed": asked.seed,
-            "--output": pages.output,
-            "--report": pages.report,
-        },
-        shell=pages.shell,
-    )
+    return {
+        **releases.ranking,
+        **asked.searching,
+        "--search": releases.search,
+        "--merit": asked.measured.merit,
+        "--models": asked.measured.models,
+        "--measure": measure,
+        "--prefer": asked.searched.prefer,
+        "--estimate": releases.estimate,
+        "--with": releases.methods,
+        "--proxy": releases.proxy,
+        "--after": counted.after,
+        "--population": counted.population,
+        "--leave-out": counted.dropped,
+        "--verify-key": counted.verify_key,
+        "--output": pages.output,
+    }
 
 
 def _study(
-    asked: AdviseCommand, subject: Source | Summary, policy: Policy, progress: Progress
+    asked: AdviseCommand, subject: str | Source | Summary, policy: Policy, progress: Progress
 ) -> Study:
     """Return the study of the table, together with earlier releases where some are named."""
     from aegis import Study
@@ -381,7 +366,7 @@ def _advice(
 
     releases, given = asked.releases, asked.searched
     methods = split_names(releases.methods)
-    if not asked.searches(study.policy):
+    if not (study.searchable and asked.searches(study.policy)):
         return study.rank(
             listed,
             generate_count=releases.generate,
@@ -529,7 +514,7 @@ def _next(
             *certificate,
         )
     masked = unused(made.with_name("masked.parquet"))
-    subject = "TABLE" if is_bundle(table) else table
+    subject = "TABLE" if is_bundle(table) or format_of_summary(table) else table
     return next_step(
         "mask the table, and have the result verified and certified",
         "apply",

@@ -10,7 +10,6 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aegis.cli.formats import refuse_added
 from aegis.cli.options import FileEngine
 from aegis.errors import PolicyError
 from aegis.files import (
@@ -21,6 +20,7 @@ from aegis.files import (
     leftovers,
     spare_input,
 )
+from aegis.summary_formats import refuse_added
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

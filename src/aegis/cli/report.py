@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import REPORT, check_outputs, is_bundle, written
-from aegis.cli.formats import SummaryRequest, format_of_summary
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Configurations,
@@ -29,12 +28,15 @@ from aegis.cli.options import (
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import DataError, PolicyError
+from aegis.summary_formats import format_of_summary, refuse_options
 
 if TYPE_CHECKING:
     from aegis import Study
     from aegis.advisor import Advice
     from aegis.policy import Configuration, Policy
     from aegis.report import Reported
+    from aegis.sources import Source
+    from aegis.summary import Summary
 
 SPLITS = 3
 """How often the rows are divided for them."""
@@ -134,10 +136,6 @@ def command(asked: ReportCommand) -> None:
     listed = None
     if given.configurations is not None:
         listed = load_configurations(given.configurations, policy)
-    added = format_of_summary(table)
-    if added is not None:
-        added.advise(_of_summary(asked, given.policy_file, policy, listed))
-        return
     advice = _reported(asked, policy, listed)
     shell = Output(quiet=asked.quiet)
     shell.warn(advice.warnings)
@@ -145,36 +143,18 @@ def command(asked: ReportCommand) -> None:
     advice.require_best()
 
 
-def _of_summary(
-    asked: ReportCommand,
-    policy_file: Path,
-    policy: Policy,
-    listed: Mapping[str, Configuration] | None,
-) -> SummaryRequest:
-    """Return what is asked of a file of another format."""
-    given = asked.advice
-    return SummaryRequest(
-        path=asked.table,
-        policy_file=policy_file,
-        policy=policy,
-        configurations=listed,
-        search=not (given.configurations or given.generate or policy.configurations),
-        options={
-            "--configurations": given.configurations,
-            "--generate": given.generate,
-            "--measure": given.measured.measure,
-            "--merit": given.measured.merit,
-            "--models": given.measured.models,
-            "--evaluate": given.evaluate,
-            "--leave-out": split_names(given.leave_out),
-            "--verify-key": given.verify_key,
-            "--rule-override": given.rule_override or None,
-            "--seed": asked.seed,
-            "--report": asked.output,
-        },
-        shell=Output(quiet=asked.quiet),
-        printed=False,
-    )
+def _named_options(given: ReportedAdvice) -> dict[str, object]:
+    """Return the options that not every format of summaries answers, by name."""
+    return {
+        "--configurations": given.configurations,
+        "--generate": given.generate,
+        "--merit": given.measured.merit,
+        "--models": given.measured.models,
+        "--measure": given.measured.measure,
+        "--evaluate": given.evaluate,
+        "--leave-out": split_names(given.leave_out),
+        "--verify-key": given.verify_key,
+    }
 
 
 def _reported(
@@ -185,11 +165,16 @@ def _reported(
     from aegis.study import ask
 
     given = asked.advice
+    subject: str | Source | Summary = asked.table
+    if format_of_summary(asked.table) is None:
+        subject = asked.opening.subject(
+            asked.table, policy, quiet=asked.quiet, verify_key=given.verify_key
+        )
+    else:
+        refuse_options(asked.table, _named_options(given))
     with reporting(quiet=asked.quiet) as progress:
         study = Study(
-            asked.opening.subject(
-                asked.table, policy, quiet=asked.quiet, verify_key=given.verify_key
-            ),
+            subject,
             policy,
             seed=asked.seed,
             progress=progress,

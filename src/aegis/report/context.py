@@ -168,13 +168,13 @@ def _objective(advice: Advice) -> str | None:
 def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     """Return the parts of the recommendation in one sentence."""
     total = advice.summary["rows"]
-    admissible = sum(r.admissible for r in advice.ranking)
     verdict: dict[str, Any] = {
         "admissible": advice.best is not None,
         "configurations": ranked_words(advice),
         "undecided": advice.undecided,
         "preferred": None if advice.search is None else advice.search.preferred,
-        "admissible_count": count(admissible),
+        "admissible_count": count(advice.admissible_count),
+        "rule_is_said": advice.rule_is_said,
         "combinations": count(advice.combinations),
         "optimal": advice.optimal,
         "baseline": advice.baseline,
@@ -184,16 +184,18 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
         "name": None,
     }
     if subject is not None:
+        left_out = subject.suppressed_rows
         verdict |= {
             "name": clean(subject.name, limit=HEADLINE_LIMIT),
             "kept": percent(subject.utility_kept) if subject.utility_kept is not None else None,
             "score": measured(subject.score),
-            "suppressed": count(subject.suppressed_rows),
-            "suppressed_any": subject.suppressed_rows > 0,
+            "said": subject.admissible is not None,
+            "suppressed": count(left_out),
+            "suppressed_any": bool(left_out),
             "rows": rows(total),
-            "share": share(subject.suppressed_rows, total),
+            "share": None if left_out is None else share(left_out, total),
             "violations": [_sentence(text) for text in subject.violations],
-            "limit": _admitting_limit(subject.suppressed_rows, total),
+            "limit": None if left_out is None else _admitting_limit(left_out, total),
         }
     return verdict
 
@@ -240,17 +242,26 @@ def _key_figures(
     figures = [
         {"label": "Utility kept", "value": utility, "note": note},
         *_expected_figure(advice),
-        {
-            "label": "Rows left out" if advice.best else "Rows to leave out",
-            "value": share(subject.suppressed_rows, total),
-            "note": f"{count(subject.suppressed_rows)} of {rows(total)}",
-        },
-        {
-            "label": "Smallest class",
-            "value": count(after.k if after else subject.known_smallest_class),
-            "note": f"{count(before.k)} {unmasked}" if before else "rows that look alike",
-        },
     ]
+    if subject.suppressed_rows is None:
+        said = "meets it" if subject.admissible else "not said"
+        figures.append({"label": "Rule", "value": said, "note": "by the owner of the table"})
+    else:
+        figures.append(
+            {
+                "label": "Rows left out" if advice.best else "Rows to leave out",
+                "value": share(subject.suppressed_rows, total),
+                "note": f"{count(subject.suppressed_rows)} of {rows(total)}",
+            }
+        )
+    if after or subject.smallest_class is not None:
+        figures.append(
+            {
+                "label": "Smallest class",
+                "value": count(after.k if after else subject.smallest_class),
+                "note": f"{count(before.k)} {unmasked}" if before else "rows that look alike",
+            }
+        )
     if before is not None and after is not None:
         unique = f"{count(before.uniques)} {unmasked}"
         figures.append(
@@ -344,8 +355,10 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
             for r in advice.ranking[:SCATTER_LIMIT]
         ],
         "by_class": all(
-            r.suppressed_rows == 0 and r.classes_known for r in advice.ranking[:SCATTER_LIMIT]
+            r.suppressed_rows == 0 and r.smallest_class is not None
+            for r in advice.ranking[:SCATTER_LIMIT]
         ),
+        "scattered": all(r.suppressed_rows is not None for r in advice.ranking[:SCATTER_LIMIT]),
         "scatter_cut": len(advice.ranking) > SCATTER_LIMIT,
         "scatter_shown": min(len(advice.ranking), SCATTER_LIMIT),
         "heat_names": [clean(name, limit=NAME_LIMIT) for name in names],
@@ -363,8 +376,8 @@ def _ranked_row(place: int, ranked: Ranked, total: int, *, first: bool) -> dict[
         "objective": measured(ranked.objective),
         "against": against_best(ranked, first=first),
         "pud": measured(ranked.pud),
-        "left_out": part(ranked.suppressed_rows, total),
-        "smallest_class": count(ranked.known_smallest_class),
+        "left_out": _part(ranked.suppressed_rows, total),
+        "smallest_class": count(ranked.smallest_class),
     }
 
 
@@ -376,7 +389,7 @@ def _point(ranked: Ranked, relative: bool, total: int, *, first: bool) -> dict[s
         "text": percent(ranked.utility_kept) if relative else measured(ranked.score),
         "admissible": ranked.admissible,
         "recommended": first,
-        "left_out": 100 * ranked.suppressed_rows / total if total else 0.0,
+        "left_out": 100 * (ranked.suppressed_rows or 0) / total if total else 0.0,
         "smallest_class": ranked.smallest_class,
     }
 
@@ -392,7 +405,7 @@ def _cell(ranked: Ranked, name: str, measure: Measure, rows: list[float] | None)
 
 def _shortfalls(advice: Advice) -> dict[str, Any]:
     """Return what falls short in each configuration that does not meet the rule."""
-    failing = [r for r in advice.ranking if not r.admissible]
+    failing = [r for r in advice.ranking if r.violations]
     total = advice.summary["rows"]
     return {
         "total": len(failing),
@@ -401,12 +414,16 @@ def _shortfalls(advice: Advice) -> dict[str, Any]:
             {
                 "name": clean(r.name, limit=NAME_LIMIT),
                 "kept": percent(r.utility_kept),
-                "left_out": part(r.suppressed_rows, total),
+                "left_out": _part(r.suppressed_rows, total),
                 "violations": [_sentence(text) for text in r.violations],
             }
             for r in failing[:TOP]
         ],
     }
+
+
+def _part(left_out: int | None, total: int) -> str:
+    return "–" if left_out is None else part(left_out, total)
 
 
 def _rule_section(
@@ -470,25 +487,32 @@ def _draws(advice: Advice) -> bool:
 def _provenance(advice: Advice) -> list[dict[str, Any]]:
     """Return versions, digests and how the figures came about."""
     summary = advice.summary
-    joint = summary["cooccurrence_rows"]
-    how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
-    facts = [
-        ("Aegis", __version__, False),
-        ("Rows summarised", count(summary["rows"]), False),
-        ("Rows without a label", count(summary["unlabelled_rows"]), False),
-        ("Joint counts of attributes from", how, False),
-        *([] if _draws(advice) else [("Seed", str(summary["seed"]), False)]),
-        ("Ranked", ranked_words(advice), False),
-    ]
+    facts = [("Aegis", __version__, False), ("Rows summarised", count(summary["rows"]), False)]
+    if advice.estimated is None:
+        facts += _exact_facts(advice)
+    facts.append(("Ranked", ranked_words(advice), False))
     if not advice.masked_tables:
         facts.append(("Combinations of the candidates", count(advice.combinations), False))
     facts += [
-        (f"SHA-256 of the {name}", digest, True) for name, digest in summary["digests"].items()
+        (f"SHA-256 of the {name}", digest, True)
+        for name, digest in summary.get("digests", {}).items()
     ]
     if "total" in advice.timings:
         facts.append(("Time to advise", f"{advice.timings['total']:.2f}\u00a0s", False))
     return [
         {"name": clean(name), "value": clean(value), "code": code} for name, value, code in facts
+    ]
+
+
+def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
+    """Return which rows an exact summary counts, and how."""
+    summary = advice.summary
+    joint = summary["cooccurrence_rows"]
+    how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
+    return [
+        ("Rows without a label", count(summary["unlabelled_rows"]), False),
+        ("Joint counts of attributes from", how, False),
+        *([] if _draws(advice) else [("Seed", str(summary["seed"]), False)]),
     ]
 
 

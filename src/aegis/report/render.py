@@ -11,7 +11,7 @@ from aegis.report import charts
 from aegis.report.context import build_context
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.section import Reported, ReportSection
-from aegis.report.sections.estimate import estimates_section
+from aegis.report.sections.estimate import changes_section, estimates_section
 from aegis.report.svg import FONT, Drawing, draw
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def render(
         shown=shown,
     )
     context["estimates"] = estimates_section(advice)
+    context["changes"] = changes_section(advice)
     context["sections"] = sections
     context["drawings"] = _drawings(context)
     context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
@@ -133,16 +134,21 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
             lambda width: charts.ranking_chart(ranking["points"], ranking["axis"], width),
             charts.HALF,
         )
-        drawings["scatter"] = draw_twice(
-            "scatter",
-            "Privacy against utility",
-            "One point per configuration: utility kept against "
-            + ("the size of its smallest class." if limit is None else "the rows it leaves out."),
-            lambda width: charts.scatter_chart(
-                ranking["scatter"], ranking["axis"], width, limit=limit
-            ),
-            charts.HALF,
-        )
+        if ranking["scattered"]:
+            drawings["scatter"] = draw_twice(
+                "scatter",
+                "Privacy against utility",
+                "One point per configuration: utility kept against "
+                + (
+                    "the size of its smallest class."
+                    if limit is None
+                    else "the rows it leaves out."
+                ),
+                lambda width: charts.scatter_chart(
+                    ranking["scatter"], ranking["axis"], width, limit=limit
+                ),
+                charts.HALF,
+            )
         drawings["heat"] = draw_twice(
             "heat",
             "Utility kept per attribute and configuration",

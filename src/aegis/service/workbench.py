@@ -149,7 +149,7 @@ class View:
     @property
     def admissible(self) -> int:
         """How many of the ranking meet the rule."""
-        return sum(ranked.admissible for ranked in self.ranking)
+        return sum(ranked.admissible is True for ranked in self.ranking)
 
 
 @dataclass(frozen=True, eq=False)

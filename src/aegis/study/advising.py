@@ -14,7 +14,13 @@ from aegis.policy import Configuration, Policy
 from aegis.progress import Progress
 from aegis.requests import RankOptions, RankRequest, SearchOptions, SearchRequest, Span
 from aegis.sources import Source
-from aegis.study.answers import Configurations, check_estimate, check_methods, complete_advice
+from aegis.study.answers import (
+    Configurations,
+    added_summary,
+    check_estimate,
+    check_methods,
+    complete_advice,
+)
 from aegis.study.questions import ask
 from aegis.study.subject import Subject
 from aegis.summary import Summary
@@ -54,6 +60,19 @@ class Advising:
     def progress(self) -> Progress:
         """Receives the steps of long work."""
         return self._subject.progress
+
+    @property
+    def searchable(self) -> bool:
+        """Whether there are candidate masks to combine: counts of masked tables have none.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> aegis.Study("data/adult.parquet", "examples/adult/policy.yaml").searchable
+        True
+        """
+        added = self._subject.added
+        return added is None or added.searchable
 
     def rows_to(self, purpose: str) -> Source:
         """Return the table; raise `DataError` where the study is of a summary, which holds no rows.
@@ -105,7 +124,7 @@ class Advising:
         True
         """
         listed = configurations is not None or generate_count is not None
-        if listed or self.policy.configurations:
+        if listed or self.policy.configurations or not self.searchable:
             return self.rank(
                 configurations, generate_count=generate_count, measure=measure, methods=methods
             )
@@ -175,6 +194,10 @@ class Advising:
         given = asked(RankRequest, request, options)
         own = self.seed if given.seed is None else given.seed
         given = replace(given, seed=own)
+        listed = replace(given, configurations=configurations)
+        added = added_summary(self._subject, listed, methods)
+        if added is not None:
+            return added.rank(listed, progress=self.progress)
         if given.estimate is not None and methods is None:
             methods = ()
         check_estimate(given.estimate, methods)
@@ -225,6 +248,9 @@ class Advising:
         from aegis.advisor.search import check_request, rules_of, search_combinations
 
         given = asked(SearchRequest, request, options)
+        added = added_summary(self._subject, given, methods)
+        if added is not None:
+            return added.search(given, progress=self.progress)
         check_request(self.policy, given)
         check_methods(self.policy, methods, self.seed)
         if given.front is not None:

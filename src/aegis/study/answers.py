@@ -14,15 +14,34 @@ from aegis.advisor.rank import with_label_mask
 from aegis.advisor.released import ReleasedRows, with_utility
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, OwnerRule, Policy
-from aegis.requests import ApplyRequest
+from aegis.requests import ApplyRequest, RankRequest, SearchRequest
+from aegis.study.added import AddedSummary
 from aegis.study.subject import Subject
+from aegis.summary_formats import refuse_options
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
     from aegis.release import Release
-    from aegis.report import Reported
+    from aegis.report import Reported, ReportSection
 
 Configurations = Mapping[str, Configuration] | Sequence[Configuration]
+
+
+def added_summary(
+    subject: Subject,
+    request: RankRequest | SearchRequest,
+    methods: Sequence[str | Recipe] | None,
+) -> AddedSummary | None:
+    """Return the summary of an added format that answers; None where the table or its summary does.
+
+    Raises
+    ------
+    PolicyError
+        It cannot be asked that.
+    """
+    if subject.added is not None:
+        refuse_options(subject.added, {**vars(request), "methods": methods or None})
+    return subject.added
 
 
 def check_methods(policy: Policy, methods: Iterable[str | Recipe] | None, seed: int) -> None:
@@ -107,12 +126,16 @@ def draw_report(
 
     with subject.progress.step("Drawing the report"):
         advice = reported if isinstance(reported, Advice) else reported.advice
-        shown = None
-        if values:
+        shown, added = None, subject.added
+        if added is None and values:
             shown = show_release(
                 advice, subject.summary, subject.plan, subject.policy, subject.source
             )
-        sections = added_sections(subject.summary, advice)
+        sections: Sequence[ReportSection] = (
+            added_sections(subject.summary, advice)
+            if added is None
+            else added.report_sections(advice)
+        )
         page = render_report(reported, title=title, shown=shown, sections=sections)
     if path is not None:
         write_page(Path(path), page)

@@ -17,11 +17,12 @@ from aegis.policy import Policy, RuleOverride
 from aegis.privacy import PrivacyRule
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
+from aegis.study.added import AddedSummary
 from aegis.summary import Summary, declared_policy, says_rule
 from aegis.summary.build import SAMPLE_ROWS, summarize_rows
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.narrow import narrow
-from aegis.summary_formats import added_format
+from aegis.summary_formats import format_of_summary
 
 
 @dataclass
@@ -46,6 +47,8 @@ class Subject:
         How the policy's rule differs from the owner's; None where it does not.
     like
         The summary of another part of the same data, whose groups of values are taken.
+    added
+        The summary where it is of a format that a package adds; else None.
     """
 
     policy: Policy
@@ -56,8 +59,8 @@ class Subject:
     rule_override: bool = False
     overridden: RuleOverride | None = None
     like: Summary | None = None
-    _summary: Summary | None = None
-    _known: CodedRows | None = None
+    added: AddedSummary | None = None
+    _counted: tuple[Summary, CodedRows | None] | None = None
     _plan: PrivacyPlan | None = None
     _lock: RLock = field(default_factory=RLock)
 
@@ -78,20 +81,19 @@ class Subject:
         Raises
         ------
         PolicyError
-            The summary is a protected one, was made for another policy, or under another rule
-            that `rule_override` does not allow; or a table has no policy.
+            The summary was made for another policy, or under another rule that `rule_override` does not
+            allow; or a table has no policy.
         DataError
             The table cannot be opened.
         """
         if isinstance(table, Subject):
             return table
-        added = added_format(table)
+        added = format_of_summary(table)
         if added is not None:
-            raise PolicyError(
-                f"A {added} summary answers no question that takes rows or exact counts.",
-                hint=f"Give the table or its exact summary (.aegis); aegis advise ranks from a .{added} "
-                "file, too.",
-            )
+            if policy is None:
+                raise PolicyError(f"What {added.HOLDS} needs its policy.", hint="Give the policy.")
+            opened = added.open_summary(table, policy, rule_override=rule_override)
+            return cls(policy, None, exact, seed, progress, rule_override, added=opened)
         if isinstance(table, str | Path) and str(table).lower().endswith(BUNDLE):
             from aegis.summary import load_bundle
 
@@ -100,7 +102,9 @@ class Subject:
             policy = declared_policy(table) if policy is None else policy
             require_same(table, policy)
             override = check_owner_rule(table, policy.privacy, override=rule_override)
-            return cls(policy, None, exact, seed, progress, rule_override, override, _summary=table)
+            return cls(
+                policy, None, exact, seed, progress, rule_override, override, _counted=(table, None)
+            )
         if policy is None:
             raise PolicyError(
                 "A table needs a policy, which names its masks.",
@@ -112,19 +116,24 @@ class Subject:
     @property
     def summarised(self) -> Summary | None:
         """The summary where it has been made."""
-        return self._summary
+        return None if self._counted is None else self._counted[0]
 
     @property
     def known(self) -> CodedRows | None:
         """The rows as codes, where the summary was made here and they are few enough to be held."""
-        return self._known
+        return None if self._counted is None else self._counted[1]
 
     @property
     def summary(self) -> Summary:
         """The aggregates of the table, made at the first call."""
+        if self.added is not None:
+            raise PolicyError(
+                "This summary answers no question that takes rows or exact counts.",
+                hint="Give the table or its exact summary (.aegis).",
+            )
         with self._lock:
-            if self._summary is None:
-                self._summary, self._known = summarize_rows(
+            if self._counted is None:
+                self._counted = summarize_rows(
                     self.rows_to("summarise"),
                     self.policy,
                     None if self.exact else SAMPLE_ROWS,
@@ -132,13 +141,13 @@ class Subject:
                     like=self.like,
                     progress=self.progress,
                 )
-            return self._summary
+            return self._counted[0]
 
     def counted_exactly(self) -> Subject:
         """Return the table with co-occurrences counted on all rows: itself where they are."""
         if self.exact or self.rows_to("count").rows <= SAMPLE_ROWS:
             return self
-        return replace(self, exact=True, _summary=None, _known=None, _plan=None, _lock=RLock())
+        return replace(self, exact=True, _counted=None, _plan=None, _lock=RLock())
 
     @property
     def plan(self) -> PrivacyPlan:
@@ -170,7 +179,7 @@ class Subject:
             There is only a summary, and it does not serve the policy or its rule.
         """
         with self._lock:
-            narrowed = None if self._summary is None else narrow(self._summary, policy)
+            narrowed = None if self._counted is None else narrow(self._counted[0], policy)
         if self.source is None and narrowed is None:
             require_same(self.summary, policy)
             narrowed = self.summary
@@ -186,7 +195,7 @@ class Subject:
             meant,
             override,
             like=self.like,
-            _summary=narrowed,
+            _counted=None if narrowed is None else (narrowed, None),
         )
 
     def rows_to(self, purpose: str) -> Source:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -15,13 +16,16 @@ from aegis.report import ReportSection
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice
-    from aegis.cli.formats import SummaryRequest
+    from aegis.policy import Policy
+    from aegis.progress import Progress
+    from aegis.requests import RankRequest, SearchRequest
     from aegis.study import Study
     from aegis.summary import Summary
 
 EXAMPLES = ("aegis count-towns t.csv",)
 TAKEN_BY = "aegis advise takes a tally"
 HOLDS = "is a tally"
+REFUSED = {"proxy": "it has no rows"}
 
 
 def command(table: Annotated[Path, typer.Argument(help="The table to count.")]) -> None:
@@ -29,9 +33,32 @@ def command(table: Annotated[Path, typer.Argument(help="The table to count.")]) 
     Output().json(dict(Counter(line.split(",")[0] for line in table.read_text().split("\n")[1:-1])))
 
 
-def advise(asked: SummaryRequest) -> None:
-    """Print what was asked of a tally."""
-    asked.shell.json({"path": asked.path, "search": asked.search, "top": asked.options["--top"]})
+@dataclass(frozen=True)
+class Tally:
+    """A table, which answers as its exact summary does."""
+
+    study: Study
+    summary_format: ClassVar[str] = "tally"
+    searchable: bool = True
+
+    def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
+        """Rank configurations."""
+        return self.study.rank(request.configurations, replace(request, configurations=None))
+
+    def search(self, request: SearchRequest, *, progress: Progress) -> Advice:
+        """Search all combinations."""
+        return self.study.search(request)
+
+    def report_sections(self, advice: Advice) -> Sequence[ReportSection]:
+        """Return one section."""
+        return (ReportSection("tally", "Tally", '<section id="tally">A tally.</section>'),)
+
+
+def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> Tally:
+    """Return the tally of the table beside the file."""
+    from aegis.study import Study
+
+    return Tally(Study(str(Path(given).with_suffix(".csv")), policy, rule_override=rule_override))
 
 
 def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Output) -> None:

@@ -255,7 +255,9 @@ def test_all_answers_tell_no_more_than_the_file(policy):
             audit_leak(held).to_dict(),
         ]
         for advice in told[:2]:
-            advice.pop("seconds", None)
+            advice["timings"] = {}
+            if advice["search"] is not None:
+                advice["search"]["seconds"] = 0
         answers.append(told)
     assert alike(*answers)
     assert CANARY not in json.dumps(answers)

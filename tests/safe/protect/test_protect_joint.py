@@ -11,16 +11,16 @@ from scipy.optimize import minimize
 
 import aegis
 from aegis.errors import PolicyError
+from aegis.report import render_report
+from aegis.safe.commands.protected import open_summary
 from aegis.safe.protect import (
     ProtectedScorer,
-    audit_leak,
     protect,
     rank_protected,
     reconstruct_protected,
     what_if,
 )
 from aegis.safe.protect.joint import nearest_with_sum
-from aegis.safe.report.protected import render_protected
 
 
 @settings(max_examples=40, deadline=None)
@@ -87,12 +87,15 @@ def test_what_if_is_the_score_of_the_other_choice(protected):
         what_if(protected, (9, 0, 0, 0))
 
 
-def test_advice_and_its_report_hold_what_if_and_what_leaks(protected):
+def test_advice_and_its_report_hold_what_if_and_what_leaks(protected, policy):
     advice = rank_protected(protected, generate_count=6)
     best = protected.choose(advice.best.configuration)
-    assert advice.what_if == what_if(protected, best)
-    page = render_protected(advice, audit=audit_leak(protected))
+    assert advice.estimated.changes == what_if(protected, best)
+    opened = open_summary(protected, policy, rule_override=False)
+    page = render_report(advice, sections=opened.report_sections(advice))
     assert "What another mask would change" in page
-    assert "What the summary gives away" in page
+    assert "How the summary is protected" in page
     assert "epsilon 4" in page
-    assert "gives away" not in render_protected(advice)
+    assert "nobody" not in page
+    assert "How the summary is protected" not in render_report(advice)
+    assert aegis.Study(protected, policy).report(advice) == page

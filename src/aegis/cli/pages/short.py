@@ -65,7 +65,7 @@ class ShortWords:
         return cls(
             title=f"{best.name}{share_words}",
             figure=f"{advice.headline or figure.detail[:1].upper() + figure.detail[1:]}.",
-            released=f"{rows - best.suppressed_rows:,} of {rows:,} rows are released.",
+            released=f"{released_words(best, rows)}.",
             searched=_searched(advice),
             changed=tuple(
                 (name, mask, advice.share_lost(name) if advice.lost_alone else None)
@@ -75,6 +75,15 @@ class ShortWords:
             dropped=tuple(name for name in masks if masks[name] == DROPPED),
             unchanged=tuple(name for name in masks if masks[name] == UNCHANGED),
         )
+
+
+def released_words(best: Ranked, rows: int) -> str:
+    """Say how many rows are released, or what is said of the rule by whoever has the rows."""
+    if best.suppressed_rows is not None:
+        return f"{rows - best.suppressed_rows:,} of {rows:,} rows are released"
+    if best.admissible:
+        return "The owner of the table states that it meets the rule"
+    return "Nobody has said yet whether it meets the rule"
 
 
 def short_page(

@@ -2,72 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from aegis.cli.advice import print_advice
-from aegis.cli.files import written
-from aegis.cli.formats import SummaryRequest
 from aegis.cli.output import Output
-from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
+
+if TYPE_CHECKING:
+    from aegis.advisor import Advice
+    from aegis.papers.published import Published
+    from aegis.policy import Policy
+    from aegis.progress import Progress
+    from aegis.report import ReportSection
+    from aegis.requests import RankRequest, SearchRequest
 
 TAKEN_BY = "aegis advise and aegis report take the counts of masked tables"
 HOLDS = "holds the counts of masked tables"
-REFUSED = (
-    "--objective",
-    "--front",
-    "--prefer",
-    "--search",
-    "--configurations",
-    "--generate",
-    "--with",
-    "--after",
-    "--population",
-    "--output",
-    "--verify-key",
-    "--proxy",
-    "--merit",
-    "--models",
-    "--evaluate",
-    "--leave-out",
-)
-"""Options that need the table or its summary."""
+_RANKED = "masked tables are ranked as they stand, without candidate masks"
+_ROWS = "it holds no rows"
+REFUSED = {
+    **dict.fromkeys(
+        ("objective", "front", "prefer", "search", "configurations", "generate", "generate_count"),
+        _RANKED,
+    ),
+    **dict.fromkeys(("with", "methods", "after", "population", "proxy", "evaluate"), _ROWS),
+    **dict.fromkeys(("merit", "models"), "a metric of models is expected from the table's counts"),
+    "output": "masks of a masked table are not known",
+    "leave-out": "leave the attribute out of the policy and of the tables",
+    "verify-key": "it is not signed",
+}
+"""What needs the table or its summary."""
 
 
-def advise(asked: SummaryRequest) -> None:
-    """Rank masked tables, and print and write what was found."""
-    from aegis.papers.published import load_published, rank_published
-    from aegis.policy import load_policy
-    from aegis.report import render_report, write_page
+@dataclass(frozen=True)
+class RankedTables:
+    """The counts of masked tables under one policy."""
 
-    options, shell = asked.options, asked.shell
-    _refuse({name: options.get(name) for name in REFUSED})
-    policy = load_policy(asked.policy_file)
-    with reporting(quiet=shell.quiet) as progress:
-        advice = rank_published(
-            load_published(asked.path),
-            policy,
-            measure=options.get("--measure"),
-            estimate=options.get("--estimate"),
-            rule_override=bool(options.get("--rule-override")),
+    published: Published
+    policy: Policy
+    rule_override: bool
+    summary_format: ClassVar[str] = "published"
+    searchable: bool = False
+
+    def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
+        """Rank the tables."""
+        from aegis.papers.published import rank_published
+
+        return rank_published(
+            self.published,
+            self.policy,
+            measure=request.measure,
+            estimate=request.estimate,
+            rule_override=self.rule_override,
             progress=progress,
         )
-    report = options.get("--report")
-    if report is not None:
-        write_page(report, render_report(advice))
-    if asked.printed:
-        print_advice(shell, advice, asked.path, policy, options.get("--top") or None)
-    else:
-        shell.warn(advice.warnings)
-    shell.say(*written([report]))
-    advice.require_best()
+
+    def search(self, request: SearchRequest, *, progress: Progress) -> Advice:  # noqa: ARG002 - of the seam
+        """Refuse: there are no masks to combine."""
+        raise PolicyError(f"Nothing can be searched: {_RANKED}.", hint="Rank them.")
+
+    def report_sections(self, advice: Advice) -> Sequence[ReportSection]:  # noqa: ARG002 - of the seam
+        """Return no section: the advice says it all."""
+        return ()
 
 
-def _refuse(options: Mapping[str, object]) -> None:
-    for name, given in options.items():
-        if given:
-            raise PolicyError(f"{name} is not for masked tables.", hint="Leave it out.")
+def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedTables:
+    """Return the counts of masked tables that a file holds, under a policy."""
+    from aegis.papers.published import load_published
+
+    return RankedTables(load_published(given), policy, rule_override)
 
 
 def reconstruct(

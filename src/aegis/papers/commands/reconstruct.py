@@ -11,7 +11,7 @@ import typer
 
 from aegis.cli import completion
 from aegis.cli.files import HTML, check_outputs, written, written_dict
-from aegis.cli.formats import format_of_summary
+from aegis.cli.formats import reconstructed_format
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Force,
@@ -124,7 +124,7 @@ def command(
     if know is not None:
         Information.of(know)
     measure_of_attributes(measure)
-    added = format_of_summary(table)
+    added = reconstructed_format(table)
     if added is not None:
         options = {
             "--method": method if method != "all-evidence" else None,

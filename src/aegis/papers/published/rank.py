@@ -203,7 +203,7 @@ def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -
         configuration=Configuration(name, {}),
         declared={attribute: _shows(published, name, attribute) for attribute in ranked.attributes},
         against_finest=True,
-        classes_known=name not in published.marginal,
+        smallest_class=None if name in published.marginal else ranked.smallest_class,
     )
 
 

@@ -14,6 +14,21 @@ TOP = 20
 """Configurations that are listed."""
 
 
+def changes_section(advice: Advice) -> list[dict[str, Any]]:
+    """Return what other masks of one attribute would change of the best, where scores are estimates."""
+    changes = () if advice.estimated is None else advice.estimated.changes
+    return [
+        {
+            "attribute": clean(change.attribute, limit=NAME_LIMIT),
+            "mask": clean(change.mask, limit=NAME_LIMIT),
+            "change": measured(change.change),
+            "stderr": measured(change.stderr),
+            "tied": change.tied,
+        }
+        for change in changes
+    ]
+
+
 def _between(ends: tuple[float, float] | None) -> str:
     return "–" if ends is None else f"{measured(ends[0])} to {measured(ends[1])}"
 

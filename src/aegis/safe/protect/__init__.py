@@ -8,7 +8,6 @@ from aegis.safe.protect.accounting import (
     rho_of,
     sigma_of,
 )
-from aegis.safe.protect.advice import ProtectedAdvice, ProtectedRanked
 from aegis.safe.protect.build import protect
 from aegis.safe.protect.counts import Perturbation
 from aegis.safe.protect.differences import Difference, compare
@@ -40,9 +39,7 @@ __all__ = [
     "Noise",
     "NoiseRound",
     "Perturbation",
-    "ProtectedAdvice",
     "ProtectedPoint",
-    "ProtectedRanked",
     "ProtectedScorer",
     "ProtectedSummary",
     "ProtectionLevel",

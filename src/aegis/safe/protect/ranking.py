@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
+from aegis.advisor import Advice, Ranked
+from aegis.advisor.doubts import with_doubts
+from aegis.advisor.figures import EstimatedScores, SearchFigures, SearchWork
+from aegis.advisor.scores import AttributeScore
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
-from aegis.policy import Configuration, Policy
+from aegis.policy import Configuration, Policy, policy_mapping
 from aegis.progress import SILENT, Progress, Step
-from aegis.safe.protect.advice import ProtectedAdvice, ProtectedRanked
 from aegis.safe.protect.bounded import TablesSearch
 from aegis.safe.protect.model import ProtectedSummary
 from aegis.safe.protect.scores import (
@@ -27,6 +30,9 @@ from aegis.safe.protect.scores import (
 )
 from aegis.safe.protect.what_if import what_if
 from aegis.words import amount
+
+MEASURE = "held-out-target-coded"
+"""What a protected summary is scored by."""
 
 ENUMERATED = 200_000
 """Most combinations that a search looks at one by one."""
@@ -43,7 +49,7 @@ def rank_protected(
     generate_count: int | None = None,
     seed: int = 0,
     progress: Progress = SILENT,
-) -> ProtectedAdvice:
+) -> Advice:
     """Rank configurations from a protected summary, best first.
 
     Parameters
@@ -75,24 +81,36 @@ def rank_protected(
         for name, choice in named:
             scored.append((name, choice, scorer.score(choice)))
             step.advance()
-    advice = _advice(summary, scorer, scored, searched=None, optimal=False)
-    return replace(advice, seconds=time.perf_counter() - began)
+    advice = _advice(summary, scorer, scored, policy)
+    return replace(advice, timings={"total": time.perf_counter() - began})
 
 
 @one_blas_thread
 def search_protected(
     summary: ProtectedSummary,
     *,
+    policy: Policy | None = None,
     top: int = 5,
     time_limit: float | None = None,
     progress: Progress = SILENT,
-) -> ProtectedAdvice:
+) -> Advice:
     """Return the best configurations among all combinations, as a protected summary scores them.
 
     Where the summary has verdicts, only configurations that were found admissible are taken. Scores
     from label tables alone have a bound, so that the best ones are proven. Scores from codes have
     none: combinations are looked at one by one, all of them where they are at most 200,000 and time
     allows; else the best found by exchanging one mask at a time is returned, and nothing is proven.
+
+    Parameters
+    ----------
+    summary
+        What `aegis.safe.protect.protect` or `load_protected` returned.
+    policy
+        The policy that the advice shows.
+    top
+        How many of the best to return.
+    time_limit
+        Seconds after which the best so far is returned; None for no limit.
 
     Raises
     ------
@@ -117,8 +135,35 @@ def search_protected(
         else:
             leading, seen, complete = _looked_through(summary, scorer, top, expired, step)
     scored = [(f"best-{i + 1}", choice, value) for i, (choice, value) in enumerate(leading)]
-    advice = _advice(summary, scorer, scored, searched=seen, optimal=complete and bool(scored))
-    return replace(advice, seconds=time.perf_counter() - began)
+    looked = _Looked(seen, complete, scorer.estimator == "tables", time.perf_counter() - began)
+    advice = _advice(summary, scorer, scored, policy, looked)
+    return replace(advice, timings={"total": time.perf_counter() - began})
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """How many combinations a search scored, whether no other is better, and how long it took.
+
+    `bounded` says whether whole sets of combinations were ruled out without being scored.
+    """
+
+    seen: int
+    complete: bool
+    bounded: bool
+    seconds: float
+
+    def figures(self, combinations: int, best: float | None) -> SearchFigures:
+        """Return the same as an advice shows it."""
+        proven = self.complete and best is not None
+        return SearchFigures(
+            objective=MEASURE,
+            optimal=proven,
+            exact=self.bounded,
+            best=best,
+            bound=best if proven else None,
+            gap=0.0 if proven else None,
+            work=SearchWork(combinations, self.seen, 0, self.seconds, rule_monotone=False),
+        )
 
 
 def _looked_through(
@@ -237,54 +282,69 @@ def _advice(
     summary: ProtectedSummary,
     scorer: ProtectedScorer,
     scored: Sequence[tuple[str, Choice, float]],
-    *,
-    searched: int | None,
-    optimal: bool,
-) -> ProtectedAdvice:
-    unmasked = scorer.score(scorer.finest)
+    policy: Policy | None,
+    looked: _Looked | None = None,
+) -> Advice:
+    """Return the advice of a ranking, or of a search that looked at combinations."""
     order = sorted(scored, key=lambda s: (summary.verdict(s[1]) is False, -s[2], s[0]))
-    ranking = [_ranked(summary, scorer, *entry, unmasked) for entry in order]
-    leading = [choice for _, choice, _ in order[:COMPARED]]
-    if leading:
-        ranking = _with_errors(summary, ranking, leading)
-    return ProtectedAdvice(
-        ranking=tuple(ranking),
-        unmasked=unmasked,
-        estimator=scorer.estimator,
-        combinations=summary.combinations,
-        searched=searched,
-        optimal=optimal,
-        summary=summary.to_dict(),
-        warnings=_warnings(summary, searched, optimal),
-        seconds=0.0,
-        owner_rule=summary.owner,
-        what_if=() if not order or ranking[0].admissible is False else what_if(summary, leading[0]),
+    ranking = _ranked(summary, scorer, order)
+    known = bool(order) and ranking[0].admissible is not False
+    search = None
+    if looked is not None:
+        search = looked.figures(summary.combinations, order[0][2] if order else None)
+    return with_doubts(
+        Advice(
+            measure=MEASURE,
+            ranking=tuple(ranking),
+            unmasked=scorer.score(scorer.finest),
+            optimal=search is not None and search.optimal,
+            combinations=summary.combinations,
+            summary={**summary.to_dict(), "rows": round(summary.rows)},
+            policy={} if policy is None else policy_mapping(policy),
+            warnings=_warnings(summary, search),
+            search=search,
+            owner_rule=summary.owner,
+            estimated=EstimatedScores(
+                scorer.estimator, what_if(summary, order[0][1]) if known else ()
+            ),
+        )
     )
 
 
 def _ranked(
     summary: ProtectedSummary,
     scorer: ProtectedScorer,
-    name: str,
-    choice: Choice,
-    score: float,
-    unmasked: float,
-) -> ProtectedRanked:
-    pairs = zip(summary.attributes.values(), choice, strict=True)
-    return ProtectedRanked(
-        configuration=summary.configuration(name, choice),
-        declared={a.name: str(a.candidates[place].declared) for a, place in pairs},
-        score=score,
-        utility_kept=share_kept(score, unmasked),
-        admissible=summary.verdict(choice),
-        attributes=scorer.attributes(choice),
-    )
+    scored: Sequence[tuple[str, Choice, float]],
+) -> list[Ranked]:
+    """Return the entries of a ranking, the first of them with standard errors and ties."""
+    unmasked, finest = scorer.score(scorer.finest), scorer.attributes(scorer.finest)
+    ranking = []
+    for name, choice, score in scored:
+        pairs = zip(summary.attributes.values(), choice, strict=True)
+        alone = scorer.attributes(choice)
+        ranking.append(
+            Ranked(
+                configuration=summary.configuration(name, choice),
+                score=score,
+                utility_kept=share_kept(score, unmasked),
+                admissible=summary.verdict(choice),
+                smallest_class=None,
+                suppressed_rows=None,
+                violations=(),
+                attributes={n: AttributeScore(alone[n], finest[n]) for n in alone},
+                declared={a.name: str(a.candidates[place].declared) for a, place in pairs},
+                against_finest=True,
+            )
+        )
+    return _with_errors(summary, ranking, [choice for _, choice, _ in scored[:COMPARED]])
 
 
 def _with_errors(
-    summary: ProtectedSummary, ranking: Sequence[ProtectedRanked], choices: Sequence[Choice]
-) -> list[ProtectedRanked]:
+    summary: ProtectedSummary, ranking: Sequence[Ranked], choices: Sequence[Choice]
+) -> list[Ranked]:
     """Return the ranking with standard errors and ties of its first entries."""
+    if not choices:
+        return list(ranking)
     scores = Replicates(summary).scores(choices)
     errors = scores.std(axis=0, ddof=1)
     apart = (scores - scores[:, :1]).std(axis=0, ddof=1)
@@ -301,7 +361,7 @@ def _with_errors(
     return [*marked, *ranking[len(marked) :]]
 
 
-def _warnings(summary: ProtectedSummary, searched: int | None, optimal: bool) -> tuple[str, ...]:
+def _warnings(summary: ProtectedSummary, search: SearchFigures | None) -> tuple[str, ...]:
     warnings = [
         "scores are estimates from a protected summary; kept and lost are measured against all that "
         "the masks together show"
@@ -313,9 +373,9 @@ def _warnings(summary: ProtectedSummary, searched: int | None, optimal: bool) ->
         )
     elif any(v.admissible is None for v in summary.verdicts):
         warnings.append("for some configurations noise leaves open whether they meet the rule")
-    if searched is not None and not optimal:
+    if search is not None and not search.optimal:
         warnings.append(
-            f"{searched:,} of {amount(summary.combinations)} combinations were looked at, and nothing is "
+            f"{search.work.nodes:,} of {amount(summary.combinations)} combinations were looked at, and nothing is "
             "proven"
         )
     if summary.protection.public:

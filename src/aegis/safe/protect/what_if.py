@@ -2,45 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
+from aegis.advisor.figures import MaskChange
 from aegis.errors import PolicyError
 from aegis.safe.protect.model import ProtectedSummary
 from aegis.safe.protect.scores import DIFFERENT, Choice, ProtectedScorer, Replicates
 
 
-@dataclass(frozen=True)
-class WhatIf:
-    """What another mask of one attribute would change, all else alike.
-
-    Attributes
-    ----------
-    attribute, mask
-        The attribute, and the other candidate as the policy writes it.
-    score
-        Estimate with it.
-    change
-        That less the estimate without it.
-    stderr
-        Standard error of the change, by protection alone.
-    tied
-        Whether protection hides which of the two is better.
-    """
-
-    attribute: str
-    mask: str
-    score: float
-    change: float
-    stderr: float
-    tied: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self)
-
-
-def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[WhatIf, ...]:
+def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]:
     """Return what every other mask of every attribute would change of a choice, all else alike.
 
     Parameters
@@ -75,5 +43,5 @@ def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[WhatIf, ...]:
         mask = summary.attributes[names[i]].candidates[place].declared
         change = score - scores[0]
         tied = abs(change) <= DIFFERENT * error + 1e-12
-        changes.append(WhatIf(names[i], str(mask), score, change, error, tied))
+        changes.append(MaskChange(names[i], str(mask), score, change, error, tied))
     return tuple(changes)

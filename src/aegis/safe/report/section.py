@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aegis.report.render import environment
 from aegis.report.section import ReportSection
-from aegis.report.words import clean, count
+from aegis.report.words import clean, count, measured
 
 if TYPE_CHECKING:
     import jinja2
 
     from aegis.advisor import Advice
+    from aegis.safe.protect import ProtectedSummary
     from aegis.summary import Summary
 
 
@@ -29,6 +30,33 @@ def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa:
     leak = leak_section(audit_leak(summary).to_dict())
     html = templates().get_template("gives-away.html.j2").render({"leak": leak})
     return ReportSection("leak", "Its summary", html)
+
+
+def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:
+    """Return the section on how a summary was protected, and what it gives away all the same."""
+    from aegis.safe.protect import audit_leak
+
+    protection = summary.protection
+    html = (
+        templates()
+        .get_template("protection.html.j2")
+        .render(
+            level=str(protection.level),
+            promise=_promise(protection.to_dict()),
+            rounds=[
+                (clean(r.name), measured(r.sensitivity), measured(r.sigma), measured(r.rho))
+                for r in protection.rounds
+            ],
+            leak=leak_section(audit_leak(summary).to_dict()),
+        )
+    )
+    return (ReportSection("protection", "Protection", html),)
+
+
+def _promise(protection: Mapping[str, Any]) -> str:
+    if protection["epsilon"] is None:
+        return f"{protection['method']}, threshold {protection['threshold']}; no formal promise"
+    return f"epsilon {protection['epsilon']:g} at delta {protection['delta']:g}, per {protection['unit']}"
 
 
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -165,8 +165,8 @@ def candidates(
     listed = [ranked for ranked in advice.ranking if ranked.admissible is not False]
     about = {
         "combinations": advice.combinations,
-        "searched": advice.searched,
-        "estimator": advice.estimator,
+        "searched": 0 if advice.search is None else advice.search.work.nodes,
+        "estimator": "" if advice.estimated is None else advice.estimated.estimator,
         "unmasked": advice.unmasked,
         "scores": {ranked.name: ranked.score for ranked in listed},
         "errors": {ranked.name: ranked.stderr for ranked in listed if ranked.stderr is not None},

@@ -11,9 +11,9 @@ from fastapi.responses import PlainTextResponse
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
+from aegis.advisor import Advice
 from aegis.policy import Policy, Role, dump_policy
 from aegis.safe.protect import (
-    ProtectedAdvice,
     ProtectedSummary,
     front_protected,
     narrowed,
@@ -62,7 +62,7 @@ class BenchPage:
     """
 
     policy: Policy
-    advice: ProtectedAdvice
+    advice: Advice
     searched: bool
     costs: list[dict[str, Any]]
     best: str

@@ -1,0 +1,31 @@
+"""What another mask of one attribute would change, where scores are estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from aegis.advisor import Advice
+
+SHOWN = 8
+"""Changes that are printed, the best first; JSON and the report hold all."""
+
+
+def change_sections(advice: Advice) -> Iterator[RenderableType]:
+    """Yield what other masks would change of the best, where an advice is an estimate."""
+    from aegis.cli.tables import Column, heading, number, table
+
+    if advice.estimated is None or not advice.estimated.changes:
+        return
+    changes = sorted(advice.estimated.changes, key=lambda change: -change.change)[:SHOWN]
+    yield heading("Another mask of one attribute would change the score by")
+    yield table(
+        (Column("attribute"), Column("mask"), number("change"), number("stderr"), Column("")),
+        (
+            (c.attribute, c.mask, f"{c.change:+.4g}", f"{c.stderr:.2g}", "tied" * c.tied)
+            for c in changes
+        ),
+    )
