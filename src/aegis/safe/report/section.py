@@ -28,7 +28,7 @@ def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa:
 
     leak = leak_section(audit_leak(summary).to_dict())
     html = templates().get_template("gives-away.html.j2").render({"leak": leak})
-    return ReportSection("leak", "Its summary", html)
+    return ReportSection("leak", "What the summary reveals", html)
 
 
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
