@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from base64 import b64decode
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,13 +13,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.advisor import PrivacyChange
 from aegis.errors import InternalError
 from aegis.masks import Identity, parse_mask
+from aegis.policy import Configuration
 from aegis.report import render, render_report
+from aegis.report.context import build_context
 from aegis.report.labels import fit, text_width
 from aegis.report.svg import _require_plain
 from report_factory import BINDING, FRONT, advice, many, privacy, ranked
@@ -147,7 +151,8 @@ def test_the_document_loads_nothing(full: str, hostile: str) -> None:
         )
         for _, attributes in document.elements:
             links = [v for k, v in attributes.items() if k in ("src", "href", "xlink:href", "data")]
-            assert all(link and link.startswith("#") for link in links)
+            own = "#" if "download" not in attributes else "data:application/yaml;base64,"
+            assert all(link and link.startswith(own) for link in links)
             assert not [k for k in attributes if k.startswith("on")]
         style = text[text.index("<style>") : text.index("</style>")]
         assert "url(" not in style
@@ -158,10 +163,43 @@ def test_the_document_loads_nothing(full: str, hostile: str) -> None:
 def test_links_and_labels_point_to_what_is_there(full: str) -> None:
     elements = Document(full).elements
     ids = {a["id"] for _, a in elements if "id" in a}
-    pointed = [(a.get("href") or "#")[1:] for tag, a in elements if tag == "a"]
+    pointed = [
+        (a.get("href") or "#")[1:] for tag, a in elements if tag == "a" and "download" not in a
+    ]
     for _, attributes in elements:
         pointed += (attributes.get("aria-labelledby") or "").split()
     assert set(pointed) <= ids
+
+
+def test_one_page_decides_and_the_rest_is_folded(full: str) -> None:
+    page = full[full.index("<main>") : full.index("</main>")]
+    open_part = re.sub(r'<details class="fold">.*?\n</details>', "", page, flags=re.DOTALL)
+    assert set(re.findall(r'<section[^>]* id="([a-z]+)"', open_part)) == {
+        "recommendation",
+        "attributes",
+    }
+    assert page.count('<details class="fold">') >= 6
+
+
+def test_policy_and_configuration_are_downloads(full: str) -> None:
+    links = {a["download"]: a["href"] for _, a in Document(full).elements if "download" in a}
+    assert set(links) == {"configuration.yaml", "policy.yaml"}
+    read = {
+        name: yaml.safe_load(b64decode(str(link).partition("base64,")[2]))
+        for name, link in links.items()
+    }
+    assert read["policy.yaml"]["version"] == 1
+    assert list(read["configuration.yaml"]["configurations"]) == ["c00"]
+
+
+def test_configurations_are_named_with_what_differs() -> None:
+    first = ranked("best-1", attributes=["age", "sex"])
+    masks = {**first.configuration.masks, "sex": parse_mask("suppress")}
+    other = replace(first, configuration=Configuration("best-2", masks))
+    both = advice([first, other], attributes=["age", "sex"])
+    told = build_context(both, before=None, after=None, title="Advice")["ranking"]
+    assert [point["label"] for point in told["points"]] == ["best-1", "best-2: sex"]
+    assert [row["differs"] for row in told["rows"]] == ["", "sex: suppressed"]
 
 
 def test_every_chart_has_a_title_and_a_description(full: str) -> None:

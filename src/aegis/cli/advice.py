@@ -10,7 +10,7 @@ from aegis.cli.output import Output
 from aegis.cli.pages.changes import change_sections
 from aegis.cli.pages.methods import method_sections
 from aegis.cli.pages.search import objective_legend, search_sections
-from aegis.cli.pages.short import released_words, short_cautions, short_page
+from aegis.cli.pages.short import ShortPage, released_words
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -76,8 +76,9 @@ def print_advice(
 
 def print_short(shell: Output, advice: Advice, best: Ranked, origin: str, policy: Policy) -> None:
     """Print what a search found on one screen: the best, its masks, what to beware of."""
-    shell.show(*short_page(advice, best, origin, policy))
-    shell.caution(advice.warnings, shown=short_cautions(advice.warnings))
+    page = ShortPage.of(advice, best, origin, policy)
+    shell.show(*page.parts())
+    shell.caution(advice.warnings, shown=page.cautions)
 
 
 def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:

@@ -71,6 +71,19 @@ EXAMPLES = (
     "aegis advise table.csv -p policy.yaml --with mondrian,mdav -o best.yaml",
     "aegis advise table.aegis -p policy.yaml --estimate aegis+1d --measure mi",
 )
+FIRST = (
+    "policy_file",
+    "output",
+    "report",
+    "explain",
+    "top",
+    "time_limit",
+    "measure",
+    "leave_out",
+    "front",
+    "force",
+)
+"""Options that the help explains first, by parameter."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,6 +50,18 @@ EXAMPLES = (
     "aegis anonymize table.csv -p policy.yaml -m mo-obam --option clusters=30 --front",
     "aegis anonymize table.csv -p policy.yaml --recipe recipe.yaml -o released.parquet",
 )
+FIRST = (
+    "policy_file",
+    "method",
+    "recipe",
+    "option",
+    "k",
+    "output",
+    "certificate",
+    "report",
+    "force",
+)
+"""Options that the help explains first, by parameter."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,6 +52,19 @@ EXAMPLES = (
     "aegis apply table.csv -p policy.yaml -c best.yaml -o out.csv --certificate out.json",
     "aegis apply table.csv -p policy.yaml -c best.yaml -o masked.csv --after best.yaml",
 )
+FIRST = (
+    "policy_file",
+    "configuration",
+    "output",
+    "certificate",
+    "name",
+    "after",
+    "sign",
+    "leave_out",
+    "format",
+    "force",
+)
+"""Options that the help explains first, by parameter."""
 
 
 @dataclass(frozen=True, kw_only=True)

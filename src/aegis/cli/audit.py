@@ -41,6 +41,19 @@ EXAMPLES = (
     "aegis audit masked.parquet --certificate certificate.json --original table.csv",
     "aegis audit masked.parquet --certificate certificate.json --verify-key hospital.pub",
 )
+FIRST = (
+    "quasi_identifiers",
+    "sensitive",
+    "person",
+    "k",
+    "policy_file",
+    "configuration",
+    "certificate",
+    "original",
+    "verify_key",
+    "format",
+)
+"""Options that the help explains first, by parameter."""
 
 
 @dataclass(frozen=True, kw_only=True)

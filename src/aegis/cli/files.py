@@ -162,17 +162,18 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
-    """Return the lines that say which files were written, with their sizes."""
+    """Return the line that says which files were written, with their sizes."""
     from rich.filesize import decimal
 
-    from aegis.cli.tables import heading, pairs
+    from aegis.cli.tables import heading
 
     existing = [path for path in paths if path is not None]
     if not existing:
         return []
     sizes = [_bytes(path) for path in existing]
-    shown = ("" if length is None else decimal(length) for length in sizes)
-    return [heading("Written"), pairs(zip(map(str, existing), shown, strict=True))]
+    shown = ("" if length is None else f" ({decimal(length)})" for length in sizes)
+    files = (f"{path}{size}" for path, size in zip(existing, shown, strict=True))
+    return [heading(f"Written: {', '.join(files)}")]
 
 
 def written_dict(paths: Sequence[str | Path | None]) -> list[dict[str, Any]]:

@@ -23,6 +23,14 @@ from aegis.cli.defaults import has_defaults, read_defaults
 from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
 from aegis.cli.numbers import with_numbers_checked
 from aegis.cli.output import Output
+from aegis.cli.panels import (
+    ALIASES,
+    EXAMPLES_HEAD,
+    PLACES,
+    PanelGroup,
+    command_class,
+    with_help_all,
+)
 from aegis.errors import PackageWarning, PolicyError, RenamedWarning
 from aegis.files import recording
 from aegis.interrupts import is_interrupt, watching
@@ -43,9 +51,7 @@ Start with a table and the label to predict:
 
 Results go to standard output, progress and errors to standard error.
 Exit code: 0 done; 1 no admissible configuration, or a failed audit;
-2 bad input; 70 a bug; 130 interrupted.
-Where standard output is full or closed: 0 once the files are written, else 2
-or, of a closed pipe, 141."""
+2 bad input; 70 a bug; 130 interrupted."""
 
 VERBS = (
     "init",
@@ -119,6 +125,7 @@ def _app(commands: Mapping[str, Command]) -> typer.Typer:
     made = typer.Typer(
         name="aegis",
         help=ABOUT,
+        cls=PanelGroup,
         add_completion=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
@@ -129,8 +136,14 @@ def _app(commands: Mapping[str, Command]) -> typer.Typer:
     for name, command in commands.items():
         group, _, verb = name.rpartition(" ")
         if group and group not in groups:
-            groups[group] = typer.Typer(help=_about(ADDED.load(group)))
-            made.add_typer(groups[group], name=group, no_args_is_help=True)
+            home = ADDED.load(group)
+            groups[group] = typer.Typer(help=_about(home))
+            made.add_typer(
+                groups[group],
+                name=group,
+                no_args_is_help=True,
+                rich_help_panel=getattr(home, "PANEL", None),
+            )
         _add(groups[group] if group else made, verb, command)
     return made
 
@@ -194,8 +207,12 @@ def _add(app: typer.Typer, verb: str, given: Command) -> None:
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
     shown = "\n".join(f"  {example}" for example in given.EXAMPLES)
-    shown = f"{text}\n\nExamples:\n\n{shown}".replace("[", r"\[")
-    app.command(verb, help=shown)(with_numbers_checked(command))
+    shown = f"{text}{EXAMPLES_HEAD}{shown}".replace("[", r"\[")
+    made = command_class(getattr(given, "FIRST", ()))
+    panel = PLACES.get(verb, getattr(given, "PANEL", None))
+    app.command(verb, cls=made, help=shown, rich_help_panel=panel)(
+        with_help_all(with_numbers_checked(command))
+    )
 
 
 _TOLD = (RenamedWarning, PackageWarning)
@@ -262,6 +279,7 @@ def _foremost(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
     try:
         first, rest = _foremost(arguments)
+        rest[:1] = [ALIASES.get(word, word) for word in rest[:1]]
         command: Any = typer.main.get_command(_whole_app() if has_defaults() else _app_for(rest))
         code = command.main(
             args=[*first, *rest],

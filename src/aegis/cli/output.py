@@ -66,7 +66,7 @@ class Output:
         if not self.quiet:
             print_note(*said)
 
-    def caution(self, warnings: Iterable[str], *, shown: Iterable[str] | None = None) -> None:
+    def caution(self, warnings: Iterable[str], *, shown: Sequence[str] | None = None) -> None:
         """Print below a result what to know before relying on it, and log it.
 
         The log has every warning in full, also where shorter ones are `shown`.
@@ -85,7 +85,9 @@ class Output:
                 labelled("- ", clean(text), style="yellow")
                 for text in (said if shown is None else shown)
             ]
-            whole = "" if shown is None else " (--explain says more)"
+            more = 0 if shown is None else len(said) - len(shown)
+            explained = f"{more} more with --explain" if more else "--explain says more"
+            whole = "" if shown is None else f" ({explained})"
             self.show(Text(f"\nBefore you rely on this{whole}", style="bold"), *notes)
 
     def json(self, data: object) -> None:

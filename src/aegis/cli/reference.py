@@ -38,7 +38,12 @@ def reference() -> str:
 EVERYWHERE = """
 ## Options of every command
 
-They may stand anywhere on the line. Defaults of any option may be kept in a file: see
+Where standard output is full or closed, the exit code is 0 once the files are written, else 2 or, for a
+closed pipe, 141. `--help` explains the options of a command that people use first and names the others;
+`--help-all` explains all of them. `check` and `verify` are other words for `audit`, `audit-summary` for
+`leak`, and `audit-together` for `compose`.
+
+These options may be given anywhere on the line. Defaults of any option may be kept in a file: see
 [install](../how-to/install.md#defaults-from-a-file).
 
 | option | meaning | default |
@@ -71,7 +76,7 @@ def _command(name: str, module: Any, parameters: list[Any]) -> Iterator[str]:
     yield "| argument or option | meaning | default |"
     yield "|---|---|---|"
     for parameter in parameters:
-        if parameter.name != "help":
+        if parameter.name not in ("help", "help_all"):
             yield _parameter(parameter)
 
 

@@ -43,27 +43,30 @@ class Plot:
 
 
 def ranking_chart(points: Points, axis: str, width: int) -> Plot:
-    """Return the ranking as lollipops: utility kept per configuration, best on top."""
+    """Return the ranking as points: utility kept per configuration, best on top.
+
+    The axis spans the scores and not all from zero, so that it shows how they differ.
+    """
     import altair as alt
 
     data = [{"place": place, **with_status(p)} for place, p in enumerate(points)]
-    names = fitted([p["name"] for p in points], width)
-    domain = [min([0.0, *(p["utility"] for p in data)]), max([1e-9, *(p["utility"] for p in data)])]
+    names = [fit(p.get("label", p["name"]), 0.45 * width) for p in points]
+    domain = _spread([p["utility"] for p in points])
     base = alt.Chart(alt.NamedData("points")).encode(
         y=alt.Y("place:O", title=None, axis=row_axis())
     )
-    x = alt.X("utility:Q", title=axis, scale=alt.Scale(domain=domain, nice=False), axis=grid(5))
-    stems = base.mark_rule(strokeWidth=1.5).encode(
-        x=x,
-        x2=alt.X2Datum(0),
-        color=_by_status([variable("accent"), variable("mark-line"), variable("mark-line")]),
+    x = alt.X(
+        "utility:Q",
+        title=axis,
+        scale=alt.Scale(domain=domain, padding=10, nice=False),
+        axis=grid(4),
     )
     heads = base.mark_point(**SYMBOL).encode(x=x, **symbols())
     weight = alt.expr("datum.recommended ? 'bold' : 'normal'")
     figures = base.mark_text(align="left", dx=12, fontSize=12, fontWeight=weight).encode(
         x=x, text="text:N", color=alt.value(variable("ink"))
     )
-    layers = (stems + heads + figures).resolve_scale(color="independent")
+    layers = (heads + figures).resolve_scale(color="independent")
     inner = width - left(names) - 72
     chart = layers.properties(width=inner, height=alt.Step(26))
     return Plot(with_names(chart, row_names=names), {"points": data})
@@ -110,11 +113,11 @@ def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None)
 def _spread(values: Sequence[float]) -> tuple[float, float]:
     """Return a range of an axis that shows differences as small as they are.
 
-    At least a tenth of the largest value is spanned, so that scores which nothing tells apart do
-    not look far apart.
+    At least a fiftieth of the largest value is spanned, so that scores that differ by sampling
+    error alone do not look far apart.
     """
     low, high = min(values, default=0.0), max(values, default=1.0)
-    least = 0.1 * max(abs(low), abs(high), 1e-9)
+    least = 0.02 * max(abs(low), abs(high), 1e-9)
     return (low - max(0.0, least - (high - low)), high)
 
 

@@ -6,6 +6,7 @@ templates, so the report only speaks of what was computed.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -301,6 +302,7 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
                 "mask": clean(mask, limit=120),
                 "words": mask_words(mask),
                 "untouched": str(mask) == "identity",
+                "dropped": str(mask) == "suppress",
                 "meaning": clean(getattr(mask, "summary", ""), limit=NAME_LIMIT),
                 "values": count(about.get("values")),
                 "nulls": about.get("nulls", 0) and count(about["nulls"]),
@@ -343,13 +345,21 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "objective": _objective(advice),
         "axis": score_axis(advice),
         "rows": [
-            _ranked_row(place, r, total, first=r is advice.best) for place, r in enumerate(shown, 1)
+            {
+                **_ranked_row(place, r, total, first=r is advice.best),
+                "differs": _differences(r, shown[0]),
+            }
+            for place, r in enumerate(shown, 1)
         ],
+        "differing": any(_changed(r, shown[0]) for r in shown),
         "baseline": advice.baseline,
         "pud": "PUD (finest)" if advice.against_finest else "PUD",
         "unmasked": advice.baseline_word.capitalize(),
         "compared": any(r.stderr is not None for r in shown),
-        "points": [_point(r, relative, total, first=r is advice.best) for r in shown],
+        "points": [
+            {**_point(r, relative, total, first=r is advice.best), "label": _label(r, shown[0])}
+            for r in shown
+        ],
         "scatter": [
             _point(r, relative, total, first=r is advice.best)
             for r in advice.ranking[:SCATTER_LIMIT]
@@ -379,6 +389,26 @@ def _ranked_row(place: int, ranked: Ranked, total: int, *, first: bool) -> dict[
         "left_out": _part(ranked.suppressed_rows, total),
         "smallest_class": count(ranked.smallest_class),
     }
+
+
+def _changed(ranked: Ranked, first: Ranked) -> dict[str, Any]:
+    """Return the masks of a configuration that differ from those of the first, by attribute."""
+    own, others = ranked.configuration.masks, first.configuration.masks
+    if ranked.method is not None or first.method is not None or own.keys() != others.keys():
+        return {}
+    return {name: mask for name, mask in own.items() if str(mask) != str(others[name])}
+
+
+def _differences(ranked: Ranked, first: Ranked) -> str:
+    """Return the masks that differ from those of the first, in words."""
+    changed = (f"{name}: {mask_words(mask)}" for name, mask in _changed(ranked, first).items())
+    return clean("; ".join(changed), limit=400)
+
+
+def _label(ranked: Ranked, first: Ranked) -> str:
+    """Return the name of a configuration, and the attributes that it masks differently."""
+    changed = ", ".join(_changed(ranked, first))
+    return clean(f"{ranked.name}: {changed}" if changed else ranked.name, limit=NAME_LIMIT)
 
 
 def _point(ranked: Ranked, relative: bool, total: int, *, first: bool) -> dict[str, Any]:
@@ -463,7 +493,9 @@ def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
 def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
     text = yaml.safe_dump(_plain(data), sort_keys=False, allow_unicode=True, width=96)
     cut = len(text) > YAML_LIMIT
-    return {"text": lines(text[:YAML_LIMIT]), "cut": cut, "characters": count(len(text))}
+    encoded = b64encode(text.encode("utf-8", "surrogatepass")).decode()
+    shown = lines(text[:YAML_LIMIT])
+    return {"text": shown, "cut": cut, "characters": count(len(text)), "encoded": encoded}
 
 
 def _plain(value: Any) -> Any:

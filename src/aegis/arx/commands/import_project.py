@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from aegis.arx.project import ImportedProject
 
+PANEL = "From a table to a release"
+"""Group of the command in the help."""
 EXAMPLES = (
     "aegis import project.deid -o project",
     "aegis import project.deid -o project --people 83000000",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from aegis.words import counted
@@ -15,10 +17,15 @@ if TYPE_CHECKING:
     from aegis.policy import Policy
 
 UNCHANGED, DROPPED = "identity", "suppress"
-MOST_MASKS = 12
-"""Masks that the page lists; --explain lists all."""
+LINES, WIDTH = 25, 80
+"""Lines and characters of the page; --explain prints the rest."""
+TAIL = 7
+"""Lines below the page: the files that were written, and the next step."""
+FEWEST_MASKS = 2
+"""Lines of masks at least."""
 LONGEST = 110
 """Characters up to which a caution is printed whole."""
+_BRACKETED = re.compile(r" \([^()]*\)")
 SHORTEST = 25
 """Characters from which a clause says something by itself."""
 
@@ -80,27 +87,95 @@ class ShortWords:
 def released_words(best: Ranked, rows: int) -> str:
     """Say how many rows are released, or what is said of the rule by whoever has the rows."""
     if best.suppressed_rows is not None:
-        return f"{rows - best.suppressed_rows:,} of {rows:,} rows are released"
+        return f"It releases {rows - best.suppressed_rows:,} of {rows:,} rows"
     if best.admissible:
         return "The owner of the table states that it meets the rule"
     return "Nobody has said yet whether it meets the rule"
 
 
-def short_page(
-    advice: Advice, best: Ranked, origin: str, policy: Policy
-) -> Iterator[RenderableType]:
-    """Yield the table and the rule, the best configuration, its figure and its masks."""
-    from aegis.cli.tables import heading, line, pairs
+@dataclass(frozen=True)
+class ShortPage:
+    """A page of at most `LINES` lines: each column is named, and the cautions that fit are shown.
 
+    Attributes
+    ----------
+    head
+        The table, the rule, the best configuration and what is proven of it.
+    masks
+        What happens to each column.
+    cautions
+        What to beware of, the first of them.
+    """
+
+    head: tuple[str, ...]
+    masks: tuple[tuple[str, str], ...]
+    cautions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, advice: Advice, best: Ranked, origin: str, policy: Policy) -> ShortPage:
+        """Return the page of an advice: what the head leaves is shared by masks and cautions."""
+        head = _head(advice, best, origin, policy)
+        cautions = short_cautions(advice.warnings)
+        left = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)
+        words = ShortWords.of(advice, best)
+        listed = [(name, mask + alone(lost)) for name, mask, lost in words.changed]
+        named = [("left out", words.dropped), ("unchanged", words.unchanged)]
+        reserved = sum(map(_height, cautions[:1])) + sum(bool(names) for _, names in named)
+        room = max(left - reserved, FEWEST_MASKS)
+        if len(listed) > room:
+            listed, others = listed[: room - 1], words.changed[room - 1 :]
+            named.insert(0, ("also masked", tuple(name for name, _, _ in others)))
+        width = WIDTH - 2 - max(len(name) for name, _ in [*listed, *named])
+        masks = (*listed, *((title, _cut(names, width)) for title, names in named if names))
+        return cls(head, masks, tuple(_fitting(cautions, left - len(masks))))
+
+    def parts(self) -> Iterator[RenderableType]:
+        """Yield what is printed above the cautions."""
+        from aegis.cli.tables import heading, line, pairs
+
+        table, rule, title, *rest = self.head
+        yield line(table)
+        yield line(rule)
+        yield heading(title)
+        yield from map(line, rest)
+        yield pairs(self.masks)
+
+
+def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[str, ...]:
     label, rows = advice.summary["label"], advice.summary["rows"]
     words = ShortWords.of(advice, best)
-    yield line(f"{origin}: {counted(rows, 'row')}; {f'label {label}' if label else 'no label'}")
-    yield line(f"Rule: {policy.privacy}")
-    yield heading(words.title)
-    yield line(words.figure)
-    yield line(words.released)
-    yield line(words.searched)
-    yield pairs(_masks(words))
+    said = released_words(best, rows)
+    released = said[:1].lower() + said[1:]
+    return (
+        f"{origin}: {counted(rows, 'row')}; {f'label {label}' if label else 'no label'}",
+        f"Rule: {policy.privacy}",
+        f"{words.title}; {released}",
+        words.figure,
+        words.searched,
+    )
+
+
+def _height(text: str) -> int:
+    """Return how many lines a text takes on the page."""
+    return max(1, len(wrap(text, WIDTH - 2)))
+
+
+def _cut(names: Sequence[str], width: int) -> str:
+    """Return names in one line: as many as fit, and how many more there are."""
+    shown, text = len(names), ", ".join(names)
+    while len(text) > width and shown > 1:
+        shown -= 1
+        text = f"{', '.join(names[:shown])} and {len(names) - shown:,} more"
+    return text
+
+
+def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
+    """Yield the cautions that fit into so many lines, in their order; the first in any case."""
+    for number, text in enumerate(cautions):
+        lines -= _height(text)
+        if number and lines < 0:
+            return
+        yield text
 
 
 def _searched(advice: Advice) -> str:
@@ -116,17 +191,6 @@ def _searched(advice: Advice) -> str:
     return f"It is the best that was found among {among} of masks; better ones may exist."
 
 
-def _masks(words: ShortWords) -> Iterator[tuple[str, str]]:
-    """Yield what happens to each column: those that change, one a line, then the others by name."""
-    for name, mask, lost in words.changed[:MOST_MASKS]:
-        yield name, mask + alone(lost)
-    if len(words.changed) > MOST_MASKS:
-        yield "", f"{len(words.changed) - MOST_MASKS:,} more: --explain lists all"
-    for title, names in (("left out", words.dropped), ("unchanged", words.unchanged)):
-        if names:
-            yield title, ", ".join(names)
-
-
 def alone(lost: float | None) -> str:
     """Say what masking this column alone would cost, where that shows."""
     from aegis.words import percent
@@ -135,11 +199,13 @@ def alone(lost: float | None) -> str:
 
 
 def short_cautions(warnings: Sequence[str]) -> list[str]:
-    """Return what to beware of: a long caution as its first clause."""
+    """Return what to beware of: a long caution as its first clause, without what is in brackets."""
     return [_first_clause(text) for text in warnings]
 
 
 def _first_clause(text: str) -> str:
+    if len(text) > LONGEST:
+        text = _BRACKETED.sub("", text)
     if len(text) <= LONGEST:
         return text
     clause, colon, _ = text.partition(": ")

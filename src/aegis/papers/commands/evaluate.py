@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from aegis.papers.evaluation import Evaluation
 
+PANEL = "Research"
+"""Group of the command in the help."""
 EXAMPLES = (
     "aegis evaluate table.csv -p policy.yaml --models lr,gbdt --store trained.jsonl",
     "aegis evaluate table.csv -p policy.yaml --generate 20 --splits 5 --metric roc_auc --jobs 4",

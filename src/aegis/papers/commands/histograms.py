@@ -15,6 +15,8 @@ from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 
+PANEL = "Research"
+"""Group of the command in the help."""
 EXAMPLES = (
     "aegis histograms table.aegis -o histograms.json",
     "aegis histograms table.csv -p policy.yaml -o histograms",

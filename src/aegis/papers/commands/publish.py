@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
+PANEL = "Research"
+"""Group of the command in the help."""
 EXAMPLES = (
     "aegis publish --masked M1=table.csv --masked M2=march.parquet -p policy.yaml -o m.published",
     "aegis publish --masked M1=table.csv -p policy.yaml -o locked.published --locked",

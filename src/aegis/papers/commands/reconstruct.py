@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
+PANEL = "Research"
+"""Group of the command in the help."""
 EXAMPLES = (
     "aegis reconstruct table.aegis --attribute age",
     "aegis reconstruct table.csv -p policy.yaml --attribute age --method smooth --know nothing",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
+PANEL = "Work from counts instead of rows"
+"""Group of the command in the help."""
 EXAMPLES = (
     "aegis leak table.aegis",
     "aegis leak march.aegis --with january.aegis --format json",

@@ -18,6 +18,8 @@ from aegis.safe.requests import DELTA, EPSILON
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
 ACTIONS = ("open", "show", "reserve", "commit", "cancel", "list", "verify")
+PANEL = "Work from counts instead of rows"
+"""Group of the command in the help."""
 EXAMPLES = (
     "aegis ledger house.ledger open visitors --epsilon 3 --delta 1e-6",
     "aegis ledger house.ledger show",

@@ -33,12 +33,26 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
+PANEL = "Work from counts instead of rows"
+"""Group of the command in the help."""
 EXAMPLES = (
     "aegis protect table.csv -p policy.yaml -o table.protected --epsilon 1 --delta 1e-6",
     "aegis protect table.csv -p policy.yaml -o table.protected --epsilon 1 --delta 1e-6 "
     "--ledger house.ledger --population patients",
     "aegis protect table.aegis -p policy.yaml -o table.protected --level counts --key-file secret.key",
 )
+FIRST = (
+    "policy",
+    "output",
+    "level",
+    "epsilon",
+    "delta",
+    "unit",
+    "rows_per_person",
+    "ledger",
+    "force",
+)
+"""Options that the help explains first, by parameter."""
 KeyFile = Annotated[
     Path | None,
     typer.Option(

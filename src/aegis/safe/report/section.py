@@ -29,7 +29,7 @@ def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa:
 
     leak = leak_section(audit_leak(summary).to_dict())
     html = templates().get_template("gives-away.html.j2").render({"leak": leak})
-    return ReportSection("leak", "Its summary", html)
+    return ReportSection("leak", "What the summary reveals", html)
 
 
 def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:

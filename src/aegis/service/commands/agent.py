@@ -14,6 +14,8 @@ from aegis.cli.output import Output
 if TYPE_CHECKING:
     from aegis.service.catalog.limited import WorkLimits
 
+PANEL = "Serve a catalog"
+"""Group of the command in the help."""
 EXAMPLES = (
     "AEGIS_TOKEN=... aegis agent agent.yaml",
     "AEGIS_TOKEN=... aegis agent agent.yaml --once",

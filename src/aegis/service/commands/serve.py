@@ -30,11 +30,23 @@ if TYPE_CHECKING:
     from aegis.service.notifying import Channel
     from aegis.service.oidc import Provider
 
+PANEL = "Serve a catalog"
+"""Group of the command in the help."""
 EXAMPLES = (
     "aegis serve --local data/",
     "aegis serve --database catalog.db --port 8080",
     "aegis serve --database postgresql://aegis@db/catalog --objects s3://releases --origin https://aegis.example.org --processes 4",
 )
+FIRST = (
+    "local",
+    "database",
+    "objects",
+    "host",
+    "port",
+    "origin",
+    "worker",
+)
+"""Options that the help explains first, by parameter."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 

@@ -21,6 +21,8 @@ from aegis.service.commands.service_options import (
     work_limits,
 )
 
+PANEL = "Serve a catalog"
+"""Group of the command in the help."""
 EXAMPLES = (
     "aegis worker --database catalog.db",
     "aegis worker --database postgresql://aegis@db/catalog --objects s3://releases",

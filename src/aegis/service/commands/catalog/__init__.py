@@ -8,6 +8,8 @@ from aegis.service.commands.catalog import accounts, data_sets, people, requests
 from aegis.service.commands.catalog.steps import steps
 from aegis.service.commands.catalog.verb import Verb
 
+PANEL = "Serve a catalog"
+"""Group of the command in the help."""
 VERBS: Mapping[str, Verb] = {
     "account": Verb(accounts.account, ("aegis catalog account ada --roles admin", "aegis catalog account otto --roles operator,approver --url https://aegis.example.org")),
     "token": Verb(accounts.token, ("aegis catalog token paula --scopes work,upload-summary", "aegis catalog token paula --days 30 --database catalog.db")),

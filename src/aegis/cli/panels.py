@@ -1,0 +1,216 @@
+"""The help of a command on one screen: the options that people use first, the others by name.
+
+`--help` explains at most ten options and lists the names of the others in groups; `--help-all` explains
+all of them. A command names its first options in `FIRST`; without it they are those of no shared group.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+MOST = 10
+"""Options that `--help` explains."""
+SHOWN_EXAMPLES = 4
+"""Examples that `--help` shows."""
+EXAMPLES_HEAD = "\n\nExamples:\n\n"
+_HELP_ALL = "help_all"
+_READING = "How the table is read"
+_SHARED: Mapping[str, tuple[str, ...]] = {
+    "Where the table is": ("table_name", "memory_limit", "engine", "master"),
+    "What is printed": ("format", "quiet", "force", "seed", "top", "explain", "no_values"),
+    "What is ranked": ("configurations", "generate", "search", "methods", "proxy"),
+    "How it is ranked": ("measure", "merit", "models", "objective", "prefer", "estimate", "exact"),
+    "What the rule covers": ("after", "leave_out", "population", "person", "rule_override"),
+    "Signatures": ("sign", "verify_key", "key_file"),
+}
+"""Groups of options that several commands have, by the parameter that they fill."""
+_PANELS = {name: panel for panel, names in _SHARED.items() for name in names}
+ALIASES = {
+    "check": "audit",
+    "verify": "audit",
+    "audit-summary": "leak",
+    "audit-together": "compose",
+}
+"""Other words for commands that nobody guesses."""
+_OTHER_OPTIONS = {
+    "merit": "--metric",
+    "methods": "--methods",
+    "after": "--earlier-release",
+    "like": "--same-groups-as",
+    "know": "--known",
+}
+"""Other words for options that nobody guesses, by the parameter that they fill."""
+PLACES = {
+    "init": "From a table to a release",
+    "advise": "From a table to a release",
+    "apply": "From a table to a release",
+    "report": "From a table to a release",
+    "anonymize": "From a table to a release",
+    "sql": "From a table to a release",
+    "audit": "Check a table or a release",
+    "risk": "Check a table or a release",
+    "compose": "Check a table or a release",
+    "summarize": "Work from counts instead of rows",
+    "merge": "Work from counts instead of rows",
+    "keygen": "Work from counts instead of rows",
+    "masks": "Explain what a policy can name",
+    "anonymizers": "Explain what a policy can name",
+    "measures": "Explain what a policy can name",
+    "privacy-models": "Explain what a policy can name",
+}
+"""Groups of the commands of the core in the help; a wing names the group of its command in `PANEL`."""
+
+
+def panel_of(name: str) -> str | None:
+    """Return the group of an option that several commands have, by its parameter; None for no group."""
+    return _PANELS.get(name)
+
+
+class PanelCommand(TyperCommand):
+    """A command whose `--help` fits a screen."""
+
+    first: tuple[str, ...] = ()
+
+    def __init__(self, name: str | None, **given: Any) -> None:
+        super().__init__(name, **given)
+        _name_plainly(self.params)
+        options = [each for each in self.params if isinstance(each, TyperOption)]
+        if all(each.name != _HELP_ALL for each in options):
+            return
+        foremost = self._foremost()
+        self.params.sort(key=lambda each: _place(each, foremost))
+        for each in options:
+            if each.name not in foremost and each.rich_help_panel is None:
+                each.rich_help_panel = panel_of(each.name or "") or "More"
+
+    def _foremost(self) -> tuple[str, ...]:
+        """Return the parameters of the options that come first."""
+        if self.first:
+            return (*self.first, _HELP_ALL)
+        own = (
+            each.name
+            for each in self.params
+            if isinstance(each, TyperOption)
+            and each.rich_help_panel is None
+            and panel_of(each.name or "") is None
+        )
+        return (*tuple(name for name in own if name)[:MOST], _HELP_ALL)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option `--help`, a switch as the others."""
+        return _switch(super().get_help_option(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help: all of it after `--help-all`, else what fits a screen."""
+        whole = bool(ctx.meta.get(_HELP_ALL))
+        shown = self if whole else self._short()
+        TyperCommand.format_help(shown, ctx, formatter)
+
+    def _short(self) -> PanelCommand:
+        """Return this command with few examples and the first options, the others as names."""
+        short = copy.copy(self)
+        short.params = [each for each in self.params if getattr(each, "rich_help_panel", 0) is None]
+        text, head, examples = (self.help or "").partition(EXAMPLES_HEAD)
+        short.help = text + head + "\n".join(examples.splitlines()[:SHOWN_EXAMPLES])
+        short.epilog = "\n\n".join(self._others()) or None
+        return short
+
+    def _others(self) -> Iterator[str]:
+        panels: dict[str, list[str]] = {}
+        for each in self.params:
+            panel = getattr(each, "rich_help_panel", None)
+            if panel is not None:
+                panels.setdefault(panel, []).append(_long(each))
+        if panels:
+            yield "[bold]More options[/bold], explained by --help-all"
+        for panel in sorted(panels, key=lambda panel: panel == _READING):
+            yield f"[bold]{panel}[/bold]: {', '.join(panels[panel])}"
+
+
+def _long(option: Any) -> str:
+    """Return the first long name of an option."""
+    names: list[str] = option.opts
+    return next(name for name in names if name.startswith("--"))
+
+
+class PanelGroup(TyperGroup):
+    """The command line: switches without a type."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        _name_plainly(self.params)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option `--help`, a switch as the others."""
+        return _switch(super().get_help_option(ctx))
+
+
+def command_class(first: tuple[str, ...]) -> type[PanelCommand]:
+    """Return the class of a command whose help begins with these options."""
+    return type("PanelCommand", (PanelCommand,), {"first": first})
+
+
+def _place(parameter: Any, foremost: Sequence[str]) -> int:
+    """Return the place of a parameter: arguments, then the options that come first, then others."""
+    if not isinstance(parameter, TyperOption):
+        return -1
+    return foremost.index(parameter.name) if parameter.name in foremost else len(foremost)
+
+
+def _switch(option: Any) -> Any:
+    """Return an option that shows no type where it is given or not."""
+    if option is not None and option.is_flag and option.metavar is None:
+        option.metavar = ""
+    return option
+
+
+def _name_plainly(params: list[Any]) -> None:
+    """Show no type of switches, which are given or not, and accept the other words for options."""
+    for each in params:
+        if isinstance(each, TyperOption):
+            _switch(each)
+            if each.name in _OTHER_OPTIONS and _OTHER_OPTIONS[each.name] not in each.opts:
+                each.opts.append(_OTHER_OPTIONS[each.name])
+
+
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        context.meta[_HELP_ALL] = True
+        typer.echo(context.get_help(), color=context.color)
+        context.exit()
+
+
+def with_help_all(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that explains all its options after `--help-all`, where it has many."""
+    signature = inspect.signature(command, eval_str=True)
+    if len(signature.parameters) <= MOST + 1:
+        return command
+
+    @functools.wraps(command)
+    def explained(**given: Any) -> None:
+        del given[_HELP_ALL]
+        command(**given)
+
+    more = inspect.Parameter(
+        _HELP_ALL, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_HelpAll
+    )
+    explained.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), more]
+    )
+    explained.__annotations__ = {**command.__annotations__, _HELP_ALL: _HelpAll}
+    return explained
+
+
+_HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all", is_eager=True, callback=_show_all, help="Explain all options, then exit."
+    ),
+]
