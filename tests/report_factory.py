@@ -79,7 +79,6 @@ def advice(
         "sampled": False,
         "quasi_identifier_classes": 400,
         "not_in_policy": list(unnamed),
-        "seed": 7,
         "digests": {"policy": "ab" * 32},
     }
     policy = {

@@ -252,6 +252,8 @@ def read_text(path: Path, what: str, error: type[AegisError]) -> str:
         raise error(
             f"{what.capitalize()} file {path} is not UTF-8 text.", hint="Save it as UTF-8."
         ) from cause
+    except ValueError as cause:
+        raise error(f"No path: {str(path)!r}.", hint="Check the path.") from cause
     if len(text) > MOST_TEXT:
         raise error(
             f"{what.capitalize()} file {path} has more than {MOST_TEXT:,} characters.",

@@ -5,15 +5,30 @@ The command line makes its options from these descriptions, and the reference of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+import inspect
+import os
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, TypeVar, cast
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+from aegis.errors import PolicyError
+from aegis.words import brief
 
 _OPTION = "option"
 """Key of an option in the metadata of a field."""
 _GROUP = "group"
 """Key of the record that a field groups options in."""
+P = ParamSpec("P")
 R = TypeVar("R")
+_ABSTRACT: Mapping[Any, Any] = {int: Integral, float: Real, Path: os.PathLike}
+"""What passes for a type: numbers of NumPy are numbers, too."""
+_LARGEST = 2**63 - 1
+"""Largest whole number that files and engines hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,12 +116,113 @@ def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
     ------
     TypeError
         A keyword is no option of the request.
+    PolicyError
+        An option has a value of another type.
     """
     known = [name for name, _ in options_of(kind)]
     for name in keywords:
         if name not in known:
             raise TypeError(f"{kind.__name__} has no {name!r}. Allowed: {', '.join(known)}.")
-    return cast(R, _changed(kind() if request is None else request, keywords))
+    if not isinstance(request, kind | None):
+        raise PolicyError(
+            f"The request is {brief(request)}.", hint=f"Allowed: a {kind.__name__}, or None."
+        )
+    made = _changed(kind() if request is None else request, keywords)
+    _check_record(made)
+    return cast(R, made)
+
+
+def checks_types(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that refuses arguments of other types than it declares, by `PolicyError`."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = signature.bind(*args, **kwargs).arguments
+        _check(given, _hints(function), function.__annotations__)
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def check_fields(record: Any) -> None:
+    """Raise `PolicyError` where a field of a record has a value of another type than declared."""
+    values = {each.name: getattr(record, each.name) for each in fields(record)}
+    _check(values, _hints(type(record)), {each.name: each.type for each in fields(record)})
+
+
+def _check_record(request: Any) -> None:
+    """Check the fields of a request and of its groups."""
+    check_fields(request)
+    for each in fields(request):
+        if group_of(each) is not None:
+            _check_record(getattr(request, each.name))
+
+
+def _check(values: Mapping[str, Any], hints: Mapping[str, Any], written: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if name in hints and not _fits(value, hints[name]):
+            raise PolicyError(
+                f"{name} is {brief(value)}, of type {type(value).__name__}.",
+                hint=f"Allowed: {written[name]}.",
+            )
+
+
+def _hints(declared: Any) -> dict[str, Any]:
+    """Return the types that a function or a record declares.
+
+    A name that only type checkers import stands for any type.
+    """
+    unknown: dict[str, Any] = {}
+    while True:
+        try:
+            return typing.get_type_hints(declared, localns=unknown)
+        except NameError as error:
+            if not error.name or error.name in unknown:
+                raise
+            unknown[error.name] = Any
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Return whether a value is of a type, as far as that can be seen without reading it."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, part) for part in parts)
+    kind = origin or hint
+    if not isinstance(kind, type) or kind in (Any, object) or _is_opaque(kind):
+        return True
+    if isinstance(value, bool):
+        return kind is bool
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return False
+    if isinstance(value, str | os.PathLike) and not _is_text(value):
+        return False
+    if not issubclass(kind, Collection) or kind in (str, bytes):
+        return isinstance(value, _ABSTRACT.get(kind, kind))
+    if issubclass(kind, Mapping):
+        return isinstance(value, Mapping)
+    single = isinstance(value, str | bytes | Mapping)
+    return isinstance(value, Collection) and not single and _each_fits(value, parts)
+
+
+def _is_opaque(kind: type[Any]) -> bool:
+    """Return whether a type is a protocol that says nothing of values."""
+    of_protocol = getattr(kind, "_is_protocol", False)
+    return of_protocol and not getattr(kind, "_is_runtime_protocol", False)
+
+
+def _is_text(value: str | os.PathLike[str]) -> bool:
+    """Return whether a file can hold a text, or have a path: half a pair of characters it cannot."""
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _each_fits(values: Collection[object], parts: tuple[Any, ...]) -> bool:
+    """Return whether all values of a collection are of its type."""
+    return not parts or all(_fits(value, parts[0]) for value in values)
 
 
 def _changed(request: Any, keywords: Mapping[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 from aegis.options import documented, keyword, option
 
@@ -20,6 +20,7 @@ Configurations = Mapping[str, "Configuration"] | Sequence["Configuration"]
 """Configurations by name, or in a row."""
 
 
+@runtime_checkable
 class Span(Protocol):
     """A number of the rule, and its values along a front."""
 

@@ -104,8 +104,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "recipe.yaml").write_text(RECIPE)
     summary = summarize(folder / "table.csv", load_policy(folder / "policy.yaml"))
     for number, name in enumerate(("table", "january", "february", "year", "march")):
-        # The same rows under another seed: merge refuses one summary named twice.
-        save_bundle(replace(summary, seed=number), folder / f"{name}.aegis")
+        # The same rows under another digest: merge refuses one summary named twice.
+        digests = {**summary.digests, "input": f"{number:064x}"}
+        save_bundle(replace(summary, digests=digests), folder / f"{name}.aegis")
     for name in ("march", "sample", "staff"):
         pyarrow.parquet.write_table(pa.Table.from_pylist(table), folder / f"{name}.parquet")
     (folder / "first.json").write_text(

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from aegis.advisor import PrivacyChange
 from aegis.errors import InternalError
-from aegis.masks import Identity, parse_mask
+from aegis.masks import parse_mask
 from aegis.policy import Configuration
 from aegis.report import render, render_report
 from aegis.report.context import build_context
@@ -37,18 +37,6 @@ HOSTILE = [
     "with spaces " * 60,
 ]
 VOID = {"meta", "br", "img", "link", "input", "hr"}
-
-
-def test_a_report_holds_no_seed_that_noise_could_come_from():
-    """`apply --seed` may take the same number, and a reader who knows it takes the noise off."""
-    drawn = parse_mask({"scale_uniform": {"ratio": 0.2}})
-    noisy = ranked()
-    noisy = replace(
-        noisy, configuration=replace(noisy.configuration, masks={"age": drawn, "sex": Identity()})
-    )
-    for ranking, told in (([ranked()], True), ([ranked(), noisy], False)):
-        page = Document(render_report(advice(ranking)))
-        assert ("Seed" in page.words) is told
 
 
 class Document(HTMLParser):

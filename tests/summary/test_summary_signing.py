@@ -130,10 +130,10 @@ def test_a_bundle_that_was_changed_and_sealed_again(keys: Path, tmp_path: Path) 
     data = file.read_bytes()
 
     def later(manifest: dict[str, Any]) -> None:
-        manifest["summary"]["seed"] = 9
+        manifest["summary"]["max_levels"] = 9
 
     file.write_bytes(rewritten(data, change=later))
-    assert load_bundle(file).seed == 9
+    assert load_bundle(file).max_levels == 9
     with pytest.raises(DataError, match="not that of its content"):
         load_bundle(file, verify_key=public(keys))
 

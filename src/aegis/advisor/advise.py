@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Unpack
 
@@ -26,7 +26,7 @@ from aegis.errors import PolicyError
 from aegis.masks import privacy_account
 from aegis.measures import Measure
 from aegis.options import asked
-from aegis.policy import Configuration, Policy, Role, policy_mapping
+from aegis.policy import Configuration, Policy, Role, listed_configurations, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.requests import Configurations, RankOptions, RankRequest
 from aegis.summary import Information, Summary
@@ -196,9 +196,7 @@ def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Conf
             hint="Give one of them.",
         )
     if configurations is not None:
-        explicit = (
-            configurations.values() if isinstance(configurations, Mapping) else configurations
-        )
+        explicit = listed_configurations(configurations)
         if not explicit:
             raise PolicyError("No configurations were given.", hint="Give at least one.")
         return list(explicit)

@@ -42,6 +42,8 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
     PolicyError
         `count` is below 1.
     """
+    if seed < 0:
+        raise PolicyError(f"The seed is {seed}.", hint="Give a whole number from 0.")
     if count < 1:
         raise PolicyError(
             f"{count} configurations cannot be generated.", hint="Ask for at least 1."

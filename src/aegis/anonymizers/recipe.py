@@ -108,10 +108,8 @@ class Recipe:
         return self.anonymizer.configure(**(demanded | dict(self.options)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the recipe as a file holds it: without a seed that could undo the release."""
+        """Return the method and its options, without a seed: nothing that may leave holds one."""
         data: dict[str, Any] = {"method": self.method, "options": _plain(self.options)}
-        if not self.by_chance:
-            data["seed"] = self.seed or 0
         return data if self.style is None else data | {"style": str(self.style)}
 
 
@@ -169,12 +167,13 @@ def _is_seed(given: Any) -> bool:
 
 
 def dump_recipe(recipe: Recipe, *, measure: str | None = None) -> str:
-    """Return the recipe as YAML that `load_recipe` reads back.
+    """Return the recipe as YAML that `load_recipe` reads back, without a seed whose draws protect.
 
     `measure` is the one by which it was chosen, which `aegis.policy.measure_of_choice` reads back.
     """
     chosen = {} if measure is None else {"measure": measure}
-    return write_mapping(chosen | recipe.to_dict())
+    seed = {} if recipe.by_chance else {"seed": recipe.seed or 0}
+    return write_mapping(chosen | recipe.to_dict() | seed)
 
 
 def demanded_options(

@@ -27,6 +27,7 @@ from aegis.policy.model import (
     SuppressedColumns,
     Unseen,
     ValueType,
+    listed_configurations,
 )
 from aegis.policy.terms import OwnerRule, RuleOverride, Terms, owner_of_choice, rule_of
 
@@ -49,6 +50,7 @@ __all__ = [
     "as_policy",
     "dump_configurations",
     "dump_policy",
+    "listed_configurations",
     "load_configurations",
     "load_policy",
     "measure_of_choice",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from aegis.policy.model import (
 from aegis.policy.schema import AttributeEntry, LabelEntry, PolicyMapping, PolicyShape, ReadingShape
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
+from aegis.words import brief
 
 _BY_HAND = (
     "`aegis advise TABLE --policy POLICY -o best.yaml` writes one. By hand: "
@@ -76,6 +78,11 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
     >>> policy.label.column, str(policy.privacy)
     ('income', 'k-anonymity (k = 5); at most 2 % of the rows suppressed')
     """
+    if not isinstance(source, str | PathLike | Mapping):
+        raise PolicyError(
+            f"The policy is {brief(source)}, of type {type(source).__name__}.",
+            hint="Allowed: a Policy, the path of a YAML file, or a mapping.",
+        )
     if isinstance(source, Mapping):
         return _Loader(read_yaml(write_yaml(plain(source)), "policy"), Path()).load()
     return _Loader(read_document(source, "policy"), Path(source).parent).load()

@@ -17,7 +17,7 @@ from aegis.masks import Hierarchy, Mask, Suppress, Tokenise, rows_to_share
 from aegis.measures import Measure, chosen_measure
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
-from aegis.words import amount
+from aegis.words import amount, brief
 
 
 class Role(StrEnum):
@@ -221,6 +221,31 @@ class Configuration:
         {'age': {'bucketize': {'width': 10}}}
         """
         return {attribute: mask.spec() for attribute, mask in self.masks.items()}
+
+
+def listed_configurations(given: object) -> tuple[Configuration, ...]:
+    """Return configurations that are given by name or in a row.
+
+    Raises
+    ------
+    PolicyError
+        Something else is given.
+    """
+    listed = given.values() if isinstance(given, Mapping) else given
+    if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
+        raise _no_configuration(listed)
+    found = tuple(listed)
+    for each in found:
+        if not isinstance(each, Configuration):
+            raise _no_configuration(each)
+    return found
+
+
+def _no_configuration(given: object) -> PolicyError:
+    return PolicyError(
+        f"{brief(given)} is no configuration, but of type {type(given).__name__}.",
+        hint="Allowed: configurations in a list, or in a mapping by name.",
+    )
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,16 @@ from aegis.masking import (
 from aegis.masking.noised import DrawnTable
 from aegis.masking.originals import WithOriginals
 from aegis.masks import Mask
-from aegis.options import asked
-from aegis.policy import Configuration, Policy, RuleOverride, Unseen, as_policy
+from aegis.options import asked, checks_types
+from aegis.policy import (
+    Configuration,
+    OwnerRule,
+    Policy,
+    RuleOverride,
+    Unseen,
+    as_policy,
+    listed_configurations,
+)
 from aegis.privacy import PrivacyAccount, PrivacyRule
 from aegis.privacy.diversity import distinct_values
 from aegis.progress import SILENT, Progress
@@ -39,6 +47,7 @@ from aegis.requests import ApplyOptions, ApplyRequest
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, check_noise, count_classes
 from aegis.summary.leaves import shown_leaves
+from aegis.words import brief
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -110,9 +119,10 @@ class Release(Released):
         return self.audit.differential_privacy
 
 
+@checks_types
 def apply(
     table: Any,
-    policy: Policy | str | Path,
+    policy: Policy | str | Path | Mapping[str, Any],
     configuration: Configuration,
     request: ApplyRequest | None = None,
     *,
@@ -175,6 +185,11 @@ def _apply(
     """Return the release that a request asks for."""
     output, into, instead = request.output, request.into, None
     if request.made_under is not None:
+        if not isinstance(request.made_under, OwnerRule):
+            raise PolicyError(
+                f"made_under is {brief(request.made_under)}.",
+                hint="Allowed: an OwnerRule, as `aegis.policy.owner_of_choice` reads it, or None.",
+            )
         what = f"The summary that {configuration.name!r} was chosen from"
         override = request.rule_override
         instead = request.made_under.require(policy.privacy, override=override, what=what)
@@ -215,7 +230,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.policy = policy
         self.seed = request.seed or 0
         self.progress = progress
-        self.after = tuple(request.after)
+        self.after = listed_configurations(request.after)
         self.quasi = tuple(a.name for a in policy.quasi_identifiers)
         self._fit(configuration)
         self.seeded_noise = seeded_noise(self.masks, request.seed)

@@ -12,6 +12,7 @@ import numpy as np
 
 from aegis.errors import PolicyError
 from aegis.masks import Mask, NoiseMask, privacy_account
+from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, as_policy
 from aegis.privacy import ClassTable, PrivacyAccount, PrivacyReport, PrivacyRule, report
 from aegis.progress import SILENT, Progress
@@ -106,12 +107,13 @@ class Audit:
         return f"<p>{escape(verdict)}</p>{self.report._repr_html_()}"
 
 
+@checks_types
 def audit(
     table: Any,
     *,
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: Sequence[str] | None = None,
-    policy: Policy | str | Path | None = None,
+    policy: Policy | str | Path | Mapping[str, Any] | None = None,
     rule: PrivacyRule | None = None,
     person: str | None = None,
     configuration: Configuration | None = None,

@@ -507,15 +507,6 @@ def _plain(value: Any) -> Any:
     return value if type(value) in (bool, int, float, str, type(None)) else str(value)
 
 
-def _draws(advice: Advice) -> bool:
-    """Return whether a ranked mask draws noise: a reader with the seed could repeat the draws."""
-    return any(
-        not mask.deterministic
-        for ranked in advice.ranking
-        for mask in ranked.configuration.masks.values()
-    )
-
-
 def _provenance(advice: Advice) -> list[dict[str, Any]]:
     """Return versions, digests and how the figures came about."""
     summary = advice.summary
@@ -544,7 +535,6 @@ def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
     return [
         ("Rows without a label", count(summary["unlabelled_rows"]), False),
         ("Joint counts of attributes from", how, False),
-        *([] if _draws(advice) else [("Seed", str(summary["seed"]), False)]),
     ]
 
 

@@ -16,6 +16,7 @@ from ibis.common.exceptions import IbisError
 from ibis.expr.operations import DatabaseTable
 
 from aegis.errors import DataError
+from aegis.sources.content import content_digest
 from aegis.sources.dialect import Reading, TextDialect
 from aegis.sources.embedded import embedded
 from aegis.sources.engines import BUCKETS, ROW_NUMBER, Engine, engine_of
@@ -192,6 +193,15 @@ class Source:
             for column in batch.columns:
                 sha.update(_column_bytes(column))
         return sha.hexdigest()
+
+    def content_digest(self) -> str:
+        """Return a digest of the rows, whatever their order and file.
+
+        Where rows must not come to this process, the engine computes it.
+        """
+        with self._told():
+            digest = self.engine.digest(self.table)
+        return digest or content_digest(list(self.table.columns), self.batches(self.table))
 
 
 def fetch(backend: Any, expression: ir.Table) -> pa.Table:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate_columns
+from aegis.options import checks_types
 from aegis.policy import Attribute, Policy, Terms, as_policy, policy_digest
 from aegis.progress import SILENT, Progress, Step
 from aegis.sources import Source, open_table
@@ -53,9 +54,10 @@ MAX_VALUES = 5_000_000
 """Most distinct values of one attribute that are counted one by one."""
 
 
+@checks_types
 def summarize(
     table: Any,
-    policy: Policy | str | Path,
+    policy: Policy | str | Path | Mapping[str, Any],
     *,
     exact: bool = False,
     sample_rows: int = SAMPLE_ROWS,
@@ -111,7 +113,7 @@ def summarize(
 
 def summarize_rows(
     table: Any,
-    policy: Policy | str | Path,
+    policy: Policy | str | Path | Mapping[str, Any],
     sample_rows: int | None = SAMPLE_ROWS,
     max_levels: int = MAX_LEVELS,
     seed: int = 0,
@@ -178,7 +180,6 @@ class _Builder:
             pairs=pairs,
             frequency=frequency,
             max_levels=self.max_levels,
-            seed=self.seed,
             shared_rows=self.policy.shared_rows,
             unnamed=tuple(c for c in self.source.columns if c not in named),
             digests={"policy": policy_digest(self.policy)},

@@ -44,7 +44,7 @@ def merge(*summaries: Summary) -> Summary:
     ----------
     summaries
         At least one, made under one policy with the same `max_levels`. The order does not matter
-        but for the seed and the timings, which are those of the first.
+        but for the timings, which are those of the first.
 
     Raises
     ------
@@ -159,7 +159,6 @@ class _Merger:
             pairs=self._pairs(attributes),
             frequency=self._frequency(known),
             max_levels=self.first.max_levels,
-            seed=self.first.seed,
             unnamed=tuple(dict.fromkeys(name for s in self.summaries for name in s.unnamed)),
             digests={"policy": self.first.digests["policy"]},
             shared_rows=min(s.shared_rows for s in self.summaries),

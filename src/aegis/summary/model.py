@@ -292,8 +292,6 @@ class Summary:
         policy has no quasi-identifiers or the table would exceed its limit of cells.
     max_levels
         Most levels of one attribute in multi-attribute measures.
-    seed
-        Seed of the sample behind `pairs`.
     unnamed
         Columns of the table that the policy does not name: neither scored nor released.
     digests
@@ -323,7 +321,6 @@ class Summary:
     pairs: PairCounts
     frequency: FrequencyTable | None
     max_levels: int
-    seed: int
     unnamed: tuple[str, ...] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
     shared_rows: int = SHARED_ROWS
@@ -400,7 +397,6 @@ class Summary:
             "information": str(self.information),
             "quasi_identifier_classes": None if self.frequency is None else self.frequency.cells,
             "not_in_policy": list(self.unnamed),
-            "seed": self.seed,
             "digests": dict(self.digests),
             "shared_rows": self.shared_rows,
             "dialects": [dialect.to_dict() for dialect in self.dialects],

@@ -262,7 +262,6 @@ class Evaluation:
             "models": list(self.models),
             "splits": self.splits,
             "test_share": self.test_share,
-            "seed": self.seed,
             "train_rows": self.train_rows,
             "test_rows": self.test_rows,
             "configurations": {

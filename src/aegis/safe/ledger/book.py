@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import AegisError, DataError, PolicyError, choices
+from aegis.options import checks_types
 from aegis.safe.ledger.record import (
     Balance,
     Entry,
@@ -89,6 +90,7 @@ class Ledger:
         There is no file and `create` is not set, or the file is no ledger.
     """
 
+    @checks_types
     def __init__(self, path: str | Path, *, create: bool = False) -> None:
         self.path = Path(path)
         if not self.path.exists():
@@ -153,6 +155,7 @@ class Ledger:
             hint="Check that it is a ledger, that it may be written, and who else holds it.",
         )
 
+    @checks_types
     def open_population(
         self, name: str, *, ceiling: float, delta: float, unit: str = "rows"
     ) -> None:
@@ -182,6 +185,7 @@ class Ledger:
             self._check(connection, fresh=False)
             return tuple(_populations(connection).values())
 
+    @checks_types
     def population(self, name: str) -> LedgerPopulation:
         """Return one population; raise `PolicyError` that names the others."""
         with self._connected() as connection:
@@ -196,12 +200,14 @@ class Ledger:
             )
         return known[name]
 
+    @checks_types
     def balance(self, name: str) -> Balance:
         """Return what was spent on a population."""
         with self._connected() as connection:
             population = self._population(connection, name)
             return Balance(population, _spent(connection, name))
 
+    @checks_types
     def entries(self, name: str | None = None) -> tuple[Entry, ...]:
         """Return all entries, of one population or of all, in the order they were made."""
         with self._connected() as connection:
@@ -210,6 +216,7 @@ class Ledger:
             entries = _entries(connection).values()
             return tuple(e for e in entries if name in (None, e.population))
 
+    @checks_types
     def reserve(
         self,
         name: str,
@@ -306,15 +313,18 @@ class Ledger:
                 hint="Give the same key again: it changes the same cell in the same way.",
             )
 
+    @checks_types
     def begin(self, entry: int) -> None:
         """Say that output begins: from here on the cost stays, whatever happens."""
         self._move("begin", entry, {})
 
+    @checks_types
     def commit(self, entry: int, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
         """Say that the output with this SHA-256 was given out, and of which rounds its noise was."""
         said = {"sensitivity": sensitivity, "sigma": sigma}
         self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
 
+    @checks_types
     def cancel(self, entry: int) -> None:
         """Give a cost back that nothing was given out for.
 
@@ -344,18 +354,21 @@ class Ledger:
             )
         _append(connection, kind, entry.population, number, content)
 
+    @checks_types
     def list_release(self, name: str, note: str, digest: str) -> int:
         """List a release outside of differential privacy, such as a k-anonymous one."""
         with self._writing() as connection:
             self._population(connection, name)
             return _append(connection, "list", name, 0, {"note": note, "digest": digest})
 
+    @checks_types
     def note(self, name: str, note: str) -> int:
         """Write down something that happened and spends nothing, such as a refusal."""
         with self._writing() as connection:
             self._population(connection, name)
             return _append(connection, "note", name, 0, {"note": note})
 
+    @checks_types
     def notes(self, name: str) -> tuple[str, ...]:
         """Return what was written down by `note`, in order."""
         with self._connected() as connection:
@@ -387,6 +400,7 @@ class Ledger:
                 self.cancel(entry)
             raise
 
+    @checks_types
     def once(self, name: str, question: str, spend: Spend, answer: Callable[[], str]) -> str:
         """Return the answer to a question, computed and paid for the first time only.
 
@@ -422,6 +436,7 @@ class Ledger:
         with self._connected() as connection:
             return _head(connection)
 
+    @checks_types
     def verify(self, head: str | None = None) -> int:
         """Check every event against the chain and return how many there are.
 
@@ -509,6 +524,14 @@ def _append(
     content: Mapping[str, Any],
 ) -> int:
     """Append an event and return the number of its entry; 0 stands for its own number."""
+    written = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    try:
+        f"{population}{written}".encode()
+    except UnicodeEncodeError as error:
+        raise PolicyError(
+            f"No file can hold the characters of {population!r}, {content!r}.",
+            hint="Leave out the lone half of a pair of characters.",
+        ) from error
     last = connection.execute("select coalesce(max(number), 0) from event").fetchone()[0]
     number = int(last) + 1
     row = (
@@ -517,7 +540,7 @@ def _append(
         kind,
         population,
         entry or number,
-        json.dumps(content, sort_keys=True, ensure_ascii=False),
+        written,
         _head(connection),
     )
     connection.execute("insert into event values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, _chained(row)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from aegis.errors import PolicyError
+from aegis.options import check_fields
 
 
 class EntryState(StrEnum):
@@ -56,7 +57,8 @@ class Spend:
     rows_per_person: int = 1
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.rho) and self.rho > 0):
+        check_fields(self)
+        if not 0 < self.rho <= sys.float_info.max:
             raise PolicyError(f"The cost rho is {self.rho}.", hint="Give a number above 0.")
         if self.unit not in ("rows", "persons"):
             raise PolicyError.unknown("unit", self.unit, ("rows", "persons"))
@@ -83,6 +85,9 @@ class TableVersion:
     table: str
     key: str = ""
     new: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True)

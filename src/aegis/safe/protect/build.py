@@ -14,7 +14,14 @@ from aegis.advisor.plan import require_same
 from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError
 from aegis.options import asked
-from aegis.policy import Configuration, OwnerRule, Policy, as_policy, policy_mapping
+from aegis.policy import (
+    Configuration,
+    OwnerRule,
+    Policy,
+    as_policy,
+    listed_configurations,
+    policy_mapping,
+)
 from aegis.progress import SILENT, Progress
 from aegis.safe.protect.accounting import Unit
 from aegis.safe.protect.cells import check_summary, public_names
@@ -37,7 +44,7 @@ _SAMPLE = 1
 @one_blas_thread
 def protect(
     subject: Any,
-    policy: Policy | str | Path,
+    policy: Policy | str | Path | Mapping[str, Any],
     request: ProtectRequest | None = None,
     *,
     progress: Progress = SILENT,
@@ -233,10 +240,8 @@ def _listed(
     summary: Summary,
 ) -> tuple[Configuration, ...]:
     """Return the configurations to state verdicts on."""
-    if isinstance(asked, Mapping):
-        return tuple(asked.values())
     if not isinstance(asked, int):
-        return tuple(asked)
+        return listed_configurations(asked)
     if asked < 0 or asked > MOST_VERDICTS:
         raise PolicyError(
             f"Verdicts on up to {asked:,} combinations were asked for.",

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import PolicyError
+from aegis.options import checks_types
 from aegis.safe.protect.accounting import delta_of, epsilon_of, is_number, rho_of
 from aegis.safe.protect.derive.cells import derivable_cells
 from aegis.safe.protect.derive.pairs import PairAudit, audit_pairs
@@ -156,6 +157,7 @@ class LeakAudit:
         }
 
 
+@checks_types
 def audit_leak(
     subject: Summary | ProtectedSummary,
     *,

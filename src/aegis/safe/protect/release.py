@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from aegis.errors import PolicyError
-from aegis.options import asked
+from aegis.options import asked, checks_types
 from aegis.policy import Policy
 from aegis.progress import SILENT, Progress
 from aegis.safe.ledger import Ledger, Spend, TableVersion
@@ -33,9 +33,10 @@ _NOT_REMEMBERED = (
 )
 
 
+@checks_types
 def release_protected(
     subject: Any,
-    policy: Policy | str | Path,
+    policy: Policy | str | Path | Mapping[str, Any],
     output: str | Path,
     request: ProtectRequest | None = None,
     *,
@@ -148,7 +149,7 @@ def _fingerprint(key: bytes) -> str:
 def _table_digest(subject: Any) -> str:
     """Return the SHA-256 of a table, or of the values and counts of its exact summary."""
     if not isinstance(subject, Summary):
-        return open_table(subject).digest()
+        return open_table(subject).content_digest()
     sha = sha256(f"{subject.rows}\n{subject.label.column}\n".encode())
     for name, attribute in sorted(subject.attributes.items()):
         sha.update(f"{name}\n{attribute.values.to_pylist()!r}\n".encode())

@@ -119,7 +119,6 @@ class Reader:
             pairs=self._pairs(content.pairs, attributes, classes),
             frequency=None if content.frequency is None else self._frequency(content.frequency),
             max_levels=content.max_levels,
-            seed=content.seed,
             unnamed=tuple(content.unnamed),
             digests=dict(content.digests),
             shared_rows=content.shared_rows,

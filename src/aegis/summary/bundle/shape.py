@@ -104,12 +104,13 @@ class SummaryShape(BundleMapping):
     pairs: PairsShape
     frequency: FrequencyShape | None
     max_levels: Annotated[int, Field(ge=2, le=1 << 31)]
-    seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
     unnamed: list[str]
     digests: dict[str, str]
     shared_rows: Annotated[int, Field(ge=1, le=MOST_ROWS)] = SHARED_ROWS
     dialects: list[DialectShape] = []
     terms: TermsShape | None = None
+    seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)] = 0
+    """In bundles of earlier versions; nobody reads it."""
 
 
 def read_shape(content: object) -> SummaryShape:

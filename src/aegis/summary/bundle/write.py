@@ -52,7 +52,6 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
         "pairs": _pairs_to(summary.pairs, members),
         "frequency": _frequency_to(summary.frequency, members),
         "max_levels": summary.max_levels,
-        "seed": summary.seed,
         "unnamed": list(summary.unnamed),
         "digests": dict(summary.digests),
         "shared_rows": summary.shared_rows,

@@ -1,0 +1,44 @@
+"""A seed is in nothing that a command prints or writes but the recipe of a method whose draws do not protect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aegis.cli.main import run
+
+SEED = "918273645"
+ASKED: dict[str, list[str]] = {
+    "a ranking": ["advise", "t.csv", "-p", "p.yaml", "--generate", "3", "-o", "best.yaml"],
+    "a search": ["advise", "t.csv", "-p", "p.yaml", "--search", "--report", "r.html"],
+    "a summary": ["summarize", "t.csv", "-p", "p.yaml", "-o", "t.aegis", "--exact"],
+    "a report": ["report", "t.csv", "-p", "p.yaml", "-o", "r.html"],
+    "a release": ["apply", "t.csv", "-p", "p.yaml", "-c", "c.yaml", "-o", "o.csv", "--certificate", "c.json"],
+    "records": ["anonymize", "t.csv", "-p", "p.yaml", "-m", "mo-obam", "-o", "o.csv", "--certificate", "c.json"],
+    "trained": ["evaluate", "t.csv", "-p", "p.yaml", "--generate", "2", "--models", "nb", "--splits", "2"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_no_output_holds_the_seed(
+    asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`apply --seed` may take the number that `advise --seed` took, and a default is one for all."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{30 + n % 4},{'ab'[n % 2]},{'yn'[n % 3 == 0]}" for n in range(48)]
+    Path("t.csv").write_text("age,city,y\n" + "\n".join(rows) + "\n")
+    Path("p.yaml").write_text(
+        "version: 1\nlabel: y\nprivacy: {k: 2, suppression: 0.5}\nattributes:\n"
+        "  age: {role: quasi-identifier, masks: [identity, {round: {step: 2}}, suppress]}\n"
+        "  city: {role: quasi-identifier, masks: [identity, suppress]}\n"
+    )
+    Path("c.yaml").write_text("configurations: {one: {age: identity, city: identity}}\n")
+    given = {file.name for file in tmp_path.iterdir()}
+    form = [] if asked == "a report" else ["--format", "json"]
+    assert run([*ASKED[asked], "--seed", SEED, *form]) == 0
+    printed = capsys.readouterr()
+    assert SEED not in printed.out + printed.err
+    for file in tmp_path.iterdir():
+        if file.name not in given:
+            assert SEED.encode() not in file.read_bytes(), file.name

@@ -1,0 +1,183 @@
+"""Arguments of wrong types are refused by one error that names what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import aegis
+from aegis.errors import AegisError, PolicyError
+from aegis.options import asked, checks_types
+from aegis.requests import ApplyRequest, RankRequest, RiskRequest, SearchRequest
+from aegis.safe.ledger import Ledger, Spend, TableVersion
+from aegis.safe.protect import audit_leak, protect, release_protected
+
+POLICY = aegis.load_policy(
+    {
+        "version": 1,
+        "label": {"column": "y", "classes": ["n", "p"]},
+        "privacy": {"k": 2, "suppression": 0.5},
+        "attributes": {"age": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
+    }
+)
+TABLE = pa.table({"age": [30, 30, 40, 40, 50, 50], "y": ["n", "p"] * 3})
+[CONFIGURATION] = [aegis.Configuration("one", {"age": POLICY.attributes["age"].masks[0]})]
+WRONG: tuple[Any, ...] = (
+    "\ud800", 3, -1, 1.5, float("nan"), True, b"bytes", [1], {"a": 1}, object(), 10**400, ("x",), (),
+)  # fmt: skip
+
+
+@checks_types
+def example(
+    number: float | None = None,
+    names: Collection[str] = (),
+    path: str | Path = "x",
+    table: Mapping[str, int] | None = None,
+    flag: bool = False,
+    count: int = 0,
+    **more: Any,
+) -> str:
+    """Return a text."""
+    return f"{number} {names} {path} {table} {flag} {count} {more}"
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        {"number": 1},
+        {"number": np.float64(1.5)},
+        {"names": np.array(["a"])},
+        {"names": {"a"}},
+        {"path": Path("x")},
+        {"path": "\udcff"},
+        {"table": {"a": 1}},
+        {"count": np.int64(3)},
+        {"other": object()},
+    ],
+    ids=str,
+)
+def test_what_a_function_declares_is_taken(fine: dict[str, Any]) -> None:
+    assert example(**fine)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "allowed"),
+    [
+        ({"number": "1"}, "float | None"),
+        ({"number": True}, "float | None"),
+        ({"number": 10**400}, "float | None"),
+        ({"names": "a"}, "Collection[str]"),
+        ({"names": [1]}, "Collection[str]"),
+        ({"path": 3}, "str | Path"),
+        ({"path": "\ud800"}, "str | Path"),
+        ({"table": [1]}, "Mapping[str, int] | None"),
+        ({"flag": 1}, "bool"),
+        ({"count": 1.0}, "int"),
+        ({"count": None}, "int"),
+    ],
+    ids=str,
+)
+def test_another_type_is_refused_with_what_is_allowed(wrong: dict[str, Any], allowed: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        example(**wrong)
+    assert refused.value.message.startswith(f"{next(iter(wrong))} is ")
+    assert refused.value.hint == f"Allowed: {allowed}."
+
+
+def refused_or_answered(call: Callable[[], object]) -> None:
+    """Fail where anything but an answer or an error of Aegis comes."""
+    try:
+        call()
+    except AegisError as error:
+        code, hint = error.exit_code, error.hint
+    else:
+        return
+    assert code in (1, 2)
+    assert hint
+
+
+PROMISE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
+COUNTS: dict[str, Any] = {"level": "counts", "key": bytes(16)}
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda value: repr(value)[:12])
+@pytest.mark.parametrize(
+    ("base", "names"),
+    [
+        (PROMISE, "level epsilon delta unit rows_per_person person public verdicts rule_override"),
+        (COUNTS, "key method threshold step variance verdicts"),
+    ],
+    ids=["noise", "counts"],
+)
+def test_protect_takes_any_value(base: dict[str, Any], names: str, wrong: Any) -> None:
+    for name in names.split():
+        refused_or_answered(lambda name=name: protect(TABLE, POLICY, **(base | {name: wrong})))
+    refused_or_answered(lambda: protect(TABLE, wrong, **base))
+    refused_or_answered(lambda: protect(wrong, POLICY, **base))
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda value: repr(value)[:12])
+def test_the_ledger_takes_any_value(wrong: Any, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "a.ledger", create=True)
+    ledger.open_population("people", ceiling=1.0, delta=1e-6)
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: Ledger(wrong),
+        lambda: ledger.open_population(wrong, ceiling=1.0, delta=1e-6),
+        lambda: ledger.open_population("a", ceiling=wrong, delta=1e-6),
+        lambda: ledger.open_population("b", ceiling=1.0, delta=wrong),
+        lambda: ledger.open_population("c", ceiling=1.0, delta=1e-6, unit=wrong),
+        lambda: ledger.reserve(wrong, None),
+        lambda: ledger.reserve("people", wrong),
+        lambda: ledger.reserve("people", None, note=wrong),
+        lambda: ledger.reserve("people", None, version=wrong),
+        lambda: ledger.reserve("people", None, version=TableVersion(wrong)),
+        lambda: ledger.reserve("people", Spend(wrong, 0.001)),
+        lambda: Spend("mechanism", wrong),
+        lambda: ledger.balance(wrong),
+        lambda: ledger.entries(wrong),
+        lambda: ledger.commit(wrong, "digest"),
+        lambda: ledger.list_release("people", wrong, wrong),
+        lambda: ledger.verify(wrong),
+        lambda: audit_leak(wrong),
+        lambda: release_protected(TABLE, POLICY, wrong, **PROMISE),
+        lambda: release_protected(
+            TABLE, POLICY, tmp_path / "t.protected", ledger=wrong, population=wrong, **PROMISE
+        ),
+    )
+    for call in calls:
+        refused_or_answered(call)
+    ledger.verify()
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda value: repr(value)[:12])
+def test_apply_and_audit_take_any_value(
+    wrong: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("output", "certificate", "key", "measure", "into", "form", "after", "made_under"):
+        given = {"output": tmp_path / f"{name}.csv", name: wrong}
+        refused_or_answered(lambda given=given: aegis.apply(TABLE, POLICY, CONFIGURATION, **given))
+    refused_or_answered(lambda: aegis.apply(TABLE, POLICY, wrong))
+    refused_or_answered(lambda: aegis.apply(TABLE, wrong, CONFIGURATION))
+    for name in ("quasi_identifiers", "sensitive", "policy", "rule", "person", "configuration"):
+        given = {"quasi_identifiers": ["age"], name: wrong}
+        refused_or_answered(lambda given=given: aegis.audit(TABLE, **given))
+
+
+@pytest.mark.parametrize("kind", [SearchRequest, RankRequest, ApplyRequest, RiskRequest])
+def test_a_request_is_of_its_kind(kind: type[Any]) -> None:
+    with pytest.raises(PolicyError, match="request"):
+        asked(kind, {"top": 3}, {})
+
+
+def test_configurations_are_configurations() -> None:
+    wrong: tuple[Sequence[Any] | Mapping[str, Any] | Any, ...] = ([1], {"a": 1}, "text", 3)
+    study = aegis.Study(TABLE, POLICY)
+    for given in wrong:
+        with pytest.raises(PolicyError, match="configuration"):
+            study.rank(given)
