@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
+import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from queue import SimpleQueue
 
+import pytest
 from coverage import CoverageData
 
+from . import judge
 from .mutations import Mutation, draw, key, mutations, named_equivalent
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +31,8 @@ ROOMS = ("safe", "privacy", "release", "service/catalog", "advisor/search", "sou
 TESTS = ("safe", "privacy", "release", "advisor", "sources", "service")
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 """Changes that no test can notice, with the reason."""
+FORKS = multiprocessing.get_context("forkserver")
+"""Starts processes from one that has imported the libraries, so that pytest starts at once."""
 LIMIT = 1200.0
 """Seconds of one mutant: many times the tests that it runs, also on a busy machine. One that is not
 done then is killed."""
@@ -37,6 +46,8 @@ class Verdict:
 
     mutation: Mutation
     killed: bool
+    by: list[str]
+    """The test that failed; the first where none could start."""
     tests: int
 
 
@@ -58,6 +69,7 @@ def main() -> int:
         _record(folder, [f"tests/{name}" for name in options.tests.split(",")])
     executed = Executed(folder)
     drawn = draw(_candidates(options.rooms.split(","), executed), options.number, options.seed)
+    FORKS.set_forkserver_preload(json.loads((folder / "modules.json").read_text("utf-8")))
     verdicts = _judge(drawn, executed, folder, options.workers)
     killed = sum(verdict.killed for verdict in verdicts)
     print(f"\n{killed} of {len(verdicts)} mutants killed ({killed / max(1, len(verdicts)):.1%})")
@@ -76,7 +88,7 @@ def _record(folder: Path, tests: list[str]) -> None:
     )
     for old in folder.glob("executed*"):
         old.unlink()
-    environment = os.environ | {"AEGIS_MUTANTS_SECONDS": str(folder / "seconds.json")}
+    environment = os.environ | {"AEGIS_MUTANTS": str(folder)}
     run = [sys.executable, "-m", "coverage", "run", f"--rcfile={folder / 'coveragerc'}"]
     run += ["-m", "pytest", "-p", "tests.mutants.recorder", *tests]
     subprocess.run(run, cwd=ROOT, env=environment, check=False)
@@ -93,19 +105,29 @@ class Executed:
         self._contexts = cache(self._data.contexts_by_lineno)
         self._seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text("utf-8"))
         self._nodes: dict[str, list[str]] = {}
-        for node in sorted(self._seconds, key=lambda node: self._seconds[node]):
+        for node in self._seconds:
             self._nodes.setdefault(_context(node), []).append(node)
 
     def tests(self, path: str, line: int) -> list[str]:
-        """Return the tests that execute a line; the quickest of the module for its top level."""
+        """Return the tests that execute a line.
+
+        The top level of a module runs before any test: it is judged by the tests that execute
+        another line of the module, and then by all others.
+        """
         contexts = self._contexts(str(ROOT / path))
-        named = {context for context in contexts.get(line, ()) if context}
-        if not named:
-            named = {context for those in contexts.values() for context in those if context}
-        nodes = [node for context in named for node in self._nodes.get(context, ())]
-        nodes.sort(key=lambda node: self._seconds[node])
+        nodes = self._quickest(contexts.get(line, ()))
+        if not nodes:
+            near = self._quickest(context for those in contexts.values() for context in those)
+            nodes = [*near, *(sorted(self._seconds.keys() - near, key=self._order))] if near else []
         spent = accumulate(self._seconds[node] for node in nodes)
         return [node for node, seconds in zip(nodes, spent, strict=True) if seconds <= MOST]
+
+    def _quickest(self, contexts: Iterable[str]) -> list[str]:
+        nodes = {node for context in contexts for node in self._nodes.get(context, ())}
+        return sorted(nodes, key=self._order)
+
+    def _order(self, node: str) -> tuple[float, str]:
+        return self._seconds[node], node
 
 
 def _context(node: str) -> str:
@@ -137,10 +159,11 @@ def _judge(drawn: list[Mutation], executed: Executed, folder: Path, workers: int
         copy = folder / f"source{number}"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        compileall.compile_dir(copy, quiet=2)
         _require_imported(copy)
         copies.put(copy)
 
-    def judge(mutation: Mutation) -> Verdict:
+    def judged(mutation: Mutation) -> Verdict:
         copy = copies.get()
         try:
             verdict = _run(mutation, executed.tests(mutation.path, mutation.line), copy)
@@ -150,14 +173,16 @@ def _judge(drawn: list[Mutation], executed: Executed, folder: Path, workers: int
         return verdict
 
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(judge, drawn))
+        verdicts = list(pool.map(judged, drawn))
+    _require_passing(sorted({node for verdict in verdicts for node in verdict.by}), copies.get())
+    return verdicts
 
 
 def _require_imported(copy: Path) -> None:
     """End the program where Python would import another Aegis, so that every mutant would survive."""
     asked = [sys.executable, "-c", "import aegis; print(aegis.__file__)"]
     shown = subprocess.run(
-        asked, env=_environment(copy), capture_output=True, text=True, check=True
+        asked, env=os.environ | judge.environment(copy), capture_output=True, text=True, check=True
     )
     if not Path(shown.stdout.strip()).is_relative_to(copy):
         sys.exit(
@@ -166,27 +191,42 @@ def _require_imported(copy: Path) -> None:
         )
 
 
-def _environment(copy: Path) -> dict[str, str]:
-    """Return the environment in which a copy of the source is imported."""
-    return os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-
-
 def _run(mutation: Mutation, tests: list[str], copy: Path) -> Verdict:
     """Return whether one of the tests fails on the changed source."""
     module = copy / Path(mutation.path).relative_to("src")
-    before = module.read_bytes()
+    before, times = module.read_bytes(), module.stat()
     module.write_bytes(mutation.apply(before))
-    run = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     try:
-        done = subprocess.run(
-            run, cwd=ROOT, env=_environment(copy), capture_output=True, timeout=LIMIT, check=False
-        )
-        killed = done.returncode != 0
-    except subprocess.TimeoutExpired:
-        killed = True
+        code, failed = _tested(copy, tests, first=True)
     finally:
         module.write_bytes(before)
-    return Verdict(mutation, killed, len(tests))
+        os.utime(module, ns=(times.st_atime_ns, times.st_mtime_ns))
+    killed = code != pytest.ExitCode.OK
+    return Verdict(mutation, killed, (failed or tests[:1]) if killed else [], len(tests))
+
+
+def _require_passing(tests: list[str], copy: Path) -> None:
+    """End the program where a test that killed a mutant fails on the source as it is, too."""
+    code, failed = _tested(copy, tests, first=False) if tests else (0, [])
+    if code != pytest.ExitCode.OK:
+        sys.exit(f"These tests fail without a mutant, too, so that they judge none: {failed}")
+
+
+def _tested(copy: Path, tests: list[str], *, first: bool) -> tuple[int, list[str]]:
+    """Run tests on a copy of the source, and return pytest's code and the tests that failed."""
+    receiving, sending = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=judge.run, args=(copy, ROOT, tests, first, sending))
+    process.start()
+    sending.close()
+    try:
+        return receiving.recv() if receiving.poll(LIMIT) else (pytest.ExitCode.INTERRUPTED, [])
+    except EOFError:
+        return pytest.ExitCode.INTERNAL_ERROR, []
+    finally:
+        if process.pid:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.join()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
-"""A plug-in of pytest that records how long each test takes: quick tests judge a mutant first."""
+"""A plug-in of pytest that records how long each test takes, and which libraries the tests import.
+
+Quick tests judge a mutant first, in a process that has the libraries.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,4 +21,11 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    Path(os.environ["AEGIS_MUTANTS_SECONDS"]).write_text(json.dumps(_seconds), encoding="utf-8")
+    folder = Path(os.environ["AEGIS_MUTANTS"])
+    (folder / "seconds.json").write_text(json.dumps(_seconds), encoding="utf-8")
+    libraries = [
+        name
+        for name, module in list(sys.modules.items())
+        if "site-packages" in (getattr(module, "__file__", None) or "")
+    ]
+    (folder / "modules.json").write_text(json.dumps(libraries), encoding="utf-8")
