@@ -82,8 +82,8 @@ def main() -> int:
 def _record(folder: Path, tests: list[str]) -> None:
     """Run the tests once, and keep which line each executes and how long it takes."""
     (folder / "coveragerc").write_text(
-        f"[run]\nsource = {ROOT / 'src' / 'aegis'}\ndynamic_context = test_function\n"
-        f"data_file = {folder / 'executed'}\nparallel = true\nconcurrency = multiprocessing,thread\n",
+        f"[run]\nsource = {ROOT / 'src' / 'aegis'}\nparallel = true\n"
+        f"data_file = {folder / 'executed'}\nconcurrency = multiprocessing,thread\n",
         encoding="utf-8",
     )
     for old in folder.glob("executed*"):
@@ -104,9 +104,6 @@ class Executed:
         self._data.read()
         self._contexts = cache(self._data.contexts_by_lineno)
         self._seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text("utf-8"))
-        self._nodes: dict[str, list[str]] = {}
-        for node in self._seconds:
-            self._nodes.setdefault(_context(node), []).append(node)
 
     def tests(self, path: str, line: int) -> list[str]:
         """Return the tests that execute a line.
@@ -123,17 +120,10 @@ class Executed:
         return [node for node, seconds in zip(nodes, spent, strict=True) if seconds <= MOST]
 
     def _quickest(self, contexts: Iterable[str]) -> list[str]:
-        nodes = {node for context in contexts for node in self._nodes.get(context, ())}
-        return sorted(nodes, key=self._order)
+        return sorted(self._seconds.keys() & contexts, key=self._order)
 
     def _order(self, node: str) -> tuple[float, str]:
         return self._seconds[node], node
-
-
-def _context(node: str) -> str:
-    """Return what coverage calls a test: its module and function, without its parameters."""
-    path, *names = node.split("[")[0].split("::")
-    return ".".join([Path(path).stem, *names])
 
 
 def _candidates(rooms: list[str], executed: Executed) -> list[Mutation]:
