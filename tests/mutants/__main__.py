@@ -33,9 +33,9 @@ EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 """Changes that no test can notice, with the reason."""
 FORKS = multiprocessing.get_context("forkserver")
 """Starts processes from one that has imported the libraries, so that pytest starts at once."""
-LIMIT = 1200.0
-"""Seconds of one mutant: many times the tests that it runs, also on a busy machine. One that is not
-done then is killed."""
+LIMIT = 60.0
+"""Seconds of one mutant beyond five times what its tests took while they were recorded. One that is
+not done then is killed."""
 MOST = 60.0
 """Seconds of tests that judge one mutant, the quickest first."""
 
@@ -119,6 +119,10 @@ class Executed:
         spent = accumulate(self._seconds[node] for node in nodes)
         return [node for node, seconds in zip(nodes, spent, strict=True) if seconds <= MOST]
 
+    def limit(self, tests: list[str]) -> float:
+        """Return after how many seconds tests must be done."""
+        return LIMIT + 5 * sum(self._seconds[node] for node in tests)
+
     def _quickest(self, contexts: Iterable[str]) -> list[str]:
         return sorted(self._seconds.keys() & contexts, key=self._order)
 
@@ -156,7 +160,8 @@ def _judge(drawn: list[Mutation], executed: Executed, folder: Path, workers: int
     def judged(mutation: Mutation) -> Verdict:
         copy = copies.get()
         try:
-            verdict = _run(mutation, executed.tests(mutation.path, mutation.line), copy)
+            tests = executed.tests(mutation.path, mutation.line)
+            verdict = _run(mutation, tests, copy, executed.limit(tests))
         finally:
             copies.put(copy)
         print(f"{'killed  ' if verdict.killed else 'SURVIVES'} {mutation}", flush=True)
@@ -164,7 +169,8 @@ def _judge(drawn: list[Mutation], executed: Executed, folder: Path, workers: int
 
     with ThreadPoolExecutor(workers) as pool:
         verdicts = list(pool.map(judged, drawn))
-    _require_passing(sorted({node for verdict in verdicts for node in verdict.by}), copies.get())
+    tests = sorted({node for verdict in verdicts for node in verdict.by})
+    _require_passing(tests, copies.get(), executed.limit(tests))
     return verdicts
 
 
@@ -181,13 +187,13 @@ def _require_imported(copy: Path) -> None:
         )
 
 
-def _run(mutation: Mutation, tests: list[str], copy: Path) -> Verdict:
+def _run(mutation: Mutation, tests: list[str], copy: Path, limit: float) -> Verdict:
     """Return whether one of the tests fails on the changed source."""
     module = copy / Path(mutation.path).relative_to("src")
     before, times = module.read_bytes(), module.stat()
     module.write_bytes(mutation.apply(before))
     try:
-        code, failed = _tested(copy, tests, first=True)
+        code, failed = _tested(copy, tests, limit, first=True)
     finally:
         module.write_bytes(before)
         os.utime(module, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -195,21 +201,21 @@ def _run(mutation: Mutation, tests: list[str], copy: Path) -> Verdict:
     return Verdict(mutation, killed, (failed or tests[:1]) if killed else [], len(tests))
 
 
-def _require_passing(tests: list[str], copy: Path) -> None:
+def _require_passing(tests: list[str], copy: Path, limit: float) -> None:
     """End the program where a test that killed a mutant fails on the source as it is, too."""
-    code, failed = _tested(copy, tests, first=False) if tests else (0, [])
+    code, failed = _tested(copy, tests, limit, first=False) if tests else (0, [])
     if code != pytest.ExitCode.OK:
         sys.exit(f"These tests fail without a mutant, too, so that they judge none: {failed}")
 
 
-def _tested(copy: Path, tests: list[str], *, first: bool) -> tuple[int, list[str]]:
+def _tested(copy: Path, tests: list[str], limit: float, *, first: bool) -> tuple[int, list[str]]:
     """Run tests on a copy of the source, and return pytest's code and the tests that failed."""
     receiving, sending = FORKS.Pipe(duplex=False)
     process = FORKS.Process(target=judge.run, args=(copy, ROOT, tests, first, sending))
     process.start()
     sending.close()
     try:
-        return receiving.recv() if receiving.poll(LIMIT) else (pytest.ExitCode.INTERRUPTED, [])
+        return receiving.recv() if receiving.poll(limit) else (pytest.ExitCode.INTERRUPTED, [])
     except EOFError:
         return pytest.ExitCode.INTERNAL_ERROR, []
     finally:
