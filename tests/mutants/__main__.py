@@ -36,8 +36,6 @@ FORKS = multiprocessing.get_context("forkserver")
 LIMIT = 60.0
 """Seconds of one mutant beyond five times what its tests took while they were recorded. One that is
 not done then is killed."""
-MOST = 60.0
-"""Seconds of tests that judge one mutant, the quickest first."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +57,22 @@ def main() -> int:
     parser.add_argument("--rooms", default=",".join(ROOMS), help="folders below src/aegis")
     parser.add_argument("--tests", default=",".join(TESTS), help="folders below tests")
     parser.add_argument("--folder", type=Path, default=ROOT / ".mutants", help="where to work")
-    parser.add_argument("--again", action="store_true", help="record anew what each test executes")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="record anew: for other rooms or tests, or a changed source",
+    )
     parser.add_argument("--least", type=float, default=0.95, help="share that must be killed")
     parser.add_argument("--workers", type=int, default=2, help="mutants that are judged at a time")
+    parser.add_argument("--most", type=float, default=60.0, help="seconds of tests for one mutant")
     options = parser.parse_args()
+    rooms = options.rooms.split(",")
     folder: Path = options.folder.resolve()
     folder.mkdir(exist_ok=True)
     if options.again or not (folder / "seconds.json").exists():
-        _record(folder, [f"tests/{name}" for name in options.tests.split(",")])
-    executed = Executed(folder)
-    drawn = draw(_candidates(options.rooms.split(","), executed), options.number, options.seed)
+        _record(folder, rooms, [f"tests/{name}" for name in options.tests.split(",")])
+    executed = Executed(folder, options.most)
+    drawn = draw(_candidates(rooms, executed), options.number, options.seed)
     FORKS.set_forkserver_preload(json.loads((folder / "modules.json").read_text("utf-8")))
     verdicts = _judge(drawn, executed, folder, options.workers)
     killed = sum(verdict.killed for verdict in verdicts)
@@ -79,10 +83,11 @@ def main() -> int:
     return 0 if killed >= options.least * len(verdicts) else 1
 
 
-def _record(folder: Path, tests: list[str]) -> None:
-    """Run the tests once, and keep which line each executes and how long it takes."""
+def _record(folder: Path, rooms: list[str], tests: list[str]) -> None:
+    """Run the tests once, and keep which line of the rooms each executes and how long it takes."""
+    source = ",".join(str(ROOT / "src" / "aegis" / room) for room in rooms)
     (folder / "coveragerc").write_text(
-        f"[run]\nsource = {ROOT / 'src' / 'aegis'}\nparallel = true\n"
+        f"[run]\nsource = {source}\nparallel = true\n"
         f"data_file = {folder / 'executed'}\nconcurrency = multiprocessing,thread\n",
         encoding="utf-8",
     )
@@ -99,7 +104,8 @@ def _record(folder: Path, tests: list[str]) -> None:
 class Executed:
     """Which tests execute a line, the quickest first."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, most: float) -> None:
+        self._most = most
         self._data = CoverageData(str(folder / "executed"))
         self._data.read()
         self._contexts = cache(self._data.contexts_by_lineno)
@@ -117,7 +123,7 @@ class Executed:
             near = self._quickest(context for those in contexts.values() for context in those)
             nodes = [*near, *(sorted(self._seconds.keys() - near, key=self._order))] if near else []
         spent = accumulate(self._seconds[node] for node in nodes)
-        return [node for node, seconds in zip(nodes, spent, strict=True) if seconds <= MOST]
+        return [node for node, seconds in zip(nodes, spent, strict=True) if seconds <= self._most]
 
     def limit(self, tests: list[str]) -> float:
         """Return after how many seconds tests must be done."""
