@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
+import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from queue import SimpleQueue
 
+import pytest
 from coverage import CoverageData
 
+from . import judge
 from .mutations import Mutation, draw, key, mutations, named_equivalent
 
 ROOT = Path(__file__).parents[2]
@@ -24,11 +31,11 @@ ROOMS = ("safe", "privacy", "release", "service/catalog", "advisor/search", "sou
 TESTS = ("safe", "privacy", "release", "advisor", "sources", "service")
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 """Changes that no test can notice, with the reason."""
-LIMIT = 1200.0
-"""Seconds of one mutant: many times the tests that it runs, also on a busy machine. One that is not
-done then is killed."""
-MOST = 60.0
-"""Seconds of tests that judge one mutant, the quickest first."""
+FORKS = multiprocessing.get_context("forkserver")
+"""Starts processes from one that has imported the libraries, so that pytest starts at once."""
+LIMIT = 60.0
+"""Seconds of one mutant beyond five times what its tests took while they were recorded. One that is
+not done then is killed."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,8 @@ class Verdict:
 
     mutation: Mutation
     killed: bool
+    by: list[str]
+    """The test that failed; the first where none could start."""
     tests: int
 
 
@@ -48,16 +57,23 @@ def main() -> int:
     parser.add_argument("--rooms", default=",".join(ROOMS), help="folders below src/aegis")
     parser.add_argument("--tests", default=",".join(TESTS), help="folders below tests")
     parser.add_argument("--folder", type=Path, default=ROOT / ".mutants", help="where to work")
-    parser.add_argument("--again", action="store_true", help="record anew what each test executes")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="record anew: for other rooms or tests, or a changed source",
+    )
     parser.add_argument("--least", type=float, default=0.95, help="share that must be killed")
     parser.add_argument("--workers", type=int, default=2, help="mutants that are judged at a time")
+    parser.add_argument("--most", type=float, default=60.0, help="seconds of tests for one mutant")
     options = parser.parse_args()
+    rooms = options.rooms.split(",")
     folder: Path = options.folder.resolve()
     folder.mkdir(exist_ok=True)
     if options.again or not (folder / "seconds.json").exists():
-        _record(folder, [f"tests/{name}" for name in options.tests.split(",")])
-    executed = Executed(folder)
-    drawn = draw(_candidates(options.rooms.split(","), executed), options.number, options.seed)
+        _record(folder, rooms, [f"tests/{name}" for name in options.tests.split(",")])
+    executed = Executed(folder, options.most)
+    drawn = draw(_candidates(rooms, executed), options.number, options.seed)
+    FORKS.set_forkserver_preload(json.loads((folder / "modules.json").read_text("utf-8")))
     verdicts = _judge(drawn, executed, folder, options.workers)
     killed = sum(verdict.killed for verdict in verdicts)
     print(f"\n{killed} of {len(verdicts)} mutants killed ({killed / max(1, len(verdicts)):.1%})")
@@ -67,16 +83,17 @@ def main() -> int:
     return 0 if killed >= options.least * len(verdicts) else 1
 
 
-def _record(folder: Path, tests: list[str]) -> None:
-    """Run the tests once, and keep which line each executes and how long it takes."""
+def _record(folder: Path, rooms: list[str], tests: list[str]) -> None:
+    """Run the tests once, and keep which line of the rooms each executes and how long it takes."""
+    source = ",".join(str(ROOT / "src" / "aegis" / room) for room in rooms)
     (folder / "coveragerc").write_text(
-        f"[run]\nsource = {ROOT / 'src' / 'aegis'}\ndynamic_context = test_function\n"
-        f"data_file = {folder / 'executed'}\nparallel = true\nconcurrency = multiprocessing,thread\n",
+        f"[run]\nsource = {source}\nparallel = true\n"
+        f"data_file = {folder / 'executed'}\nconcurrency = multiprocessing,thread\n",
         encoding="utf-8",
     )
     for old in folder.glob("executed*"):
         old.unlink()
-    environment = os.environ | {"AEGIS_MUTANTS_SECONDS": str(folder / "seconds.json")}
+    environment = os.environ | {"AEGIS_MUTANTS": str(folder)}
     run = [sys.executable, "-m", "coverage", "run", f"--rcfile={folder / 'coveragerc'}"]
     run += ["-m", "pytest", "-p", "tests.mutants.recorder", *tests]
     subprocess.run(run, cwd=ROOT, env=environment, check=False)
@@ -87,31 +104,36 @@ def _record(folder: Path, tests: list[str]) -> None:
 class Executed:
     """Which tests execute a line, the quickest first."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, most: float) -> None:
+        self._most = most
         self._data = CoverageData(str(folder / "executed"))
         self._data.read()
         self._contexts = cache(self._data.contexts_by_lineno)
         self._seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text("utf-8"))
-        self._nodes: dict[str, list[str]] = {}
-        for node in sorted(self._seconds, key=lambda node: self._seconds[node]):
-            self._nodes.setdefault(_context(node), []).append(node)
 
     def tests(self, path: str, line: int) -> list[str]:
-        """Return the tests that execute a line; the quickest of the module for its top level."""
+        """Return the tests that execute a line.
+
+        The top level of a module runs before any test: it is judged by the tests that execute
+        another line of the module, and then by all others.
+        """
         contexts = self._contexts(str(ROOT / path))
-        named = {context for context in contexts.get(line, ()) if context}
-        if not named:
-            named = {context for those in contexts.values() for context in those if context}
-        nodes = [node for context in named for node in self._nodes.get(context, ())]
-        nodes.sort(key=lambda node: self._seconds[node])
+        nodes = self._quickest(contexts.get(line, ()))
+        if not nodes:
+            near = self._quickest(context for those in contexts.values() for context in those)
+            nodes = [*near, *(sorted(self._seconds.keys() - near, key=self._order))] if near else []
         spent = accumulate(self._seconds[node] for node in nodes)
-        return [node for node, seconds in zip(nodes, spent, strict=True) if seconds <= MOST]
+        return [node for node, seconds in zip(nodes, spent, strict=True) if seconds <= self._most]
 
+    def limit(self, tests: list[str]) -> float:
+        """Return after how many seconds tests must be done."""
+        return LIMIT + 5 * sum(self._seconds[node] for node in tests)
 
-def _context(node: str) -> str:
-    """Return what coverage calls a test: its module and function, without its parameters."""
-    path, *names = node.split("[")[0].split("::")
-    return ".".join([Path(path).stem, *names])
+    def _quickest(self, contexts: Iterable[str]) -> list[str]:
+        return sorted(self._seconds.keys() & contexts, key=self._order)
+
+    def _order(self, node: str) -> tuple[float, str]:
+        return self._seconds[node], node
 
 
 def _candidates(rooms: list[str], executed: Executed) -> list[Mutation]:
@@ -137,27 +159,32 @@ def _judge(drawn: list[Mutation], executed: Executed, folder: Path, workers: int
         copy = folder / f"source{number}"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        compileall.compile_dir(copy, quiet=2)
         _require_imported(copy)
         copies.put(copy)
 
-    def judge(mutation: Mutation) -> Verdict:
+    def judged(mutation: Mutation) -> Verdict:
         copy = copies.get()
         try:
-            verdict = _run(mutation, executed.tests(mutation.path, mutation.line), copy)
+            tests = executed.tests(mutation.path, mutation.line)
+            verdict = _run(mutation, tests, copy, executed.limit(tests))
         finally:
             copies.put(copy)
         print(f"{'killed  ' if verdict.killed else 'SURVIVES'} {mutation}", flush=True)
         return verdict
 
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(judge, drawn))
+        verdicts = list(pool.map(judged, drawn))
+    tests = sorted({node for verdict in verdicts for node in verdict.by})
+    _require_passing(tests, copies.get(), executed.limit(tests))
+    return verdicts
 
 
 def _require_imported(copy: Path) -> None:
     """End the program where Python would import another Aegis, so that every mutant would survive."""
     asked = [sys.executable, "-c", "import aegis; print(aegis.__file__)"]
     shown = subprocess.run(
-        asked, env=_environment(copy), capture_output=True, text=True, check=True
+        asked, env=os.environ | judge.environment(copy), capture_output=True, text=True, check=True
     )
     if not Path(shown.stdout.strip()).is_relative_to(copy):
         sys.exit(
@@ -166,27 +193,42 @@ def _require_imported(copy: Path) -> None:
         )
 
 
-def _environment(copy: Path) -> dict[str, str]:
-    """Return the environment in which a copy of the source is imported."""
-    return os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def _run(mutation: Mutation, tests: list[str], copy: Path) -> Verdict:
+def _run(mutation: Mutation, tests: list[str], copy: Path, limit: float) -> Verdict:
     """Return whether one of the tests fails on the changed source."""
     module = copy / Path(mutation.path).relative_to("src")
-    before = module.read_bytes()
+    before, times = module.read_bytes(), module.stat()
     module.write_bytes(mutation.apply(before))
-    run = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     try:
-        done = subprocess.run(
-            run, cwd=ROOT, env=_environment(copy), capture_output=True, timeout=LIMIT, check=False
-        )
-        killed = done.returncode != 0
-    except subprocess.TimeoutExpired:
-        killed = True
+        code, failed = _tested(copy, tests, limit, first=True)
     finally:
         module.write_bytes(before)
-    return Verdict(mutation, killed, len(tests))
+        os.utime(module, ns=(times.st_atime_ns, times.st_mtime_ns))
+    killed = code != pytest.ExitCode.OK
+    return Verdict(mutation, killed, (failed or tests[:1]) if killed else [], len(tests))
+
+
+def _require_passing(tests: list[str], copy: Path, limit: float) -> None:
+    """End the program where a test that killed a mutant fails on the source as it is, too."""
+    code, failed = _tested(copy, tests, limit, first=False) if tests else (0, [])
+    if code != pytest.ExitCode.OK:
+        sys.exit(f"These tests fail without a mutant, too, so that they judge none: {failed}")
+
+
+def _tested(copy: Path, tests: list[str], limit: float, *, first: bool) -> tuple[int, list[str]]:
+    """Run tests on a copy of the source, and return pytest's code and the tests that failed."""
+    receiving, sending = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=judge.run, args=(copy, ROOT, tests, first, sending))
+    process.start()
+    sending.close()
+    try:
+        return receiving.recv() if receiving.poll(limit) else (pytest.ExitCode.INTERRUPTED, [])
+    except EOFError:
+        return pytest.ExitCode.INTERNAL_ERROR, []
+    finally:
+        if process.pid:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.join()
 
 
 if __name__ == "__main__":

@@ -41,13 +41,16 @@ class Mutation:
 
     path: str
     line: int
+    column: int
     start: int
     end: int
     before: str
     after: str
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {_short(self.before)} -> {_short(self.after)}"
+        return (
+            f"{self.path}:{self.line}:{self.column}: {_short(self.before)} -> {_short(self.after)}"
+        )
 
     def apply(self, source: bytes) -> bytes:
         """Return the module with the edit; a ValueError where the text is another by now."""
@@ -202,7 +205,8 @@ class _Module:
 
     def _edit(self, start: int, end: int, after: str) -> Mutation:
         line = self.source.count(b"\n", 0, start) + 1
-        return Mutation(self.name, line, start, end, self.source[start:end].decode(), after)
+        column = start - self.starts[line - 1] + 1
+        return Mutation(self.name, line, column, start, end, self.source[start:end].decode(), after)
 
 
 def _other_word(operator: ast.boolop) -> str:

@@ -1,14 +1,32 @@
-"""A plug-in of pytest that records how long each test takes: quick tests judge a mutant first."""
+"""A plug-in of pytest that records which lines each test runs, how long it takes, and which libraries.
+
+Quick tests judge a mutant first, in a process that has the libraries.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from coverage import Coverage
 
 _seconds: dict[str, float] = {}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Tell coverage which test runs; by itself it takes no test of Hypothesis for one."""
+    recording = Coverage.current()
+    assert recording is not None
+    recording.switch_context(item.nodeid)
+    try:
+        return (yield)
+    finally:
+        recording.switch_context("")
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -17,4 +35,11 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    Path(os.environ["AEGIS_MUTANTS_SECONDS"]).write_text(json.dumps(_seconds), encoding="utf-8")
+    folder = Path(os.environ["AEGIS_MUTANTS"])
+    (folder / "seconds.json").write_text(json.dumps(_seconds), encoding="utf-8")
+    libraries = [
+        name
+        for name, module in list(sys.modules.items())
+        if "site-packages" in (getattr(module, "__file__", None) or "")
+    ]
+    (folder / "modules.json").write_text(json.dumps(libraries), encoding="utf-8")

@@ -206,6 +206,11 @@ def test_scores_of_the_guide_of_the_household_survey_network() -> None:
     assert uniques.match == pytest.approx(0.04 / (0.04 + 5.94))
     assert uniques.chances.argmax() == 4
     assert ((uniques.chances > 0) == (uniques.scores > 0)).all()
+    # Odds go with the score to the power 1.4 - 4 / 20; over the four unique records their inverses
+    # are on average those of a unique match.
+    odds = uniques.chances[[2, 4, 6, 7]] / (1 - uniques.chances[[2, 4, 6, 7]])
+    assert (1 / odds).mean() == pytest.approx(1 / uniques.match - 1)
+    assert odds / odds[0] == pytest.approx([1, 2**1.2, 1, (10 / 6) ** 1.2])
 
 
 def test_scores_of_a_book() -> None:
@@ -272,11 +277,12 @@ def test_information_losses_of_numbers() -> None:
     assert il1s(original, masked) == pytest.approx(3 / math.sqrt(2))
     assert il1s(original, original) == 0
     noisy = np.array([[1.0, 2.0], [2.0, 4.5], [3.0, 5.0], [4.0, 9.0]])
-    shuffled = np.column_stack([noisy[:, 0], noisy[::-1, 1]])
+    shuffled = np.column_stack([noisy[:, 0], noisy[[1, 0, 3, 2], 1]])
     assert eigenvalue_distance(noisy, 3 * noisy + 1) == 0
     correlation = np.corrcoef(noisy, rowvar=False)[0, 1]
     other = abs(np.corrcoef(shuffled, rowvar=False)[0, 1])
     off = abs(correlation - other)
+    assert off > 0.1
     assert eigenvalue_distance(noisy, shuffled) == pytest.approx(
         off / (1 + correlation) + off / (1 - correlation)
     )

@@ -55,6 +55,8 @@ profitability.journalist  gain     0 5            -1
 profitability.journalist  cost     0 5            -1
 """
 
+COMPARING = {"t_closeness", "beta_likeness", "delta_disclosure", "delta_presence"}
+
 
 def cases() -> list[tuple[str, str, float, bool]]:
     """Return model, parameter, number, and whether it is accepted."""
@@ -85,3 +87,8 @@ def test_a_number_is_accepted_or_refused(
 def test_the_table_has_every_parameter() -> None:
     written = {(model, parameter) for model, parameter, *_ in cases()}
     assert written == {(m.name, p.name) for m in MODELS for p in m.parameters}
+
+
+def test_models_that_compare_with_the_table_or_a_population_take_a_reference() -> None:
+    comparing = {name for name, _, _, _ in cases() if name.split(".")[0] in COMPARING}
+    assert {model.name for model in MODELS if model.compares} == comparing

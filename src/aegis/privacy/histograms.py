@@ -56,12 +56,12 @@ class TreeGroups:
         >>> TreeGroups.of(np.array([[0, 0], [1, 0], [2, 1]])).groups.astype(int).tolist()
         [[1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1]]
         """
-        below = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in levels.T]
-        if len(levels) and int(below[-1].max()) == 0:
+        below = list(levels.T)
+        if len(np.unique(below[-1])) == 1:
             below.pop()
-        parts = [np.eye(int(column.max(initial=0)) + 1)[column] for column in below]
+        parts = [column[:, np.newaxis] == np.unique(column) for column in below]
         groups = np.concatenate(parts, axis=1) if parts else np.zeros((len(levels), 0))
-        return cls(groups, len(below))
+        return cls(groups.astype(np.float64), len(below))
 
 
 @dataclass(frozen=True, eq=False)

@@ -195,4 +195,4 @@ def _eigenvalues(numbers: npt.NDArray[np.float64]) -> FloatArray:
         correlations = np.atleast_2d(np.corrcoef(known, rowvar=False))
     if not np.isfinite(correlations).all():
         return np.full(numbers.shape[1], np.nan)
-    return np.linalg.eigvalsh(correlations)[::-1].astype(np.float64)
+    return np.linalg.eigvalsh(correlations).astype(np.float64)

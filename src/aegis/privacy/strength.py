@@ -19,6 +19,7 @@ A demand follows from
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from enum import StrEnum
 
@@ -105,7 +106,7 @@ def _implied(model: PrivacyModel) -> list[PrivacyModel]:
 
 def _as_much(model: PrivacyModel, parameter: ModelParameter, given: float, asked: float) -> bool:
     larger = larger_is_stronger(model, parameter)
-    if abs(given - asked) <= _ALIKE * max(1.0, abs(asked)):
+    if math.isclose(given, asked, rel_tol=_ALIKE, abs_tol=_ALIKE):
         return True
     return larger is not None and (given > asked if larger else given < asked)
 
