@@ -61,7 +61,9 @@ def test_classes_counted_one_by_one_say_what_all_at_once_say(seed, classes, comm
             scorer.common.share({name: choice[name] for name in common})
             counts = scorer.cooccurrence(choice, measures[0].needs)
             divided = counts.by_part()
-            assert divided.by_class.whole.shape[1] == divided.rows.shape[1]
+            whole = divided.by_class.whole
+            assert whole.shape[1] == divided.rows.shape[1]
+            assert np.allclose(divided.by_class.every, whole.sum(axis=1), rtol=0, atol=1e-9)
             found.append([measure.without_parts(counts) for measure in measures])
     for one_by_one, together in zip(*found, strict=True):
         assert one_by_one == pytest.approx(together, abs=1e-12)

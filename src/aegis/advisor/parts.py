@@ -167,16 +167,20 @@ class PartBlocks:
         left: Sequence[CodedAttribute],
         shown: Sequence[CodedAttribute],
         label: Candidate | None,
-        some: slice,
+        some: slice | None,
     ) -> Floats:
-        """Return the counts of some classes, shape (K, c, q, d), from blocks of two attributes."""
+        """Return the counts of some classes, shape (K, c, q, d), from blocks of two attributes.
+
+        Of all rows together, c = 1, where no classes are given.
+        """
         parts, classes = self._rows_of(label)[0].shape
-        some = slice(some.start, min(some.stop, classes))
+        some = None if some is None else slice(some.start, min(some.stop, classes))
         ends = np.cumsum([0, *(len(own.places) for own in shown)])
         first = len(shown) - len(left)
         skipped = int(ends[first])
         # What is of one class is in one piece.
-        stacked = np.zeros((some.stop - some.start, parts, ends[-1] - skipped, ends[-1]))
+        count = 1 if some is None else some.stop - some.start
+        stacked = np.zeros((count, parts, ends[-1] - skipped, ends[-1]))
         stacked = stacked.swapaxes(0, 1)
         for i, own in enumerate(shown):
             for j in range(max(i, first), len(shown)):
@@ -267,36 +271,44 @@ class PartBlocks:
         return self._attributes[key, label]
 
     def _block(
-        self, own: CodedAttribute, other: CodedAttribute, label: Candidate | None, some: slice
+        self,
+        own: CodedAttribute,
+        other: CodedAttribute,
+        label: Candidate | None,
+        some: slice | None,
     ) -> Floats:
         """Return the co-occurrence of two attributes in some classes by part, shape (K, c, d_j, d_i).
 
         Of one with itself what is on the diagonal and below it.
         """
         if own is other:
-            joint = own.joint[:, some]
+            joint = own.joint.sum(axis=1, keepdims=True) if some is None else own.joint[:, some]
             # No row shows two levels; of two thresholds it shows the later one where it shows both.
             levels = np.arange(joint.shape[2])
             shown = np.tri(len(levels)) if own.ordered else np.eye(len(levels))
             return joint[..., levels[:, None]] * shown
         if own.key[0] > other.key[0]:
             return self._block(other, own, label, some).swapaxes(2, 3)
-        key = own.key, other.key, label, some.start, some.stop
+        key = own.key, other.key, label, None if some is None else (some.start, some.stop)
         return self._blocks.get(key, lambda: self._counted(own, other, label, some))
 
     def _counted(
-        self, left: CodedAttribute, other: CodedAttribute, label: Candidate | None, some: slice
+        self,
+        left: CodedAttribute,
+        other: CodedAttribute,
+        label: Candidate | None,
+        some: slice | None,
     ) -> Floats:
         pair = left.key[0], other.key[0]
-        group, label_classes = self._label_classes(label)
-        y, part, rows = self._entries(pair)[2:]
         first, second = (self._place(pair, side, of) for side, of in enumerate((left, other)))
-        width, height, classes = left.counted_by, other.counted_by, some.stop - some.start
-        own = group[y]
-        if classes < label_classes:
-            here = np.flatnonzero((own >= some.start) & (own < some.stop))
-            own, part, rows, first, second = (of[here] for of in (own, part, rows, first, second))
-        place = part.astype(np.int64) * classes + own - some.start
+        part, rows = self._entries(pair)[3:]
+        width, height, classes = left.counted_by, other.counted_by, 1
+        place = part.astype(np.int64)
+        if some is not None:
+            classes = some.stop - some.start
+            own, here = self._entries_of(pair, label, some)
+            part, rows, first, second = (of[here] for of in (part, rows, first, second))
+            place = part.astype(np.int64) * classes + own - some.start
         place = (place * width + first) * height + second
         size = self.parts * classes * width * height
         counted = np.bincount(place, weights=rows, minlength=size).astype(np.float64, copy=False)
@@ -306,6 +318,21 @@ class PartBlocks:
         total = other.shown(left.shown(total, 2), 3)
         return np.ascontiguousarray(total.swapaxes(2, 3))
 
+    def _entries_of(
+        self, pair: tuple[int, int], label: Candidate | None, some: slice
+    ) -> tuple[npt.NDArray[Any], slice | npt.NDArray[np.intp]]:
+        """Return the class of every entry of a pair in some neighbouring classes, and which these are."""
+        y = self._entries(pair)[2]  # ascending
+        group, label_classes = self._label_classes(label)
+        if label is None:
+            here = slice(*np.searchsorted(y, [some.start, some.stop]).tolist())
+            return y[here], here
+        own = group[y]
+        if some.stop - some.start == label_classes:
+            return own, slice(None)
+        places = np.flatnonzero((own >= some.start) & (own < some.stop))
+        return own[places], places
+
     def _place(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> npt.NDArray[Any]:
         """Return the level of every entry of a pair on one side; a noise mask keeps the atoms."""
         atoms = self._entries(pair)[side]
@@ -314,7 +341,10 @@ class PartBlocks:
         return self._placed.get((pair, side, of.key[1]), lambda: of.level[atoms].astype(np.int32))
 
     def _entries(self, pair: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
-        """Return atom of i, atom of j, class, part and rows of every cell of a pair that has rows."""
+        """Return atom of i, atom of j, class, part and rows of every cell of a pair that has rows.
+
+        Class by class.
+        """
         if pair not in self._cells:
             a, b, y, _ = self._pairs.cells(*pair)
             part = self._folds.fold[pair].astype(np.int64) % self.parts
@@ -324,6 +354,7 @@ class PartBlocks:
                 minlength=self.parts * len(a),
             )
             there = np.flatnonzero(counted)
+            there = there[np.argsort(y[there % max(len(a), 1)], kind="stable")]
             part, cell = np.divmod(there, max(len(a), 1))
             # There may be as many as rows: half of the memory of what they are counted by.
             small = (of.astype(np.int32) for of in (a[cell], b[cell], y[cell], part))

@@ -24,14 +24,14 @@ class ClassCounts:
     Parameters
     ----------
     count
-        Returns the counts of some neighbouring classes, shape (K, c, q, d).
+        Returns the counts of some neighbouring classes, shape (K, c, q, d), or of all rows, c = 1.
     classes
         C, the number of classes.
     at_once
         How many classes are counted at once, at least 1.
     """
 
-    def __init__(self, count: Callable[[slice], Floats], classes: int, at_once: int) -> None:
+    def __init__(self, count: Callable[[slice | None], Floats], classes: int, at_once: int) -> None:
         self._count = count
         self.classes = classes
         self._at_once = at_once
@@ -40,7 +40,11 @@ class ClassCounts:
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
         """Return the counts of all classes, shape (K, C, q, d), that are in memory already."""
-        return cls(lambda some: total[:, some], total.shape[1], max(total.shape[1], 1))
+
+        def count(some: slice | None) -> Floats:
+            return total.sum(axis=1, keepdims=True) if some is None else total[:, some]
+
+        return cls(count, total.shape[1], max(total.shape[1], 1))
 
     def of_class(self, own: int) -> Floats:
         """Return the counts of one class, shape (K, q, d): the quickest in ascending order."""
@@ -53,10 +57,7 @@ class ClassCounts:
     @cached_property
     def every(self) -> Floats:
         """The counts of all classes together, shape (K, q, d)."""
-        total = self.of_class(0).copy()
-        for own in range(1, self.classes):
-            total += self.of_class(own)
-        return total
+        return self._count(None)[:, 0]
 
     @property
     def whole(self) -> Floats:
