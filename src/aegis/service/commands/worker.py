@@ -53,6 +53,7 @@ def command(
     if once:
         while own.once():
             continue
+        own.leave(shell.say)
         return
     try:
         own.run(shell.say)
