@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 from aegis.cli.main import run
 from aegis.service import run as running_service
 from aegis.service.app import create_app
-from aegis.service.catalog import WrongState, consistency, jobs, requests, retention
+from aegis.service.catalog import WrongState, consistency, jobs, requests, retention, signs
 from aegis.service.catalog.records import Job, ReleaseRecord, SignIn, now
 from aegis.service.settings import Operation, ServiceSettings
 from aegis.service.worker import Worker
@@ -43,7 +43,8 @@ def job_of(place, kind: str) -> Job:
 
 
 def test_a_lease_and_a_look_for_work_are_shorter_than_a_kill_may_cost():
-    assert jobs.LEASE.total_seconds() + jobs.LOOK_FOR_WORK <= 15
+    assert jobs.LEASE + timedelta(seconds=jobs.LOOK_FOR_WORK) <= signs.SILENT_AFTER
+    assert signs.SILENT_AFTER.total_seconds() <= 15
     assert jobs.LEASE.total_seconds() > jobs.SIGN_OF_LIFE * 3
 
 

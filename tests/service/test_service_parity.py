@@ -197,6 +197,7 @@ def read(shell: Shell, number: str) -> None:
     assert "The log is whole" in shell("aude", "log", "--verify")
     assert "downloaded" in shell("aude", "log", "--action", "downloaded")
     assert "answer" in shell("aude", "health")
+    assert "paula/agent" in {row["name"] for row in shell.read("aude", "programs")}
 
 
 def end(shell: Shell, number: str) -> None:

@@ -99,6 +99,32 @@ def test_half_a_sign_in_opens_nothing(own, clock):
         assert "does not fit" in replayed.text
 
 
+@pytest.mark.parametrize("way", ["page", "api"])
+def test_a_confirmed_second_factor_ends_the_other_sessions(own, clock, way):
+    """Who took a session over before is out, and who set the factor up stays in."""
+    with browser(own) as thief, browser(own) as clara:
+        signed_in(own, thief, "clara")
+        key = signed_in(own, clara, "clara")
+        assert thief.get("/api/v1/me").status_code == 200
+        if way == "page":
+            begun = clara.post(
+                "/account/second-factor", data={"form_key": key, "password": PASSWORD}
+            )
+            secret = begun.text.split("Key: <code>", 1)[1].split("<", 1)[0]
+            given = {"form_key": key, "code": second_factor.code_at(secret, clock[0])}
+            assert clara.post("/account/second-factor/confirm", data=given).status_code == 200
+        else:
+            headers = {"Origin": own.url}
+            begun = clara.post(
+                "/api/v1/me/second-factor", json={"password": PASSWORD}, headers=headers
+            )
+            given = {"code": second_factor.code_at(begun.json()["secret"], clock[0])}
+            path = "/api/v1/me/second-factor/confirm"
+            assert clara.post(path, json=given, headers=headers).status_code == 200
+        assert thief.get("/api/v1/me").status_code == 401
+        assert clara.get("/api/v1/me").status_code == 200
+
+
 def test_the_api_asks_for_the_code_only_who_knows_the_password(own, clock):
     secret, codes = with_factor(own, "clara", clock)
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
-from service_support import house, released
+from service_support import POLICY, house, released
 from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -90,6 +90,16 @@ def test_a_postgres_that_stops_is_said_and_found_again(place, postgres):
     finally:
         postgres.start()
     assert httpx.get(url, headers=headers).json()["state"] == "in review"
+
+
+def test_a_long_name_of_an_agent_fits_into_the_tables(place):
+    """The name of the account stands before it: together they were too long for PostgreSQL, and no job was given."""
+    with place.client("paula") as paula:
+        paula.ask_summary("census", POLICY, protect="noise", epsilon=1.0)
+        taken = paula.work("n" * 120)
+        paula.give_back(taken["id"], taken["attempt"])
+        assert paula.job(taken["id"])["state"] == "queued"
+    place.work()
 
 
 def test_characters_that_postgres_does_not_store_are_refused(place):

@@ -367,6 +367,10 @@ class Client:
         self._object("GET", "/live")
         return self._object("GET", "/health")
 
+    def programs(self) -> list[dict[str, Any]]:
+        """Return agents and workers, and when each was last seen; for admins and auditors."""
+        return self._list("/programs")
+
     def metrics(self) -> str:
         """Return the figures of the service as text of Prometheus; for admins and auditors."""
         return self._call("GET", "/metrics").text

@@ -14,7 +14,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from aegis.service.catalog import Catalog
+from aegis.service.catalog import Catalog, jobs, signs
 from aegis.service.catalog.records import Job, LogEntry, Request, now
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -61,6 +61,25 @@ class CallMetrics:
         return generate_latest(calls) + generate_latest(stored)
 
 
+def _programs(session: Session) -> Iterator[GaugeMetricFamily]:
+    """Yield how many agents and workers are there, and how long ago the last one was seen."""
+    moment, seen = now(), signs.programs(session)
+    count = GaugeMetricFamily(
+        "aegis_programs", "Agents and workers that were seen.", labels=("place", "state")
+    )
+    last = GaugeMetricFamily(
+        "aegis_last_seen_seconds", "Time since an agent or a worker was seen.", labels=("place",)
+    )
+    for place in (jobs.AGENT, jobs.WORKER):
+        there = [one for one in seen if one.place == place]
+        silent = sum(one.silent for one in there)
+        count.add_metric((place, "running"), len(there) - silent)
+        count.add_metric((place, "silent"), silent)
+        if there:
+            last.add_metric((place,), (moment - there[0].seen).total_seconds())
+    yield from (count, last)
+
+
 class _Kept:
     """Gauges that were read from the catalog."""
 
@@ -85,6 +104,7 @@ def _gauges(session: Session) -> Iterator[GaugeMetricFamily]:
     for place, since in session.execute(oldest.group_by(Job.place)):
         waits.add_metric((place,), (now() - since).total_seconds())
     yield waits
+    yield from _programs(session)
     requests = GaugeMetricFamily("aegis_requests", "Requests by state.", labels=("state",))
     for state, count in session.execute(
         select(Request.state, func.count()).group_by(Request.state)

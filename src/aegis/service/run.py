@@ -14,7 +14,6 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.supervisors import Multiprocess
 
 from aegis.service.app import create_app
 from aegis.service.background import working
@@ -22,11 +21,9 @@ from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.metrics import FOLDER
 from aegis.service.rates import shared_files
 from aegis.service.settings import ServiceSettings
+from aegis.service.supervision import START, Supervisor
 from aegis.sources.embedded import lock_embedded
 
-_START = 300
-"""Seconds that a process may take to answer the first one: on a busy machine it loads for long, and one that
-is ended meanwhile never starts."""
 _LOOPBACK = ("127.0.0.1", "::1")
 
 
@@ -48,12 +45,12 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
             _Application(each),
             factory=True,
             workers=settings.processes,
-            timeout_worker_healthcheck=_START,
+            timeout_worker_healthcheck=START,
             **_options(settings),
             host=host,
             port=port,
         )
-        Multiprocess(config, sockets=[config.bind_socket()]).run()
+        Supervisor(config, sockets=[config.bind_socket()]).run()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from aegis.errors import AegisError, InternalError
 from aegis.progress import Step
-from aegis.service.catalog import Catalog, flow, jobs, limited, requests, retention
+from aegis.service.catalog import Catalog, flow, jobs, limited, requests, retention, signs
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.records import Job, Request
 
@@ -52,14 +52,25 @@ class Worker:
 
     def run(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
         """Work on what waits until told to end; go on when a database that was away is back."""
-        while not self.over.is_set():
-            try:
-                worked = self.once()
-            except (SQLAlchemyError, AegisError) as error:
-                say(f"{self.name}: {type(error).__name__}")
-                worked = False
-            if not worked:
-                self.over.wait(_PAUSE)
+        try:
+            while not self.over.is_set():
+                try:
+                    worked = self.once()
+                except (SQLAlchemyError, AegisError) as error:
+                    say(f"{self.name}: {type(error).__name__}")
+                    worked = False
+                if not worked:
+                    self.over.wait(_PAUSE)
+        finally:
+            self.leave(say)
+
+    def leave(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
+        """Say goodbye, so that nobody waits for a sign of this worker."""
+        try:
+            with self.catalog.database.writing() as session:
+                signs.leave(session, jobs.WORKER, self.name)
+        except (SQLAlchemyError, AegisError) as error:
+            say(f"{self.name}: {type(error).__name__}")
 
     def once(self) -> bool:
         """Work on one job; return whether there was one."""

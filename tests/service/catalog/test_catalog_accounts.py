@@ -9,7 +9,14 @@ from argon2 import PasswordHasher
 from catalog_support import PASSWORD, offered
 from sqlalchemy import select
 
-from aegis.service.catalog import NotAllowed, NotSignedIn, accounts, data_sets, passwords
+from aegis.service.catalog import (
+    NotAllowed,
+    NotSignedIn,
+    accounts,
+    data_sets,
+    password_links,
+    passwords,
+)
 from aegis.service.catalog.access import AccountRole, ActedOn, Action, may, scopes_of
 from aegis.service.catalog.errors import CatalogError, NotThere
 from aegis.service.catalog.records import Account, SignIn, Token, now
@@ -32,6 +39,37 @@ def test_weak_passwords_are_refused(place, password, word):
         place.catalog.database.writing() as session,
     ):
         accounts.create(session, "mia", ["consumer"], password=password)
+
+
+@pytest.mark.parametrize(
+    "password", ["Aegis-mia-2026!", "mia.mia.mia.mia.1", "service-provider", "AegisCatalog2026"]
+)
+def test_a_password_of_the_words_of_its_context_is_refused(place, password):
+    """Wherever one is set: by an admin, by its person, by a link."""
+    database = place.catalog.database
+    with (
+        pytest.raises(CatalogError, match="made of your name"),
+        database.writing() as session,
+    ):
+        accounts.create(session, "mia", ["consumer"], password=password)
+    with database.writing() as session:
+        account = accounts.create(session, "mia", ["consumer"], password=PASSWORD)
+        by, ada = accounts.actor_of(account), place.actors["ada"]
+        link = password_links.reset(session, ada, "mia")
+    with pytest.raises(CatalogError, match="made of your name"):
+        accounts.change_password(database, by, PASSWORD, password)
+    with pytest.raises(CatalogError, match="made of your name"):
+        password_links.redeem(database, link.secret, password)
+    assert password_links.redeem(database, link.secret, PASSWORD) == "mia"
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["83920475610283", "mia reads in the evening", "catalogue of a garden", "!!?-!!?-!!?-"],
+)
+def test_a_password_of_any_composition_is_taken(place, password):
+    with place.catalog.database.writing() as session:
+        assert accounts.create(session, "mia", ["consumer"], password=password).password
 
 
 def test_a_session_opens_and_ends(mia):

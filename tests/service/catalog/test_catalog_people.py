@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from hashlib import sha256
 
 import pytest
 from argon2 import PasswordHasher
@@ -441,12 +443,30 @@ def test_recovery_codes_count_once_and_end_with_others(mia, clock):
         account = accounts.own(session, mia.mia)
         assert second_factor.left(session, account) == 9
         stored = session.scalars(select(SecondFactor)).one()
-        assert not set(stored.recovery) & set(mia.actors["recovery"])
+        kept = [one.split(":") for one in stored.recovery]
+        assert len({salt for salt, _ in kept}) == 9, "each code has a salt"
+        plain = [code.replace("-", "") for code in (second, *rest)]
+        salted = [f"{salt}:{code}" for (salt, _), code in zip(kept, plain, strict=True)]
+        assert [sha256(one.encode()).hexdigest() for one in salted] == [d for _, d in kept]
+        assert {len(base64.b32decode(code.upper())) * 8 for code in plain} == {120}
         renewed = second_factor.renew_recovery(session, account)
     with pytest.raises(NotSignedIn):
         signed_in(mia, second)
     assert signed_in(mia, renewed[0])
     assert entries(mia, "recovery codes made") == [{"account": "mia", "old": 9, "new": 10}]
+    assert clock
+
+
+def test_a_code_of_another_salt_is_none(mia, clock):
+    """A hash that is copied to another entry fits no code: the salt is part of it."""
+    enrolled(mia)
+    with mia.catalog.database.writing() as session:
+        stored = session.scalars(select(SecondFactor)).one()
+        (_, digest), (salt, _) = (one.split(":") for one in stored.recovery[:2])
+        stored.recovery = [f"{salt}:{digest}"]
+    for code in mia.actors["recovery"][:2]:
+        with pytest.raises(NotSignedIn):
+            signed_in(mia, code)
     assert clock
 
 

@@ -10,6 +10,8 @@ from alembic.config import Config
 from sqlalchemy import create_engine, text
 
 from aegis.service.catalog import database as databases
+from aegis.service.catalog import signs
+from aegis.service.catalog.account_records import SecondFactor
 from aegis.service.catalog.database import Database
 from postgres_server import server
 
@@ -29,6 +31,12 @@ BEFORE = (
     "('r', 'b', 'v', 'p', 'approved', 'x', '[]', true, '', '2026-01-01', '2026-01-01')",
     "INSERT INTO approvals (id, request_id, account_id, digest, created) VALUES "
     "('1', 'r', 'o', 'd', '2026-01-01')",
+)
+
+
+FACTOR = (
+    "INSERT INTO second_factors (account_id, secret, confirmed, step, recovery, failures, created) VALUES "
+    "('p', 'KEY', true, 1, '[\"0123\"]', 0, '2026-01-01')"
 )
 
 
@@ -53,10 +61,25 @@ def test_a_catalog_of_the_version_before_is_brought_to_this_one(url):
             connection.execute(text(statement))
         connection.commit()
     engine.dispose()
+    with engine.connect() as connection:
+        settings.attributes["connection"] = connection
+        command.upgrade(settings, "0004")
+        connection.execute(text(FACTOR))
+        connection.commit()
+    engine.dispose()
     upgraded = Database(url)
     with upgraded.reading() as session:
         approvals = session.execute(text("SELECT id, account_id, step FROM approvals")).all()
         assert approvals == [("1", "o", "approve")]
         owners = session.execute(text("SELECT name, owner_id FROM populations")).all()
         assert owners == [("persons", "p")]
+    with upgraded.reading() as session:
+        factor = session.get(SecondFactor, "p")
+        assert (factor.secret, factor.confirmed, factor.recovery) == ("KEY", True, [])
+    with upgraded.writing() as session:
+        signs.note(session, "worker", "one")
+        signs.note(session, "agent", "paula/one", "p")
+    with upgraded.reading() as session:
+        seen = {(one.place, one.name): one.silent for one in signs.programs(session)}
+        assert seen == {("worker", "one"): False, ("agent", "paula/one"): False}
     upgraded.close()

@@ -17,6 +17,7 @@ from aegis.service.catalog.records import (
     Token,
     Version,
 )
+from aegis.service.catalog.signs import SeenProgram
 
 _NAME = Field(min_length=1, max_length=120)
 
@@ -182,6 +183,17 @@ class Checked(Sent):
 def moment(value: datetime | None) -> str | None:
     """Return a time as text."""
     return None if value is None else value.isoformat(timespec="seconds")
+
+
+def program(given: SeenProgram) -> dict[str, Any]:
+    """Return an agent or a worker as JSON values."""
+    return {
+        "place": given.place,
+        "name": given.name,
+        "since": moment(given.since),
+        "seen": moment(given.seen),
+        "silent": given.silent,
+    }
 
 
 def account(given: Account) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import Response
 
-from aegis.service.catalog import Action, logbook
+from aegis.service.api import shapes
+from aegis.service.catalog import Action, logbook, signs
 from aegis.service.catalog.access import authorise
 from aegis.service.identity import ActorOf, CatalogOf
 from aegis.service.metrics import MEDIA, CallMetrics
@@ -29,6 +30,13 @@ def ready(catalog: CatalogOf) -> dict[str, Any]:
         logbook.ping(session)
     catalog.objects.ping()
     return {"status": "ok"}
+
+
+@routes.get("/programs", Action.OPERATE)
+def programs(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
+    """Agents and workers, and when each was last seen; `silent` where one was killed or is cut off."""
+    with catalog.database.reading() as session:
+        return [shapes.program(one) for one in signs.listed(session, actor)]
 
 
 @routes.get("/metrics", Action.OPERATE, response_class=Response)

@@ -22,6 +22,8 @@ from aegis.service.routes import Routes
 routes = Routes(tags=["agents and jobs"])
 _PIECE = 1 << 20
 _FOLLOWED = 900
+_OWNER = 120
+"""Characters of the name of an agent in tables and log."""
 
 
 @routes.post("/work", Action.WORK, responses={204: {"description": "There is no work."}})
@@ -29,7 +31,8 @@ def claim(given: shapes.WorkAsked, actor: ActorOf, catalog: CatalogOf) -> Respon
     """Take the next job of one's own data sets; 204 where there is none."""
     authorise(actor, Action.WORK, ActedOn(provider=actor.account))
     with catalog.database.writing() as session:
-        job = flow.claim(session, f"{actor.name}/{given.owner}", jobs.AGENT, provider=actor.account)
+        owner = f"{actor.name}/{given.owner}"[:_OWNER]
+        job = flow.claim(session, owner, jobs.AGENT, provider=actor.account)
         if job is None:
             return Response(status_code=204)
         return Response(json.dumps(shapes.job(job, task=True)), media_type="application/json")

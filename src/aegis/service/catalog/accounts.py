@@ -118,7 +118,7 @@ def create(
     account = Account(
         name=name,
         roles=_roles(roles),
-        password=None if password is None else passwords.hashed(password),
+        password=None if password is None else passwords.hashed(password, name),
         subject=subject,
     )
     session.add(account)
@@ -394,7 +394,7 @@ def change_password(
     require_password(database, by, password, address=address)
     if new == password:
         raise CatalogError("The new password is the present one.", hint="Choose another one.")
-    stored = passwords.hashed(new)
+    stored = passwords.hashed(new, by.name)
     with database.writing() as session:
         account = own(session, by)
         account.password = stored

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
+from aegis.service.catalog import signs
 from aegis.service.catalog.errors import NotThere, TooOften, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import DataSet, Job, now
@@ -90,6 +91,7 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
         For agents: the account whose data sets they serve.
     """
     moment = now()
+    signs.note(session, place, owner, provider)
     lost = (Job.state == "running") & (Job.leased_until < moment) & (Job.attempt < MOST_ATTEMPTS)
     free = or_(Job.state == "queued", lost)
     query = select(Job).where(Job.place == place, free)
@@ -124,6 +126,8 @@ def renew(session: Session, job_id: str, attempt: int, progress: Mapping[str, An
     job = held(session, job_id, attempt)
     job.leased_until = now() + LEASE
     job.progress = dict(progress)
+    if job.owner is not None:
+        signs.note(session, job.place, job.owner)
     return job
 
 

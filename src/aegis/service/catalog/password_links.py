@@ -97,8 +97,8 @@ def redeem(database: Database, secret: str, password: str) -> str:
         The password is too weak; the link can be used again.
     """
     with database.reading() as session:
-        _valid(session, secret)
-    stored = passwords.hashed(password)
+        name = _valid(session, secret).account.name
+    stored = passwords.hashed(password, name)
     with database.writing() as session:
         link = _valid(session, secret)
         account, kind = link.account, link.kind

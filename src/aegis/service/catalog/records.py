@@ -237,6 +237,17 @@ class Job(Base):
     ended: Mapped[datetime | None] = mapped_column(Utc)
 
 
+class Sign(Base):
+    """When an agent or a worker was last seen. What was seen is no step of anybody: it is not in the log."""
+
+    __tablename__ = "signs"
+    place: Mapped[str] = mapped_column(String(10), primary_key=True)
+    name: Mapped[str] = mapped_column(String(120), primary_key=True)
+    account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id"), index=True)
+    since: Mapped[datetime] = mapped_column(Utc, default=now)
+    seen: Mapped[datetime] = mapped_column(Utc, default=now)
+
+
 class ReleaseRecord(Base):
     """A masked file that left, with its signed certificate."""
 

@@ -55,6 +55,7 @@ def command(
     if once:
         while own.once():
             continue
+        own.leave(shell.say)
         return
     try:
         own.run(shell.say)

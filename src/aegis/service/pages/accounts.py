@@ -8,7 +8,14 @@ from typing import Annotated, Any
 from fastapi import Form, Query, Request
 from starlette.responses import Response
 
-from aegis.service.catalog import Action, accounts, handing_over, password_links, second_factor
+from aegis.service.catalog import (
+    Action,
+    accounts,
+    handing_over,
+    password_links,
+    second_factor,
+    signs,
+)
 from aegis.service.catalog.access import AccountRole, authorise
 from aegis.service.catalog.errors import NotThere
 from aegis.service.catalog.password_links import MadeLink
@@ -107,12 +114,14 @@ def _listed(
         people = accounts.listed(session, who.actor, words)
         shown = people[offset : offset + _PAGE]
         factors = {person.id for person in shown if second_factor.is_on(session, person)}
+        programs = signs.listed(session, who.actor)
     return page(
         request,
         "accounts.html",
         who,
         people=shown,
         factors=factors,
+        programs=programs,
         count=len(people),
         words=words,
         offset=offset,

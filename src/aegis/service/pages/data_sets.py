@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Form, Query, Request
 from starlette.responses import Response
 
-from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests, waiting
+from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests, signs, waiting
 from aegis.service.catalog.access import AccountRole, authorise, may
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf
@@ -100,11 +100,9 @@ def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         allowed = {str(a): may(who.actor, a, subject) for a in Action}
         own, _ = requests.listed(session, who.actor, data_set=identifier, limit=20)
         leak = jobs.latest_of_data_set(session, identifier, "leak")
-        summarising = (
-            jobs.latest_of_data_set(session, identifier, "summarize")
-            if allowed[str(Action.UPLOAD_SUMMARY)]
-            else None
-        )
+        asks = allowed[str(Action.UPLOAD_SUMMARY)]
+        summarising = jobs.latest_of_data_set(session, identifier, "summarize") if asks else None
+        agents = signs.programs(session, data_set.provider_id) if asks else []
     costs = costs_of(catalog.objects, versions[0]) if versions else []
     return page(
         request,
@@ -117,6 +115,7 @@ def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         requests=own,
         leak=leak,
         summarising=summarising,
+        agents=agents,
         is_provider=AccountRole.PROVIDER in who.actor.roles,
     )
 

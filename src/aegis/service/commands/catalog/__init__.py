@@ -60,6 +60,7 @@ VERBS: Mapping[str, Verb] = {
     "log": Verb(data_sets.log, ("aegis catalog log", "aegis catalog log --verify --head 9f2c...", "aegis catalog log --data-set census-2026 --since 2026-01-01T00:00:00+00:00 --export log.jsonl")),
     "admit": Verb(data_sets.admit, ("aegis catalog admit census-2026 peter", "aegis catalog admit census-2026 peter --withdraw")),
     "health": Verb(work.health, ("aegis catalog health", "aegis catalog health --url https://aegis.example.org")),
+    "programs": Verb(work.programs, ("aegis catalog programs", "aegis catalog programs --format json")),
     "metrics": Verb(work.metrics, ("aegis catalog metrics", "aegis catalog metrics --url https://aegis.example.org")),
     "backup": Verb(accounts.backup, ("aegis catalog backup copies/monday", "aegis catalog backup copies/monday --database catalog.db")),
     "restore": Verb(accounts.restore, ("aegis catalog restore copies/monday --database restored.db", "aegis catalog restore copies/monday --database restored.db --objects restored")),

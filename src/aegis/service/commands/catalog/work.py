@@ -15,6 +15,7 @@ from aegis.service.commands.catalog.options import (
     Url,
     connected,
     show_facts,
+    show_rows,
 )
 
 if TYPE_CHECKING:
@@ -94,6 +95,16 @@ def health(url: Url = "", token: Token = "") -> None:
     with connected(url, token) as client:
         client.health()
     Output().show("The service, its database and its files answer.")
+
+
+def programs(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
+    """List agents and workers, and when each was last seen, as an admin or auditor.
+
+    In: nothing. Out: a line for each. Silent ones were killed or are cut off; a worker
+    that was told to end is not listed.
+    """
+    with connected(url, token) as client:
+        show_rows(client.programs(), format)
 
 
 def metrics(url: Url = "", token: Token = "") -> None:
