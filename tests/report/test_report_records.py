@@ -54,7 +54,7 @@ def test_releases_are_counted_beside_configurations():
     page = render(advice([release("mdav"), ranked("c1"), ranked("c2")]))
     ranked_words = "2 configurations and 1 record-level release"
     assert page.count(f"All {ranked_words}") == 2
-    assert f"among {ranked_words} that were ranked. The candidate masks have" in page
+    assert f"among {ranked_words} that were ranked; there are" in page
     failing = [release("mdav", admissible=False), ranked("c1", admissible=False)]
     page = render(advice(failing))
     assert "None of the 1 configuration and 1 record-level release meets" in page

@@ -12,8 +12,8 @@ import pytest
 from service_support import write_table
 
 from aegis.advisor.search import search_combinations
-from aegis.cli.pages.short import ShortWords
 from aegis.errors import AegisError
+from aegis.present import Finding
 from aegis.privacy import PrivacyRule
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.flow import policy_of
@@ -179,7 +179,7 @@ def best_of(bench, advice):
     said = {
         "more": None,
         "problem": None,
-        "words": ShortWords.of(advice, advice.best),
+        "words": Finding.of(advice, advice.best),
         "shows": {shown.attribute: shown for shown in bench.preview(advice.best.configuration)},
         "base": "",
         "form_key": "",

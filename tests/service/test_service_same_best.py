@@ -13,7 +13,7 @@ import pytest
 
 import aegis
 from aegis.cli.main import run
-from aegis.cli.pages.short import ShortWords
+from aegis.present import Finding
 from aegis.service.pages.local import EFFORTS, _yaml_of
 from aegis.service.pages.render import fragment
 from aegis.service.workbench import Bench
@@ -77,7 +77,7 @@ def test_command_and_workbench_recommend_the_same(
 
     assert run(["advise", str(path), "-p", str(policy)]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    words = ShortWords.of(advice, best)
+    words = Finding.of(advice, best)
     shown = fragment(
         "bench_best.html",
         more=None,
@@ -93,7 +93,7 @@ def test_command_and_workbench_recommend_the_same(
     page, _, _ = shown.partition("Release it")
     if figure is not None and not advice.by_chance:
         assert f"keeps {percent(figure)} of the predictive value" in words.title
-    for text in (words.title, words.figure, words.released, words.searched):
+    for text in (words.title, words.figure, words.released, words.proof):
         assert text in printed
         assert html.escape(text) in page
     for text in advice.warnings:

@@ -10,7 +10,8 @@ from aegis.cli.output import Output
 from aegis.cli.pages.changes import change_sections
 from aegis.cli.pages.methods import method_sections
 from aegis.cli.pages.search import objective_legend, search_sections
-from aegis.cli.pages.short import ShortPage, released_words
+from aegis.cli.pages.short import ShortPage
+from aegis.present import Finding
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -402,35 +403,12 @@ def _verdict(ranked: Ranked) -> Text:
     return Text("met", style="green") if ranked.admissible else Text("fails", style="red")
 
 
-def _proven(advice: Advice) -> str:
-    """Say what the search proved, and by which objective where that is not the measure shown."""
-    if not advice.optimal:
-        return ""
-    search = advice.search
-    by = f" by {search.objective}" if search and search.objective != advice.measure else ""
-    if search and search.preferred:
-        return " Others score higher, by so little that it counts as equal: the sentence below the ranking says why this one is first."
-    return f" No combination of the candidate masks does better{by}."
-
-
 def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
-    from aegis.cli.tables import heading, line, percent
+    from aegis.cli.tables import heading, line
 
-    rows = advice.summary["rows"]
-    of_columns = advice.summary["label"] is None
-    what = "association among the columns" if of_columns else "predictive value"
-    figure = advice.stated_utility(best)
-    part = (
-        ""
-        if figure.utility_kept is None
-        else f" keeps {percent(figure.utility_kept)} of the {what}"
-    )
-    if advice.by_chance:
-        part = f", in a table whose {what} may be chance"
-    yield heading(f"Best: {best.name}{part}")
-    smallest = best.smallest_class
-    in_classes = "" if smallest is None else f", each in a class of at least {smallest:,}"
-    yield line(f"{released_words(best, rows)}{in_classes}." + _proven(advice))
+    figure, words = advice.stated_utility(best), Finding.of(advice, best)
+    yield heading(f"Best: {words.title}")
+    yield line(f"{words.released} {words.proof}")
     expected = advice.expectation
     if expected is None or expected.measure != figure.measure:
         yield line(f"{figure.detail[:1].upper()}{figure.detail[1:]}, measured on {figure.on}.")

@@ -15,6 +15,7 @@ import yaml
 from aegis._version import __version__
 from aegis.advisor.scoring import utility_kept
 from aegis.measures import MEASURES, Measure
+from aegis.present import Finding, ranked_words
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.palette import HEAT_BOUNDS
 from aegis.report.sections.confidence import (
@@ -25,7 +26,7 @@ from aegis.report.sections.confidence import (
 )
 from aegis.report.sections.optional import binding_section, front_section
 from aegis.report.sections.privacy import FINEST, privacy_section
-from aegis.report.sections.records import method_yaml, ranked_words, records_section
+from aegis.report.sections.records import method_yaml, records_section
 from aegis.report.sections.shown import mask_words, release_facts, shown_section, unique_figure
 from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
 
@@ -173,16 +174,11 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
         "admissible": advice.best is not None,
         "configurations": ranked_words(advice),
         "undecided": advice.undecided,
-        "preferred": None if advice.search is None else advice.search.preferred,
-        "admissible_count": count(advice.admissible_count),
         "rule_is_said": advice.rule_is_said,
         "combinations": count(advice.combinations),
-        "optimal": advice.optimal,
         "baseline": advice.baseline,
-        "masked_tables": advice.masked_tables,
-        "objective": _objective(advice),
-        "unproven": _unproven(advice),
         "name": None,
+        **_proof(advice),
     }
     if subject is not None:
         left_out = subject.suppressed_rows
@@ -201,17 +197,16 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     return verdict
 
 
-def _unproven(advice: Advice) -> str | None:
-    """Return how far a search that did not end with a proof may be from the best."""
-    search = advice.search
-    if search is None or search.optimal:
-        return None
-    listed = "" if search.proven is None else f" Proven: {search.proven.words()}."
-    if search.gap is None or search.bound is None:
-        lacking = "did not prove its best" if listed else "proved nothing"
-        return f"The search {lacking}: how much better another one may be is not known.{listed}"
-    most = percent(100 * search.gap)
-    return f"The search did not end with a proof: at most {most} better is possible.{listed}"
+def _proof(advice: Advice) -> dict[str, str | None]:
+    """Return among how many the best is the best, what is proven, and why it comes first."""
+    best, search = advice.best, advice.search
+    proven = None if search is None or search.optimal else search.proven
+    preferred = None if search is None else search.preferred
+    return {
+        "proof": None if best is None else Finding.of(advice, best).proof.replace(" %", "\u00a0%"),
+        "proven": None if proven is None else proven.words(),
+        "preferred": None if preferred is None else _sentence(preferred),
+    }
 
 
 def _admitting_limit(suppressed: int, total: int) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from aegis.present import Finding
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from aegis.advisor import Advice, Ranked
     from aegis.policy import Policy
 
-UNCHANGED, DROPPED = "identity", "suppress"
 LINES, WIDTH = 25, 80
 """Lines and characters of the page; --explain prints the rest."""
 TAIL = 7
@@ -28,69 +28,6 @@ LONGEST = 110
 _BRACKETED = re.compile(r" \([^()]*\)")
 SHORTEST = 25
 """Characters from which a clause says something by itself."""
-
-
-@dataclass(frozen=True)
-class ShortWords:
-    """What terminal and workbench say of the best that a search found, in the same words.
-
-    Attributes
-    ----------
-    title, figure
-        The configuration with what it keeps, and its figure with the one that it is compared with.
-    released
-        How many rows are released.
-    searched
-        Among how many combinations, and what is proven.
-    changed
-        Columns whose values change: name, mask, percent that it costs alone (None where that is not known).
-    dropped, unchanged
-        Columns that are left out, and that stay as they are.
-    """
-
-    title: str
-    figure: str
-    released: str
-    searched: str
-    changed: tuple[tuple[str, str, float | None], ...]
-    dropped: tuple[str, ...]
-    unchanged: tuple[str, ...]
-
-    @classmethod
-    def of(cls, advice: Advice, best: Ranked) -> ShortWords:
-        """Return the words for the best of an advice."""
-        from aegis.words import percent
-
-        figure, masks = advice.stated_utility(best), best.shown
-        what = "predictive value" if advice.summary["label"] else "association among the columns"
-        if advice.by_chance:
-            share_words = f", in a table whose {what} may be chance"
-        else:
-            share = figure.utility_kept
-            share_words = "" if share is None else f" keeps {percent(share)} of the {what}"
-        rows = advice.summary["rows"]
-        return cls(
-            title=f"{best.name}{share_words}",
-            figure=f"{advice.headline or figure.detail[:1].upper() + figure.detail[1:]}.",
-            released=f"{released_words(best, rows)}.",
-            searched=_searched(advice),
-            changed=tuple(
-                (name, mask, advice.share_lost(name) if advice.lost_alone else None)
-                for name, mask in masks.items()
-                if mask not in (UNCHANGED, DROPPED)
-            ),
-            dropped=tuple(name for name in masks if masks[name] == DROPPED),
-            unchanged=tuple(name for name in masks if masks[name] == UNCHANGED),
-        )
-
-
-def released_words(best: Ranked, rows: int) -> str:
-    """Say how many rows are released, or what is said of the rule by whoever has the rows."""
-    if best.suppressed_rows is not None:
-        return f"It releases {rows - best.suppressed_rows:,} of {rows:,} rows"
-    if best.admissible:
-        return "The owner of the table states that it meets the rule"
-    return "Nobody has said yet whether it meets the rule"
 
 
 @dataclass(frozen=True)
@@ -117,7 +54,7 @@ class ShortPage:
         head = _head(advice, best, origin, policy)
         cautions = short_cautions(advice.warnings)
         left = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)
-        words = ShortWords.of(advice, best)
+        words = Finding.of(advice, best)
         listed = [(name, mask + alone(lost)) for name, mask, lost in words.changed]
         named = [("left out", words.dropped), ("unchanged", words.unchanged)]
         reserved = sum(map(_height, cautions[:1])) + sum(bool(names) for _, names in named)
@@ -143,15 +80,14 @@ class ShortPage:
 
 def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[str, ...]:
     label, rows = advice.summary["label"], advice.summary["rows"]
-    words = ShortWords.of(advice, best)
-    said = released_words(best, rows)
-    released = said[:1].lower() + said[1:]
+    words = Finding.of(advice, best)
     return (
         f"{origin}: {counted(rows, 'row')}; {f'label {label}' if label else 'no label'}",
         f"Rule: {policy.privacy}",
-        f"{words.title}; {released}",
+        words.title,
+        words.released,
         words.figure,
-        words.searched,
+        words.proof,
     )
 
 
@@ -176,19 +112,6 @@ def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
         if number and lines < 0:
             return
         yield text
-
-
-def _searched(advice: Advice) -> str:
-    """Say among how many combinations the best was searched, and what is proven of it."""
-    search = advice.search
-    among = counted(advice.combinations, "combination")
-    if search is not None and advice.combinations == 1:
-        return "The policy allows no other combination of masks."
-    if search is not None and search.preferred:
-        return f"Of {among} of masks, some score higher, by so little that it counts as equal."
-    if advice.optimal:
-        return f"None of the {among} of masks does better: proven."
-    return f"It is the best that was found among {among} of masks; better ones may exist."
 
 
 def alone(lost: float | None) -> str:

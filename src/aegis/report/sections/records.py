@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from aegis.report.words import clean, count, figure, measured, percent, plural
+from aegis.report.words import clean, count, figure, measured, percent
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
@@ -51,13 +51,6 @@ def records_section(advice: Advice) -> dict[str, Any] | None:
         if r.method is not None
     ]
     return {"lines": rows, "titles": LOSSES} if rows else None
-
-
-def ranked_words(advice: Advice) -> str:
-    """Return what was ranked, for example "20 configurations and 1 record-level release"."""
-    releases = sum(r.method is not None for r in advice.ranking)
-    masks = plural(len(advice.ranking) - releases, advice.ranked_things)
-    return f"{masks} and {plural(releases, 'record-level release')}" if releases else masks
 
 
 def options_text(recipe: Recipe) -> str:

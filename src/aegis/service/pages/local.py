@@ -10,9 +10,9 @@ from starlette.datastructures import FormData
 from starlette.responses import FileResponse, Response
 
 from aegis.advisor import Advice
-from aegis.cli.pages.short import ShortWords
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.policy import Configuration, dump_configurations
+from aegis.present import Finding
 from aegis.service.catalog import Action
 from aegis.service.catalog.errors import NotThere
 from aegis.service.first_look import look_at
@@ -157,7 +157,7 @@ def best(
         problem=_problem(advice) if more is None else None,
         advice=advice,
         best=best,
-        words=None if best is None else ShortWords.of(advice, best),
+        words=None if best is None else Finding.of(advice, best),
         shows={}
         if best is None
         else {preview.attribute: preview for preview in bench.preview(best.configuration)},
