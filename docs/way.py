@@ -54,6 +54,7 @@ ROLES = {
     "privacy": "holds classes against the rule: one model a criterion",
     "measures": "score counts: how much of the label is still predicted",
     "advisor": "generates or searches configurations, scores them, holds the rule against each",
+    "present": "says of the best of an advice, once, what every screen shows",
     "report": "renders an advice or a release as one page",
     "release": "masks the table, leaves out what fails, verifies, certifies",
 }
