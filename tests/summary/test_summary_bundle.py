@@ -36,7 +36,7 @@ from aegis.summary.bundle.arrow import pack, unpack
 from aegis.summary.cooccurrence import FoldCounts
 
 COMPARED = {
-    Summary: "rows label attributes label_attribute pairs frequency max_levels unnamed digests shared_rows dialects timings terms",
+    Summary: "rows label attributes label_attribute pairs frequency max_levels unnamed digests shared_rows dialects read_by_context timings terms",
     LabelSummary: "column classes counts unlabelled mask",
     AttributeSummary: "name role kind weight values counts joint atoms candidates unmasked nulls domain",
     Candidate: "mask declared groups shown levels ranges",

@@ -184,6 +184,7 @@ class _Builder:
             unnamed=tuple(c for c in self.source.columns if c not in named),
             digests={"policy": policy_digest(self.policy)},
             dialects=() if self.source.dialect is None else (self.source.dialect,),
+            read_by_context=self.source.by_context,
             timings=self.timings,
             terms=Terms.of(self.policy),
         )

@@ -109,6 +109,16 @@ def _check(summaries: Sequence[Summary]) -> None:
             raise PolicyError(f"The label of summary {number} is cut at other places.", hint=LIKE)
 
 
+def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
+    """Return the columns of any part that are read by context; None where one does not say it."""
+    columns: dict[str, None] = {}
+    for summary in summaries:
+        if summary.read_by_context is None:
+            return None
+        columns |= dict.fromkeys(summary.read_by_context)
+    return tuple(columns)
+
+
 def _terms(summaries: Sequence[Summary]) -> Terms | None:
     """Return the terms of the whole: locked and binding where those of any part are."""
     said = [s.terms for s in summaries if s.terms is not None]
@@ -163,6 +173,7 @@ class _Merger:
             digests={"policy": self.first.digests["policy"]},
             shared_rows=min(s.shared_rows for s in self.summaries),
             dialects=tuple(dict.fromkeys(d for s in self.summaries for d in s.dialects)),
+            read_by_context=_read_by_context(self.summaries),
             timings=self.first.timings,
             terms=_terms(self.summaries),
         )

@@ -300,6 +300,9 @@ class Summary:
         Rows that share each bound that a mask has learnt.
     dialects
         How the text files that it was made from are written, each dialect once; empty for others.
+    read_by_context
+        Columns of text files of which other values decide how each one is read, such as the order of
+        day and month; None where it is not known, as of bundles of earlier versions.
     timings
         Seconds per step.
     terms
@@ -325,6 +328,7 @@ class Summary:
     digests: Mapping[str, str] = field(default_factory=dict)
     shared_rows: int = SHARED_ROWS
     dialects: tuple[TextDialect, ...] = ()
+    read_by_context: tuple[str, ...] | None = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     terms: Terms | None = None
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from aegis.errors import PolicyError
-from aegis.policy import load_policy
+from aegis.policy import Label, load_policy
 from aegis.safe.protect import protect
 from aegis.safe.protect.columns import plain_text
 from aegis.sources import open_table
+from aegis.summary import load_bundle, merge, save_bundle, summarize
 
 SPELLINGS = {
     "decimals": ["1.50", "2.50", "3.50"],
@@ -72,6 +75,30 @@ def test_dates_whose_order_other_values_decide_are_refused(tmp_path, values, col
     page = written(tmp_path, values)
     with pytest.raises(PolicyError, match="Other values decide how each value of 'x' is read"):
         protect(page, policy_for(column), epsilon=20, delta=1e-3)
+
+
+@pytest.mark.parametrize("column", ["label", "feature"])
+def test_a_summary_says_which_columns_other_values_decide(tmp_path, column):
+    policy = policy_for(column)
+    summary = summarize(written(tmp_path, BY_CONTEXT["days first"]), policy)
+    save_bundle(summary, tmp_path / "t.aegis")
+    for known in (summary, load_bundle(tmp_path / "t.aegis"), merge(summary, summary)):
+        with pytest.raises(PolicyError, match="Other values decide how each value of 'x' is read"):
+            protect(known, policy, epsilon=20, delta=1e-3)
+
+
+def test_a_summary_that_does_not_say_it_is_refused(tmp_path):
+    policy = policy_for("feature")
+    summary = summarize(written(tmp_path, BY_CONTEXT["days first"]), policy)
+    unknown = replace(summary, read_by_context=None)
+    save_bundle(unknown, tmp_path / "t.aegis")
+    for given in (unknown, load_bundle(tmp_path / "t.aegis"), merge(unknown, summary)):
+        with pytest.raises(PolicyError, match="does not say how the text of 'y', 'city', 'x' was"):
+            protect(given, policy, epsilon=20, delta=1e-3)
+    declared = replace(policy, label=Label("y", classes=("no", "yes")))
+    known = summarize(written(tmp_path, BY_CONTEXT["days first"]), declared)
+    known = replace(known, read_by_context=None)
+    assert protect(known, declared, epsilon=20, delta=1e-3, public=["*"]).classes
 
 
 def test_dates_of_a_declared_or_public_column_are_taken_as_they_are_read(tmp_path):

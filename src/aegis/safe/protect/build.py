@@ -112,7 +112,7 @@ def _with_noise(
         _listed(request.verdicts, summary),
     )
     _check_persons(source, noise.person, noise.rows_per_person)
-    refuse_read_by_context(() if source is None else source.by_context, policy, promise.public)
+    refuse_read_by_context(summary.read_by_context, policy, promise.public)
     return protect_with_noise(
         summary, promise, policy, rule_as_written=_rule(policy), source=source, progress=progress
     )

@@ -199,26 +199,35 @@ class Plan:
 
 
 def refuse_read_by_context(
-    columns: Collection[str], policy: Policy, public: Collection[str]
+    columns: Collection[str] | None, policy: Policy, public: Collection[str]
 ) -> None:
     """Raise `PolicyError` where one row could turn how all values of a column are read.
 
     Parameters
     ----------
     columns
-        Columns of which other values decide how each one is read.
+        Columns of which other values decide how each one is read; None where nobody knows them.
     policy
         What is declared. A declared type or class holds where other values are refused.
     public
         Attributes that are public as the table has them.
     """
-    strict = policy.unseen is Unseen.ERROR
+    strict, known = policy.unseen is Unseen.ERROR, columns is not None
+    if columns is None:
+        columns = {policy.label.column, *policy.attributes}
     label = policy.label
     turning = [label.column] if label.column in columns and not (strict and label.declared) else []
     for attribute in policy.features:
         stated = strict and bool(attribute.type or attribute.values)
         if attribute.scored and attribute.name in columns and not stated:
             turning += [] if attribute.name in public or "*" in public else [attribute.name]
+    if turning and not known:
+        raise PolicyError(
+            f"The summary does not say how the text of {', '.join(map(repr, turning))} was read: an earlier "
+            "version of Aegis made it, and one row could turn the whole column.",
+            hint="Give the table, or its summary of this version. Or declare the `type` with "
+            "`unseen: error`.",
+        )
     if turning:
         raise PolicyError(
             f"Other values decide how each value of {', '.join(map(repr, turning))} is read (day or month "

@@ -95,6 +95,14 @@ def member_names(content: SummaryShape) -> set[str]:
     return names
 
 
+def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
+    """Return the columns that are read by context: without text files there are none."""
+    columns = content.read_by_context
+    if columns is None:
+        return None if content.dialects else ()
+    return tuple(columns)
+
+
 class Reader:
     """Rebuilds a summary; each member is let go of once its arrays are taken."""
 
@@ -123,6 +131,7 @@ class Reader:
             digests=dict(content.digests),
             shared_rows=content.shared_rows,
             dialects=tuple(map(_dialect_from, content.dialects)),
+            read_by_context=_context_from(content),
             terms=None if content.terms is None else _terms_from(content.terms, content.digests),
         )
 

@@ -108,6 +108,7 @@ class SummaryShape(BundleMapping):
     digests: dict[str, str]
     shared_rows: Annotated[int, Field(ge=1, le=MOST_ROWS)] = SHARED_ROWS
     dialects: list[DialectShape] = []
+    read_by_context: list[str] | None = None
     terms: TermsShape | None = None
     seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)] = 0
     """In bundles of earlier versions; nobody reads it."""

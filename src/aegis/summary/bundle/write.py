@@ -56,9 +56,15 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
         "digests": dict(summary.digests),
         "shared_rows": summary.shared_rows,
         "dialects": [dialect.to_dict() for dialect in summary.dialects],
+        "read_by_context": _context_to(summary),
         "terms": _terms_to(summary),
     }
     return content, members
+
+
+def _context_to(summary: Summary) -> list[str] | None:
+    columns = summary.read_by_context
+    return None if columns is None else list(columns)
 
 
 def _terms_to(summary: Summary) -> dict[str, Any] | None:
