@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import compileall
 import json
 import math
 import multiprocessing
@@ -168,8 +167,7 @@ def _judge(drawn: list[Mutation], executed: Executed, folder: Path, workers: int
     for number in range(workers):
         copy = folder / f"source{number}"
         shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
-        compileall.compile_dir(copy, quiet=2)
+        shutil.copytree(ROOT / "src", copy)
         _require_imported(copy)
         copies.put(copy)
 
