@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import compileall
 import json
+import math
 import multiprocessing
 import os
 import shutil
@@ -33,9 +33,8 @@ EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 """Changes that no test can notice, with the reason."""
 FORKS = multiprocessing.get_context("forkserver")
 """Starts processes from one that has imported the libraries, so that pytest starts at once."""
-LIMIT = 60.0
-"""Seconds of one mutant beyond five times what its tests took while they were recorded. One that is
-not done then is killed."""
+LIMIT = 1200.0
+"""Seconds by the clock after which a mutant that waits for ever is killed."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--number", type=int, default=300, help="mutants to draw")
     parser.add_argument("--seed", type=int, default=0, help="which are drawn")
-    parser.add_argument("--rooms", default=",".join(ROOMS), help="folders below src/aegis")
-    parser.add_argument("--tests", default=",".join(TESTS), help="folders below tests")
+    parser.add_argument(
+        "--rooms", default=",".join(ROOMS), help="folders or modules below src/aegis"
+    )
+    parser.add_argument("--tests", default=",".join(TESTS), help="folders or files below tests")
     parser.add_argument("--folder", type=Path, default=ROOT / ".mutants", help="where to work")
     parser.add_argument(
         "--again",
@@ -64,7 +65,12 @@ def main() -> int:
     )
     parser.add_argument("--least", type=float, default=0.95, help="share that must be killed")
     parser.add_argument("--workers", type=int, default=2, help="mutants that are judged at a time")
-    parser.add_argument("--most", type=float, default=60.0, help="seconds of tests for one mutant")
+    parser.add_argument(
+        "--most",
+        type=float,
+        default=60.0,
+        help="seconds of the processor of the tests for one mutant",
+    )
     options = parser.parse_args()
     rooms = options.rooms.split(",")
     folder: Path = options.folder.resolve()
@@ -85,9 +91,10 @@ def main() -> int:
 
 def _record(folder: Path, rooms: list[str], tests: list[str]) -> None:
     """Run the tests once, and keep which line of the rooms each executes and how long it takes."""
-    source = ",".join(str(ROOT / "src" / "aegis" / room) for room in rooms)
+    folders = [ROOT / "src" / "aegis" / room for room in rooms]
+    include = ",".join(f"{room}/*" if room.is_dir() else f"{room}" for room in folders)
     (folder / "coveragerc").write_text(
-        f"[run]\nsource = {source}\nparallel = true\n"
+        f"[run]\ninclude = {include}\nparallel = true\n"
         f"data_file = {folder / 'executed'}\nconcurrency = multiprocessing,thread\n",
         encoding="utf-8",
     )
@@ -112,22 +119,24 @@ class Executed:
         self._seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text("utf-8"))
 
     def tests(self, path: str, line: int) -> list[str]:
-        """Return the tests that execute a line.
+        """Return the tests that execute a line; none where no test does.
 
         The top level of a module runs before any test: it is judged by the tests that execute
         another line of the module, and then by all others.
         """
         contexts = self._contexts(str(ROOT / path))
-        nodes = self._quickest(contexts.get(line, ()))
+        if line not in contexts:
+            return []
+        nodes = self._quickest(contexts[line])
         if not nodes:
             near = self._quickest(context for those in contexts.values() for context in those)
-            nodes = [*near, *(sorted(self._seconds.keys() - near, key=self._order))] if near else []
+            nodes = [*near, *sorted(self._seconds.keys() - near, key=self._order)]
         spent = accumulate(self._seconds[node] for node in nodes)
         return [node for node, seconds in zip(nodes, spent, strict=True) if seconds <= self._most]
 
-    def limit(self, tests: list[str]) -> float:
-        """Return after how many seconds tests must be done."""
-        return LIMIT + 5 * sum(self._seconds[node] for node in tests)
+    def limit(self, tests: list[str]) -> int:
+        """Return the seconds of the processor in which tests must be done: many times their own."""
+        return 30 + math.ceil(5 * sum(self._seconds[node] for node in tests))
 
     def _quickest(self, contexts: Iterable[str]) -> list[str]:
         return sorted(self._seconds.keys() & contexts, key=self._order)
@@ -139,16 +148,16 @@ class Executed:
 def _candidates(rooms: list[str], executed: Executed) -> list[Mutation]:
     """Return every mutation of the rooms on a line that some test executes, but for equivalent ones."""
     equivalent = named_equivalent(EQUIVALENT, ROOT)
-    candidates = []
+    candidates, skipped = [], 0
     for room in rooms:
-        for path in sorted((ROOT / "src" / "aegis" / room).rglob("*.py")):
+        folder = ROOT / "src" / "aegis" / room
+        for path in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]:
             name = path.relative_to(ROOT).as_posix()
-            edits = mutations(path, name)
-            candidates += [
-                edit
-                for edit in edits
-                if executed.tests(name, edit.line) and key(edit, ROOT) not in equivalent
-            ]
+            edits = [e for e in mutations(path, name) if key(e, ROOT) not in equivalent]
+            tested = [edit for edit in edits if executed.tests(name, edit.line)]
+            candidates += tested
+            skipped += len(edits) - len(tested)
+    print(f"{len(candidates)} mutations, and {skipped} on lines that no test executes", flush=True)
     return candidates
 
 
@@ -158,8 +167,7 @@ def _judge(drawn: list[Mutation], executed: Executed, folder: Path, workers: int
     for number in range(workers):
         copy = folder / f"source{number}"
         shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
-        compileall.compile_dir(copy, quiet=2)
+        shutil.copytree(ROOT / "src", copy)
         _require_imported(copy)
         copies.put(copy)
 
@@ -193,7 +201,7 @@ def _require_imported(copy: Path) -> None:
         )
 
 
-def _run(mutation: Mutation, tests: list[str], copy: Path, limit: float) -> Verdict:
+def _run(mutation: Mutation, tests: list[str], copy: Path, limit: int) -> Verdict:
     """Return whether one of the tests fails on the changed source."""
     module = copy / Path(mutation.path).relative_to("src")
     before, times = module.read_bytes(), module.stat()
@@ -207,21 +215,21 @@ def _run(mutation: Mutation, tests: list[str], copy: Path, limit: float) -> Verd
     return Verdict(mutation, killed, (failed or tests[:1]) if killed else [], len(tests))
 
 
-def _require_passing(tests: list[str], copy: Path, limit: float) -> None:
+def _require_passing(tests: list[str], copy: Path, limit: int) -> None:
     """End the program where a test that killed a mutant fails on the source as it is, too."""
     code, failed = _tested(copy, tests, limit, first=False) if tests else (0, [])
     if code != pytest.ExitCode.OK:
         sys.exit(f"These tests fail without a mutant, too, so that they judge none: {failed}")
 
 
-def _tested(copy: Path, tests: list[str], limit: float, *, first: bool) -> tuple[int, list[str]]:
+def _tested(copy: Path, tests: list[str], limit: int, *, first: bool) -> tuple[int, list[str]]:
     """Run tests on a copy of the source, and return pytest's code and the tests that failed."""
     receiving, sending = FORKS.Pipe(duplex=False)
-    process = FORKS.Process(target=judge.run, args=(copy, ROOT, tests, first, sending))
+    process = FORKS.Process(target=judge.run, args=(copy, ROOT, tests, limit, first, sending))
     process.start()
     sending.close()
     try:
-        return receiving.recv() if receiving.poll(limit) else (pytest.ExitCode.INTERRUPTED, [])
+        return receiving.recv() if receiving.poll(LIMIT) else (pytest.ExitCode.INTERRUPTED, [])
     except EOFError:
         return pytest.ExitCode.INTERNAL_ERROR, []
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from multiprocessing import set_start_method
 from multiprocessing.connection import Connection
@@ -15,7 +16,9 @@ LIBRARIES = "ignore::pytest.PytestAssertRewriteWarning"
 """Pytest would warn that the process has its plug-ins already."""
 
 
-def run(copy: Path, folder: Path, tests: list[str], first: bool, answer: Connection) -> None:
+def run(
+    copy: Path, folder: Path, tests: list[str], limit: int, first: bool, answer: Connection
+) -> None:
     """Run tests on a copy of the source, and send pytest's code and the tests that failed.
 
     Parameters
@@ -26,12 +29,15 @@ def run(copy: Path, folder: Path, tests: list[str], first: bool, answer: Connect
         The project, with its tests.
     tests
         What to run, in this order.
+    limit
+        Seconds of the processor after which the process is killed.
     first
         Whether to stop at the first that fails.
     answer
         Where to send to.
     """
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     set_start_method(None, force=True)
     os.chdir(folder)
     quiet = os.open(os.devnull, os.O_RDWR)

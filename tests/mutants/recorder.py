@@ -29,9 +29,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         recording.switch_context("")
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if report.when == "call" and report.passed:
-        _seconds[report.nodeid] = report.duration
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Keep the seconds of the processor, also of programs that a test starts, where it passes."""
+    before = sum(os.times()[:4])
+    result = yield
+    _seconds[item.nodeid] = sum(os.times()[:4]) - before
+    return result
 
 
 def pytest_sessionfinish() -> None:

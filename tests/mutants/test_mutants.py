@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from coverage import CoverageData
 
-from .__main__ import EQUIVALENT, ROOT
+from . import judge
+from .__main__ import EQUIVALENT, FORKS, ROOT, Executed
 from .mutations import draw, key, mutations, named_equivalent
 
 MODULE = "src/aegis/example.py"
@@ -55,3 +58,35 @@ def test_each_edit_changes_the_module_and_leaves_it_python(tmp_path: Path) -> No
     drawn = draw(edits, 10, 1)
     assert len(drawn) == len({edit.line for edit in drawn}) == 3
     assert draw(edits, 10, 1) == drawn
+
+
+def test_a_line_is_judged_by_the_tests_that_execute_it(tmp_path: Path) -> None:
+    data = CoverageData(str(tmp_path / "executed"))
+    for test, lines in {"": [1, 4], "slow": [5], "quick": [5, 6]}.items():
+        data.set_context(test)
+        data.add_lines({str(ROOT / MODULE): lines})
+    data.write()
+    seconds = {"slow": 2.0, "quick": 1.0, "other": 0.5}
+    (tmp_path / "seconds.json").write_text(json.dumps(seconds), encoding="utf-8")
+    executed = Executed(tmp_path, 60)
+    assert executed.tests(MODULE, 5) == ["quick", "slow"]
+    assert executed.tests(MODULE, 6) == ["quick"]
+    assert executed.tests(MODULE, 1) == ["quick", "slow", "other"]
+    assert executed.tests(MODULE, 9) == []
+    assert Executed(tmp_path, 1.5).tests(MODULE, 5) == ["quick"]
+
+
+def test_the_source_that_is_named_is_tested_and_what_fails_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "changed").mkdir()
+    (tmp_path / "changed" / "thing.py").write_text("X = 1\n", encoding="utf-8")
+    (tmp_path / "test_thing.py").write_text(
+        "from thing import X\n\ndef test_a():\n    assert X == 1\n\n"
+        "def test_b():\n    assert X == 2\n\ndef test_c():\n    assert X == 3\n",
+        encoding="utf-8",
+    )
+    receiving, sending = FORKS.Pipe(duplex=False)
+    asked = (tmp_path / "changed", tmp_path, ["test_thing.py"], 60, True, sending)
+    process = FORKS.Process(target=judge.run, args=asked)
+    process.start()
+    assert receiving.recv() == (1, ["test_thing.py::test_b"])
+    process.join()

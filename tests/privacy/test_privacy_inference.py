@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.privacy.inference import find_implications, predictability_of_rows
+from aegis.privacy.inference import find_implications, lift, predictability_of_rows
 from aegis.privacy.singling import Singling, find_singling
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=60)
@@ -43,6 +43,15 @@ def test_guesses_do_not_see_their_own_row(rows: list[tuple[int, int]]) -> None:
     assert told.fixed == pytest.approx(fixed / len(rows))
     most = sum(max(Counter(values).values()) for values in by_group.values())
     assert told.at_most == pytest.approx(most / len(rows))
+
+
+@pytest.mark.parametrize(
+    ("right", "without", "expected"), [(0.9, 0.8, 0.5), (0.8, 0.8, 0), (0.5, 0.8, 0), (1, 1, 0)]
+)
+def test_a_guess_is_as_much_better_as_it_takes_of_what_was_wrong(
+    right: float, without: float, expected: float
+) -> None:
+    assert lift(right, without) == pytest.approx(expected)
 
 
 def test_a_key_predicts_nothing_and_a_twin_everything() -> None:

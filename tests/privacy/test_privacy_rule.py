@@ -327,6 +327,7 @@ def test_a_table_that_lacks_what_the_rule_needs() -> None:
     tree = PrivacyRule.parse(
         {"t_closeness": {"attribute": "a", "t": 0.1, "distance": "hierarchical"}}
     )
+    assert tree.hierarchical == ("a",)
     with pytest.raises(PolicyError, match="needs a hierarchy of 'a'"):
         tree.check(counts)
     with pytest.raises(InternalError, match="was not checked to have a hierarchy"):

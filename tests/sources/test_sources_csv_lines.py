@@ -50,6 +50,7 @@ def test_the_numbers_of_rows_as_r_writes_them_are_a_column(
     [
         ["id,y", "1,0,p", "2,1,q", "3,2,p"],  # the last column lacks a name
         ["a,y", "1,0,p", "3,1,q"],
+        ["a,y", "1,0,p"],  # one line says too little
         ["a,y", "Mazda,0,p", "Honda,1,q"],
         ["a,y", "1,0,p", "2,1,q", "3,1"],
     ],
@@ -81,3 +82,19 @@ def test_quoted_separators_and_line_breaks_are_one_field() -> None:
     assert count_lines(lines, "t.csv", TextDialect(), 2) == 3
     with pytest.raises(DataError, match=r"Line 3 of t.csv has 1 field, but its first line has 2"):
         count_lines(["a;b\n", "1;2\n", "3,4\n"], "t.csv", TextDialect(";"), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("a,b\n1,2,3\n", "Line 2 of t.csv has 3 fields", "row.names=FALSE"),
+        ('a,b\n1,"2\n3,4\n', "the record of line 2 of t.csv is never closed", "--quote none"),
+        ('a,b\n\n1,"2"x\n', "Line 3 of t.csv has text behind the quote", "Double a quote"),
+        ("a,b\n1,2\r3\n", "Line 2 of t.csv cannot be read", "Check the line"),
+    ],
+)
+def test_a_line_that_is_not_explained_is_named(text: str, message: str, hint: str) -> None:
+    lines = [f"{line}\n" for line in text.split("\n")[:-1]]
+    with pytest.raises(DataError, match=message) as caught:
+        count_lines(lines, "t.csv", TextDialect(), 2)
+    assert hint in caught.value.hint

@@ -12,9 +12,9 @@ from aegis.sources import records
 from aegis.sources.records import Counter, FileRecords, count_records
 
 
-def by_hand(content: bytes, escape: str) -> tuple[list[int], int, int]:
-    """Return where records end, the bytes of the longest, and how many end in CR LF."""
-    ends, longest, windows, start = [], 0, 0, 0
+def by_hand(content: bytes, escape: str) -> tuple[list[int], int, int, int]:
+    """Return where records end, the bytes of the longest, how many end in CR LF, how many are empty."""
+    ends, longest, windows, empty, start = [], 0, 0, 0, 0
     inside = escaped = False
     for place, byte in enumerate(content):
         character = chr(byte)
@@ -26,8 +26,9 @@ def by_hand(content: bytes, escape: str) -> tuple[list[int], int, int]:
             returned = content[place - 1 : place] == b"\r"
             longest = max(longest, place - start - returned)
             windows += returned
+            empty += place - start == returned
             start = place + 1
-    return ends, max(longest, len(content) - start), windows
+    return ends, max(longest, len(content) - start), windows, empty
 
 
 contents = st.text('"\n\r,a\\', max_size=400).map(str.encode) | st.text('"\n', max_size=300).map(
@@ -44,10 +45,12 @@ def test_records_end_where_a_reader_of_bytes_ends_them(
     ends: list[int] = []
     for place in range(0, len(content), chunk):
         ends += (counter.add(content[place : place + chunk]) + place).tolist()
-    expected, longest, windows = by_hand(content, escape)
+    expected, longest, windows, empty = by_hand(content, escape)
     result = counter.result()
     assert ends == expected
     assert (result.longest, result.windows, result.ended) == (longest, windows, len(expected))
+    unended = content[expected[-1] + 1 :] if expected else content
+    assert (result.empty, result.number) == (empty, len(expected) - empty + bool(unended))
     if escape == '"':
         assert result.open == bool(content.count(b'"') % 2)
     assert result.returns == content.count(b"\r") - windows
@@ -82,3 +85,21 @@ def test_a_file_is_counted_alike_however_much_is_looked_at_once(
 )
 def test_line_ends_are_mixed_from_one_record_on(content: bytes, mixed: bool) -> None:
     assert count_records(io.BytesIO(content), '"', '"').mixed is mixed
+
+
+@pytest.mark.parametrize(
+    ("content", "line_end", "number"),
+    [
+        (b"a\nb\n", "\n", 2),
+        (b"a\r\nb\r\n", "\r\n", 2),
+        (b"a\rb\r\rc", "\r", 3),
+        (b'"a\nb"\rc\r', "\r", 2),
+        (b'"a\rb"', "\r", 1),
+        (b'"a\nb"', "\n", 1),
+    ],
+)
+def test_records_end_in_what_stands_outside_quotes(
+    content: bytes, line_end: str, number: int
+) -> None:
+    counted = count_records(io.BytesIO(content), '"', '"')
+    assert (counted.line_end, counted.number, counted.open) == (line_end, number, False)

@@ -103,6 +103,7 @@ def test_releases_without_a_promise_are_listed(ledger):
         (lambda b: b.commit(99, "x"), "no entry 99"),
         (lambda b: b.open_population("adults", ceiling=9, delta=1e-6), "open already"),
         (lambda b: b.open_population("new", ceiling=9, delta=0), "Delta is 0"),
+        (lambda b: b.open_population("new", ceiling=9, delta=1), "Delta is 1"),
         (lambda b: b.open_population(" ", ceiling=9, delta=0.1), "no name"),
     ],
 )

@@ -15,6 +15,7 @@ from aegis.service.catalog.access import (
     Tie,
     authorise,
     may,
+    scopes_of,
 )
 from aegis.service.catalog.errors import NotAllowed
 
@@ -89,6 +90,31 @@ def test_each_role_may_what_the_table_says_and_nothing_else(role, action):
     for subject in SUBJECTS.values():
         tie = table()[action, role]
         assert may(actor, action, subject) is (tie != "-" and allowed(role, Tie(tie), subject))
+
+
+@pytest.mark.parametrize("role", AccountRole)
+def test_a_token_may_have_what_the_table_gives_its_maker(role):
+    permitted = [str(action) for action in Action if table()[action, role] != "-"]
+    assert scopes_of(Actor("me", "me", frozenset({role}))) == permitted
+
+
+def test_a_thing_is_not_visible_unless_it_is_said():
+    consumer = Actor("me", "me", frozenset({AccountRole.CONSUMER}))
+    assert not may(consumer, Action.BROWSE, ActedOn(provider="you"))
+    assert not may(consumer, Action.BROWSE)
+
+
+def test_a_refusal_says_whom_it_is_for():
+    operator = frozenset({AccountRole.OPERATOR})
+    with pytest.raises(NotAllowed, match="This token of me is not for approve") as refused:
+        authorise(Actor("me", "me", operator, frozenset({"run", "browse"})), Action.APPROVE)
+    assert "It is for: browse, run." in str(refused.value.hint)
+    with pytest.raises(NotAllowed, match="me may not own tokens") as refused:
+        authorise(Actor("me", "me", frozenset()), Action.OWN_TOKENS)
+    assert "provider, operator, approver" in str(refused.value.hint)
+    with pytest.raises(NotAllowed, match="me may not hand over") as refused:
+        authorise(Actor("me", "me", operator), Action.HAND_OVER)
+    assert refused.value.hint == "That is for: provider, admin."
 
 
 def test_the_table_has_every_action_and_role():

@@ -227,4 +227,4 @@ def _tied(actor: Actor, role: AccountRole, tie: Tie, subject: ActedOn) -> bool:
     if tie is Tie.ASSIGNED:
         return role in subject.granted and actor.account != subject.consumer
     own = subject.consumer if role is AccountRole.CONSUMER else subject.provider
-    return own is not None and own == actor.account
+    return own == actor.account
