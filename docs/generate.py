@@ -311,11 +311,17 @@ def _signature(name: str, function: Any) -> str:
         if parameter.name == "self":
             continue
         star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
-        plain = isinstance(parameter.default, str | int | float | bool | None)
-        default = f"={parameter.default!r}" if plain else "=..."
+        default = "=" + _written(parameter.default)
         given = "" if parameter.default is parameter.empty else default
         shown.append(f"{star}{parameter.name}{given}")
     return f"{name}({', '.join(shown)})"
+
+
+def _written(default: Any) -> str:
+    """Return a default as code writes it, where that is short."""
+    if isinstance(default, Enum):
+        return f"{type(default).__name__}.{default.name}"
+    return repr(default) if isinstance(default, str | int | float | bool | None) else "..."
 
 
 def _options(record: type[Any]) -> Iterator[str]:

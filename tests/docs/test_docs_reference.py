@@ -50,6 +50,10 @@ def test_defaults_are_written_as_a_policy_or_a_command_writes_them() -> None:
     assert wrong == []
 
 
+def test_signatures_hold_no_object_of_python() -> None:
+    assert "=<" not in (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
+
+
 NAMED = re.compile(r"`(aegis(?:\.\w+)+)\b(?!\.toml)")
 PAGES_WITH_NAMES = sorted(
     [DOCS.parent / "README.md", *(p for p in DOCS.rglob("*.md") if p.parent.name != "decisions")]

@@ -25,6 +25,7 @@ from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.describing import describe
 from aegis.service.guard import BodyLimit, Guard
 from aegis.service.metrics import CallMetrics
+from aegis.service.opening import Openings
 from aegis.service.pages import error_page, page_routers
 from aegis.service.problems import problem, status_of, wants_page
 from aegis.service.recording import AccessLog, Recorder
@@ -82,6 +83,7 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
     app.state.local_key = secrets.token_urlsafe(24)
     if settings.folder is not None:
         app.state.benches = Benches(settings.folder, settings.folder / RELEASES)
+        app.state.openings = Openings(app.state.benches)
     largest = UploadLimits().release if opened is None else opened.limits.release
     app.add_middleware(BodyLimit, upload=largest)
     app.add_middleware(Guard, settings=settings)

@@ -38,6 +38,7 @@ from aegis.policy import (
 from aegis.policy.load import parse_value
 from aegis.policy.suggest.masks import propose_masks
 from aegis.privacy import ClassTable, Verdict
+from aegis.progress import SILENT, Progress
 from aegis.service.catalog.errors import NotThere, WrongState
 from aegis.service.catalog.flow import configuration_of, policy_in, policy_of
 from aegis.sources import open_part
@@ -273,10 +274,12 @@ class Bench:
     _turn: int = 0
 
     @classmethod
-    def open(cls, table: Any, label: str | None, title: str = "") -> Bench:
+    def open(
+        cls, table: Any, label: str | None, title: str = "", progress: Progress = SILENT
+    ) -> Bench:
         """Open a table with the policy that `aegis init` proposes for it."""
-        proposed = aegis.init_policy(table, label=label)
-        study = Study(table, proposed.policy)
+        proposed = aegis.init_policy(table, label=label, progress=progress)
+        study = Study(table, proposed.policy, progress=progress)
         return cls(
             table,
             study,
@@ -560,16 +563,38 @@ class Benches:
             raise DataError(f"There is no table {name}.", hint="Choose one of the list.")
         return path
 
-    def open(self, name: str, label: str | None, part: str | None = None) -> Bench:
-        """Put a table on a bench; `part` is the sheet or table of a file that has several."""
+    def title_of(self, name: str, part: str | None) -> str:
+        """Return the title of a table; raise `DataError` where the folder has none of that name."""
         path = self.path_of(name)
-        title = path.name if part is None else f"{path.name}: {part}"
-        bench = Bench.open(str(path) if part is None else open_part(path, part), label, title)
+        return path.name if part is None else f"{path.name}: {part}"
+
+    def open(
+        self,
+        name: str,
+        label: str | None,
+        part: str | None = None,
+        progress: Progress = SILENT,
+    ) -> Bench:
+        """Put a table on a bench; `part` is the sheet or table of a file that has several."""
+        path, title = self.path_of(name), self.title_of(name, part)
+        table = str(path) if part is None else open_part(path, part)
+        bench = Bench.open(table, label, title, progress)
+        bench.view()  # what its page shows first is work, too
         with self._lock:
             self._open[bench.identifier] = bench
             while len(self._open) > _BENCHES:
                 self._open.popitem(last=False)
         return bench
+
+    def all_open(self) -> list[Bench]:
+        """Return the open benches, the one that was used last first."""
+        with self._lock:
+            return list(reversed(self._open.values()))
+
+    def close(self, identifier: str) -> None:
+        """Close a table; what was released of it stays in its folder."""
+        with self._lock:
+            self._open.pop(identifier, None)
 
     def get(self, identifier: str) -> Bench:
         """Return an open bench."""

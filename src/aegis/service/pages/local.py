@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Form, Query, Request
 from fastapi.responses import PlainTextResponse
@@ -17,6 +17,7 @@ from aegis.service.catalog import Action
 from aegis.service.catalog.errors import NotThere
 from aegis.service.first_look import look_at
 from aegis.service.identity import CallerOf, FormCallerOf, require_form_key
+from aegis.service.opening import Openings, give_back
 from aegis.service.pages import controls
 from aegis.service.pages.charts import front_chart
 from aegis.service.pages.people import Text
@@ -29,6 +30,8 @@ from aegis.study import SEARCH_SECONDS
 routes = Routes(include_in_schema=False)
 SECONDS = 10.0
 """Most seconds of one front."""
+AT_ONCE = 0.5
+"""Seconds after which a page says how far a table is that is being opened."""
 EFFORTS = (1.5, 4.0, SEARCH_SECONDS)
 """Seconds of a search; the page starts the next while the best is not proven, at last as long as `aegis advise`."""
 _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.yaml", "policy.yaml")
@@ -41,6 +44,15 @@ def benches_of(request: Request) -> Benches:
 
 
 BenchesOf = Annotated[Benches, Depends(benches_of)]
+
+
+def openings_of(request: Request) -> Openings:
+    """Return the tables that are being opened."""
+    openings: Openings = request.app.state.openings
+    return openings
+
+
+OpeningsOf = Annotated[Openings, Depends(openings_of)]
 
 
 async def form_of(request: Request) -> FormData:
@@ -60,6 +72,7 @@ def tables(request: Request, who: CallerOf, benches: BenchesOf) -> Response:
         who,
         folder=benches.folder,
         tables=[(str(path), (benches.folder / path).stat().st_size) for path in benches.tables()],
+        benches=benches.all_open(),
     )
 
 
@@ -85,11 +98,49 @@ def table(
 
 @routes.post("/open", Action.STUDY)
 def open_bench(
-    who: FormCallerOf, benches: BenchesOf, name: Text, label: Text = "", part: Text = ""
+    who: FormCallerOf, openings: OpeningsOf, name: Text, label: Text = "", part: Text = ""
 ) -> Response:
     """Put a table on the bench, with the policy that is proposed for it; without a label if none is named."""
     del who
-    return see(f"/bench/{benches.open(name, label or None, part or None).identifier}")
+    opening = openings.begin(name, label or None, part or None)
+    opening.ended.wait(AT_ONCE)
+    bench = opening.bench()
+    return see(f"/opening/{opening.identifier}" if bench is None else f"/bench/{bench}")
+
+
+@routes.get("/opening/{identifier}", Action.STUDY)
+def show_opening(
+    identifier: str, request: Request, who: CallerOf, openings: OpeningsOf
+) -> Response:
+    """How far a table is that is being opened; its bench once it is there."""
+    opening = openings.get(identifier)
+    bench = opening.bench()
+    if bench is not None:
+        return see(f"/bench/{bench}")
+    return page(request, "opening.html", who, opening=opening)
+
+
+@routes.get("/opening/{identifier}/step", Action.STUDY)
+def step_of_opening(identifier: str, who: CallerOf, openings: OpeningsOf) -> dict[str, Any]:
+    """How far a table is, for the page that asks again."""
+    del who
+    opening = openings.get(identifier)
+    return {
+        "ended": opening.ended.is_set(),
+        "step": opening.step_words,
+        "noted": opening.noted_words,
+        "done": opening.done,
+        "total": opening.total,
+    }
+
+
+@routes.post("/bench/{identifier}/close", Action.STUDY)
+def close(identifier: str, who: FormCallerOf, benches: BenchesOf) -> Response:
+    """Close a table and give its memory back; what was released stays in its folder."""
+    del who
+    benches.close(identifier)
+    give_back()
+    return see("/")
 
 
 @routes.get("/bench/{identifier}", Action.STUDY)

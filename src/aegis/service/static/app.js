@@ -56,4 +56,40 @@
     };
   };
   document.querySelectorAll("[data-events]").forEach(follow);
+
+  // What was asked for by a link or a form may take a while: a line says what goes on, and for how long.
+  const wait = (words, since) => {
+    const seconds = Math.round((Date.now() - since) / 1000);
+    document.getElementById("waits").textContent = seconds ? `${words} (${seconds} s)` : words;
+  };
+  for (const [asks, event] of [["a[data-waits]", "click"], ["form[data-waits]", "submit"]]) {
+    document.querySelectorAll(asks).forEach((asked) => {
+      asked.addEventListener(event, () => {
+        const since = Date.now();
+        wait(asked.getAttribute("data-waits"), since);
+        setInterval(() => wait(asked.getAttribute("data-waits"), since), 1000);
+      });
+    });
+  }
+
+  // A table that is being opened: its page asks each second how far it is, and goes on when it is there.
+  const look = async (box) => {
+    const answer = await fetch(`${window.location.pathname}/step`);
+    const told = answer.ok ? await answer.json() : { ended: true };
+    if (told.ended) {
+      window.location.reload();
+      return;
+    }
+    const bar = box.querySelector("progress");
+    box.querySelector("[data-step]").textContent = told.step;
+    box.querySelector("[data-noted]").textContent = told.noted;
+    if (told.total) {
+      bar.max = told.total;
+      bar.value = Math.min(told.done, told.total);
+    } else {
+      bar.removeAttribute("value");
+    }
+    setTimeout(() => look(box), 1000);
+  };
+  document.querySelectorAll("[data-asks]").forEach((box) => setTimeout(() => look(box), 1000));
 })();

@@ -1,0 +1,141 @@
+"""A table that is being opened for the workbench: in a thread, so that the page can say how far it is."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import pyarrow as pa
+
+from aegis.progress import Progress
+from aegis.service.catalog.errors import NotThere
+from aegis.service.workbench import Benches
+
+_KNOWN = 32
+"""Openings that are remembered; those before are forgotten."""
+
+
+@dataclass
+class BenchOpening:
+    """A table on its way to the bench. It receives the steps of the work.
+
+    Attributes
+    ----------
+    title
+        The file, and its sheet or table where it has several.
+    identifier
+        Its name in URLs.
+    began
+        When it began, on the monotonic clock.
+    current, noted
+        The step that runs, and what it says of itself.
+    done, total
+        How much of the step is done, where its size is known.
+    ended
+        Set once the table is on the bench, or an error is known.
+    """
+
+    title: str
+    identifier: str = field(default_factory=lambda: uuid4().hex[:12])
+    began: float = field(default_factory=time.monotonic)
+    current: str = ""
+    noted: str = ""
+    done: float = 0.0
+    total: float | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+    _bench: str | None = None
+    _error: Exception | None = None
+
+    def start(self, make: Callable[[Progress], str]) -> None:
+        """Make the bench in a thread; `make` returns its identifier."""
+        threading.Thread(target=self._run, args=(make,), daemon=True).start()
+
+    def _run(self, make: Callable[[Progress], str]) -> None:
+        try:
+            self._bench = make(self)
+        except Exception as error:  # noqa: BLE001  # raised again where somebody asks
+            self._error = error
+        finally:
+            give_back()
+            self.ended.set()
+
+    def bench(self) -> str | None:
+        """Return the bench's identifier, None until it is there; raise what kept it from being made."""
+        if self._error is not None:
+            raise self._error
+        return self._bench if self.ended.is_set() else None
+
+    @property
+    def step_words(self) -> str:
+        """The step that runs."""
+        return self.current or "Reading the table"
+
+    @property
+    def noted_words(self) -> str:
+        """What the step says of itself, and for how long the table is being opened."""
+        seconds = f"{time.monotonic() - self.began:.0f} s"
+        return f"{self.noted}, {seconds}" if self.noted else seconds
+
+    @contextmanager
+    def step(self, title: str, total: float | None = None) -> Iterator[BenchOpening]:
+        """Open a step."""
+        self.current, self.noted, self.done, self.total = title, "", 0.0, total
+        yield self
+
+    def advance(self, amount: float = 1) -> None:
+        """Count units of work as done."""
+        self.done += amount
+
+    def note(self, text: str) -> None:
+        """Show a text with the step."""
+        self.noted = text
+
+
+class Openings:
+    """The tables that are being opened.
+
+    Parameters
+    ----------
+    benches
+        Where they are put.
+    """
+
+    def __init__(self, benches: Benches) -> None:
+        self._benches = benches
+        self._known: OrderedDict[str, BenchOpening] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def begin(self, name: str, label: str | None, part: str | None) -> BenchOpening:
+        """Begin to open a table; raise `DataError` where the folder has none of that name."""
+        opening = BenchOpening(self._benches.title_of(name, part))
+        with self._lock:
+            self._known[opening.identifier] = opening
+            while len(self._known) > _KNOWN:
+                self._known.popitem(last=False)
+        opening.start(lambda told: self._benches.open(name, label, part, told).identifier)
+        return opening
+
+    def get(self, identifier: str) -> BenchOpening:
+        """Return one that was begun."""
+        with self._lock:
+            if identifier not in self._known:
+                raise NotThere("Nothing is being opened here.", hint="Choose the table again.")
+            return self._known[identifier]
+
+
+def give_back() -> None:
+    """Give memory that nothing uses back to the system: allocators keep it otherwise."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+        if trim is not None:
+            trim(0)
