@@ -13,7 +13,7 @@ from time import monotonic
 from uvicorn.config import STARTUP_FAILURE, Config
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
-START = 300.0
+START = 300
 """Seconds until the first answer of a process: on a busy machine it loads for long, and one that is ended
 meanwhile never starts."""
 ANSWER = 30.0
