@@ -49,25 +49,37 @@ def _fitted(features: Floats, own: Any, train: Any, penalty: float) -> tuple[Flo
     return np.linalg.solve(within + ridge, one - rest), (one + rest) / 2
 
 
-def shape(columns: Sequence[Sequence[Any]], label: Sequence[Any], part: Any) -> float:
+def shape(
+    columns: Sequence[Sequence[Any]],
+    features: Sequence[Floats],
+    label: Sequence[Any],
+    part: Any,
+) -> float:
     """Return what the shape of scores takes from the distance between two classes.
 
-    Of the direction of ten rows: the AUC of sums of independent attributes, convolved one by one,
+    `features` are what is made of each column. Of the direction of ten rows: the AUC of sums of independent attributes, convolved one by one,
     against that of normal scores with their means and variances, as distances.
     """
     classes = sorted(set(label))
-    varying = [c for c in columns if len(set(c)) > 1]
+    varying = [
+        (c, own) for c, own in zip(columns, features, strict=True) if np.ptp(own, axis=0).any()
+    ]
     if len(classes) != 2 or not varying:
         return 1.0
     own = np.array([y == classes[1] for y in label])
-    shown = [np.array([[v == d for d in dict.fromkeys(c)] for v in c], float) for c in varying]
+    coded = [made for _, made in varying]
+    shown = [np.array([[v == d for d in dict.fromkeys(c)] for v in c], float) for c, _ in varying]
+    first = [one.argmax(axis=0) for one in shown]
     weighed = np.zeros(2)
     for k in range(int(part.max()) + 1):
         here = [(part == k) & side for side in (~own, own)]
-        fitted = _fitted(np.hstack(shown), own, part != k, 10.0)
+        fitted = _fitted(np.hstack(coded), own, part != k, 10.0)
         if min(side.sum() for side in here) < 5 or fitted is None:
             return 1.0
-        slopes = np.split(fitted[0], np.cumsum([a.shape[1] for a in shown])[:-1])
+        by_column = np.split(fitted[0], np.cumsum([made.shape[1] for made in coded])[:-1])
+        slopes = [
+            made[rows] @ slope for made, rows, slope in zip(coded, first, by_column, strict=True)
+        ]
         told = _independent(shown, slopes, here)
         if told is None:
             return 1.0

@@ -14,6 +14,7 @@ from advisor_merits import areas, merit_of, shape, shaped_area
 
 from aegis.advisor.parts import PARTS
 from aegis.measures import MEASURES, PENALTIES, UNPOOLED, Contingency, Scope
+from aegis.measures.discriminant import PENALTIES as MERIT_PENALTIES
 from aegis.summary.build import FOLDS
 from aegis.summary.cooccurrence import fold_of
 from target_coded_brute import held_out_target_coded
@@ -54,11 +55,34 @@ def codings(
     """Return the mean over values and thresholds of the numbers in `raw`; no level is shared."""
     strong = [100 * penalty for penalty in PENALTIES]
     by_value = reached(np.hstack([one_hot(c) for c in columns]), label, UNPOOLED)
-    return (2 * by_value + reached(step_features(columns, raw), label, strong)) / 3
+    return (2 * by_value + reached(np.hstack(step_features(columns, raw)), label, strong)) / 3
 
 
-def step_features(columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]]) -> Floats:
-    """Return centred thresholds of what is shown of numbers, and indicators of all else."""
+def number_features(columns: Columns, raw: Columns) -> list[Floats]:
+    """Return per column the mean of the numbers behind what is shown, of variance 1, or indicators of texts.
+
+    A column of its own says where it is missing; the number is then the mean.
+    """
+    features = []
+    for shown, values in zip(columns, raw, strict=True):
+        if any(isinstance(value, str) for value in values):
+            features.append(one_hot(shown))
+            continue
+        known: dict[Any, set[float]] = {one: set() for one in shown}
+        for one, value in zip(shown, values, strict=True):
+            known[one] |= set() if value is None else {float(value)}
+        number = np.array([np.mean([*known[one]]) if known[one] else np.nan for one in shown])
+        missing = np.isnan(number)
+        away = np.zeros(len(number))
+        if not missing.all() and np.ptp(number[~missing]) > 0:
+            own = number[~missing]
+            away[~missing] = (own - own.mean()) / own.std()
+        features.append(np.stack([away, missing], axis=1))
+    return features
+
+
+def step_features(columns: Columns, raw: Columns) -> list[Floats]:
+    """Return per column thresholds of what is shown of numbers, or indicators of texts, centred."""
     features = []
     for shown, values in zip(columns, raw, strict=True):
         if any(isinstance(value, str) for value in values):
@@ -70,7 +94,7 @@ def step_features(columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]]
         place = np.array([order.index(one) for one in shown])
         matrix = np.array([place >= t for t in range(len(order))], dtype=float).T
         features.append(matrix - matrix.mean(axis=0))
-    return np.hstack(features)
+    return features
 
 
 def held_out_auc(
@@ -78,13 +102,11 @@ def held_out_auc(
 ) -> float:
     """Return the expected AUC, from discriminants fitted to rows and the scores of rows."""
     part = fold_of(np.arange(len(label)), FOLDS, 0) % PARTS
-    shown = np.hstack([one_hot(c) for c in columns])
-    steps = step_features(columns, raw)
-    found = [areas(shown, label, part, p) for p in (1, 10, 100)]
-    strong = [areas(steps, label, part, p) for p in (100, 1000, 10000)]
-    shaped = shape(columns, label, part)
-    two = [shaped_area(float(np.mean(a)), shaped) for a in (found, strong)]
-    return max((2 * two[0] + two[1]) / 3, 0.5)
+    found = [0.5]
+    for features in (number_features(columns, raw), step_features(columns, raw)):
+        best = max(areas(np.hstack(features), label, part, p) for p in MERIT_PENALTIES)
+        found.append(shaped_area(best, shape(columns, features, label, part)))
+    return max(found)
 
 
 def held_out_merit(
@@ -95,11 +117,9 @@ def held_out_merit(
 ) -> float:
     """Return the expected accuracy or log loss, from the scores of rows by explicit discriminants."""
     part = fold_of(np.arange(len(label)), FOLDS, 0) % PARTS
-    shown = np.hstack([one_hot(c) for c in columns])
-    steps = step_features(columns, raw)
-    found = [merit_of(name, shown, label, part, p) for p in (1, 10, 100)]
-    strong = [merit_of(name, steps, label, part, p) for p in (100, 1000, 10000)]
-    return (2 * float(np.mean(found)) + float(np.mean(strong))) / 3
+    both = (np.hstack(of(columns, raw)) for of in (number_features, step_features))
+    found = [merit_of(name, own, label, part, p) for own in both for p in MERIT_PENALTIES]
+    return max(found) if name == "held-out-accuracy" else min(found)
 
 
 def target_trace(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:

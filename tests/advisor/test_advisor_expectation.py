@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from advisor_merits import shape
-from advisor_scores import configuration_value
+from advisor_scores import configuration_value, number_features
 
 import aegis
 from advisor_support import all_choices, masked_columns
@@ -144,7 +144,7 @@ def test_nothing_is_told_where_there_is_nothing_to_predict_or_nothing_is_admissi
 
 
 def test_the_table_with_many_values_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("aegis.advisor.default.MOST_LEVELS", 40)
+    monkeypatch.setattr("aegis.advisor.default.MOST_LEVELS", 30)
     for measure in (None, "cmim"):
         advice = Study(table(), policy()).rank(generate_count=4, measure=measure)
         assert advice.measure == (measure or "held-out-pillai")
@@ -222,5 +222,39 @@ def test_it_is_what_rows_say_with_the_shape_of_their_scores() -> None:
         found = configuration_value("held-out-auc", columns, shown["y"], raw)
         assert scorer.value(choice, measure) == pytest.approx(found, abs=1e-8)
         part = fold_of(np.arange(900), FOLDS, 0) % PARTS
-        shapes.append(shape(columns, shown["y"], part))
-    assert min(shapes) < 0.9
+        shapes.append(shape(columns, number_features(columns, raw), shown["y"], part))
+    assert min(shapes) < 0.95
+
+
+def test_a_number_without_two_equal_values_is_worth_what_its_order_tells() -> None:
+    random = np.random.default_rng(2)
+    label = random.random(3000) < 0.3
+    value = random.normal(size=3000) + 2.2 * label
+    measured = pa.table({"value": value, "y": np.where(label, "yes", "no")})
+    masks = ["identity", {"quantiles": {"count": 4}}, {"quantiles": {"count": 20}}]
+    declared = policy(attributes={"value": {"role": "feature", "masks": masks}}, privacy={})
+    scorer = Scorer(aegis.summarize(measured, declared))
+    above = (value[label][:, None] > value[~label]).mean()
+    shown = [
+        [
+            scorer.value({"value": own}, get(name))
+            for own in scorer.summary.attributes["value"].candidates
+        ]
+        for name in ("held-out-auc", "held-out-auc(lr)", "held-out-auc(gbdt)")
+    ]
+    for whole, quarters, twentieths in shown:
+        assert whole == pytest.approx(above, abs=0.01)
+        assert whole + 0.002 > twentieths > quarters
+
+
+def test_what_is_missing_tells_apart_from_numbers() -> None:
+    random = np.random.default_rng(4)
+    label = random.random(4000) < 0.5
+    value = random.normal(size=4000)
+    lacking = random.random(4000) < 0.6 * label  # only of one class, at neither end
+    gaps = pa.table({"value": pa.array(value, mask=lacking), "y": np.where(label, "yes", "no")})
+    declared = policy(attributes={"value": {"role": "feature"}}, privacy={})
+    scorer = Scorer(aegis.summarize(gaps, declared))
+    told = 0.5 + lacking[label].mean() / 2
+    for name in ("held-out-auc(lr)", "held-out-auc(gbdt)"):
+        assert scorer.value(scorer.unmasked, get(name)) == pytest.approx(told, abs=0.02)

@@ -128,10 +128,13 @@ def test_headlines_and_utility_count_from_what_a_constant_reaches() -> None:
 def test_utility_is_compared_with_the_unmasked_table_even_where_coarser_tells_more(merit) -> None:
     random = np.random.default_rng(5)
     label = random.random(300) < 0.5
-    near_key = 100 * random.normal(size=300) + 150 * label  # no value twice: coarser tells more
-    masks = ["identity", {"bucketize": {"width": 100}}, "suppress"]
+    told = np.where(random.random(300) < 0.8, label, ~label)
+    near_key = [
+        f"{'b' if own else 'a'}{i:03d}" for i, own in enumerate(told)
+    ]  # no text twice: coarser tells more
+    masks = ["identity", {"blur": {"keep": 1}}, "suppress"]
     study = Study(
-        pa.table({"near_key": near_key.round(6), "y": np.where(label, "yes", "no")}),
+        pa.table({"near_key": near_key, "y": np.where(label, "yes", "no")}),
         load_policy(
             {
                 "version": 1,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
 from aegis.measures import Cooccurrence, PartCounts
-from aegis.measures.by_part import later
+from aegis.measures.by_part import ShownLevels, later
 
 
 @st.composite
@@ -87,6 +87,11 @@ def in_parts(codes, label, part, levels=None):
         joint[k, y, own] += 1
         total[k, y, own[:, None], own] += 1
     return PartCounts(rows, joint, total), offsets
+
+
+def by_attribute(joint, offsets):
+    """Return what each attribute shows: its levels, one by one."""
+    return [ShownLevels(joint[..., start:stop]) for start, stop in pairwise(offsets)]
 
 
 def in_thresholds(

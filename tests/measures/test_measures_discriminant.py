@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from measures_brute import cooccurrence, data, in_parts, in_thresholds, onehot
+from measures_brute import by_attribute, cooccurrence, data, in_parts, in_thresholds, onehot
 from scipy.stats import binom, norm
 
 from aegis.errors import InternalError
 from aegis.measures import (
+    Coding,
     PartCounts,
     get,
     naive_bayes,
@@ -36,7 +37,7 @@ def divided(draw):
 
 def counted(codes, label, part):
     parts, _ = in_parts(codes, label, part)
-    return replace(cooccurrence(codes, label), parts=parts, parts_in_order=parts)
+    return replace(cooccurrence(codes, label), parts=dict.fromkeys(Coding, parts))
 
 
 def _indicators(codes):
@@ -103,15 +104,19 @@ def test_thresholds_are_counts_of_rows_on_one_side(rows, ordered):
 
 
 @given(rows=divided())
-def test_the_measure_is_the_mean_over_penalties_and_codings_and_leaves_parts_out(rows):
+def test_the_measure_is_the_best_penalty_of_the_better_coding_and_leaves_parts_out(rows):
     codes, label, part = rows
-    counts = counted(codes, label, part)
-    values = out_of_fold(counts.parts).auc().mean()
-    steps = out_of_fold(counts.parts_in_order, [100 * p for p in PENALTIES]).auc().mean()
-    assert measure(counts) == pytest.approx(max((2 * values + steps) / 3, 0.5))
+    names, offsets = in_parts(codes, label, part)
+    steps = in_thresholds(names, offsets, [True] * codes.shape[1])
+    parts = {Coding.NAMES: names, Coding.NUMBERS: names, Coding.THRESHOLDS: steps}
+    counts = replace(counted(codes, label, part), parts=parts)
+    numbers, trees = (out_of_fold(own).auc().max() for own in (names, steps))
+    assert measure(counts) == pytest.approx(max(numbers, trees, 0.5))
+    assert get("held-out-auc(lr)")(counts) == pytest.approx(max(numbers, 0.5))
+    assert get("held-out-auc(gbdt)")(counts) == pytest.approx(max(trees, 0.5))
     assert 0.5 <= measure(counts) <= 1
     without = measure.without_parts(counts)
-    assert len(without) == counts.parts.rows.shape[0]
+    assert len(without) == names.rows.shape[0]
     assert ((without >= 0.5) & (without <= 1)).all()
 
 
@@ -159,7 +164,7 @@ def below(counts):
 @given(rows=divided())
 def test_half_of_the_counts_says_the_same(rows):
     whole = in_parts(*rows)[0]
-    half = below(whole)
+    half = below(varying_only(whole)[0])
     assert naive_bayes(half).auc() == pytest.approx(naive_bayes(whole).auc(), abs=1e-8)
     for given_half in half, replace(half, outside=None):
         scores, expected = out_of_fold(given_half), out_of_fold(whole)
@@ -180,7 +185,7 @@ def split(counts, bounds, common):
         counts.total[:, :, first:],
         range(common, len(bounds) - 1),
         (bounds[common + 1 :] - first).tolist(),
-        bounds,
+        counts.shown,
     )
 
 
@@ -189,7 +194,7 @@ def test_counts_with_common_levels_say_the_same(rows, common):
     counts, offsets = in_parts(*rows)
     varying, places = varying_only(counts)
     bounds = np.searchsorted(places, offsets)
-    whole = replace(below(varying), bounds=bounds)
+    whole = replace(below(varying), shown=by_attribute(varying.joint, bounds))
     assume(common < len(bounds) - 1 and bounds[common])
     apart = split(whole, bounds, common)
     for own in (None, *range(whole.rows.shape[1])):

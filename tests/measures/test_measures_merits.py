@@ -14,7 +14,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import norm
 
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, get, merit_name, naive_bayes, out_of_fold
+from aegis.measures import MEASURES, Coding, get, merit_name, naive_bayes, out_of_fold
 from aegis.measures import merits as merit
 
 PENALTY = 10.0
@@ -30,7 +30,7 @@ def divided(draw):
 
 def counted(codes, label, part):
     parts, _ = in_parts(codes, label, part)
-    return replace(cooccurrence(codes, label), parts=parts, parts_in_order=parts)
+    return replace(cooccurrence(codes, label), parts=dict.fromkeys(Coding, parts))
 
 
 def indicators(codes, label):
@@ -141,13 +141,13 @@ def test_two_classes_reach_what_the_best_threshold_and_logistic_curve_do(seed):
 @settings(max_examples=60)
 def test_merits_stay_between_a_constant_prediction_and_perfection(rows, learners):
     counts = counted(*rows)
-    classes = counts.parts.rows.sum(axis=0)
+    classes = counts.by_part().rows.sum(axis=0)
     for name in ("held-out-auc", "held-out-accuracy", "held-out-log-loss"):
         measure = get(name + learners)
         value, worst, sign = measure(counts), measure.worst(classes), measure.direction.sign
         without = measure.without_parts(counts)
         assert np.isfinite([value, *without]).all()
-        assert len(without) == len(counts.parts.rows)
+        assert len(without) == len(counts.by_part().rows)
         if "nb" not in learners or name != "held-out-log-loss":
             assert sign * value >= sign * worst - 1e-9
         assert value >= 0 if name == "held-out-log-loss" else value <= 1 + 1e-12

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from aegis.errors import PolicyError
-from aegis.measures import Expected, Learner, Merit, get
+from aegis.measures import get
 from aegis.measures.pair_gains import BELIEVED, pair_gains, strongest
 
 
@@ -113,10 +113,6 @@ def test_the_strongest_pair_counts_by_its_smallest_gain():
 
 def test_interactions_are_named_and_have_an_auc_alone():
     assert get("held-out-auc(pairs)").name == "held-out-auc(pairs)"
-    assert Expected(Merit.AUC, (Learner.LR, Learner.PAIRS)).weights == {
-        "values": 0.75,
-        "thresholds": 0.25,
-    }
     for name in ("held-out-accuracy(pairs)", "held-out-log-loss(lr+pairs)"):
         with pytest.raises(PolicyError, match="is expected of interactions"):
             get(name)

@@ -17,6 +17,7 @@ from aegis.measures import (
     DEFAULT_MEASURE,
     FALLBACK_MEASURE,
     MEASURES,
+    Coding,
     Contingency,
     Direction,
     Measure,
@@ -141,7 +142,7 @@ def test_counts_of_the_other_scope_are_refused(measure):
     attribute = Contingency.of([[1, 2], [3, 4]])
     codes, label = np.array([[0], [1], [1]] * 4), np.array([0, 1, 1] * 4)
     parts, _ = in_parts(codes, label, np.arange(12) % 5)
-    configuration = replace(cooccurrence(codes, label), parts=parts, parts_in_order=parts)
+    configuration = replace(cooccurrence(codes, label), parts=dict.fromkeys(Coding, parts))
     fits = measure.scope is Scope.ATTRIBUTE
     right, wrong = (attribute, configuration) if fits else (configuration, attribute)
     assert isinstance(measure(right), float)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from measures_brute import cooccurrence, data, in_parts
+from measures_brute import by_attribute, cooccurrence, data, in_parts
 from scipy.stats import norm
 
-from aegis.measures import get, reachable_auc
+from aegis.measures import Coding, get, reachable_auc
 from aegis.measures.shape import shape_factors
 
 measure = get("held-out-auc")
@@ -20,8 +20,8 @@ measure = get("held-out-auc")
 
 def counted(codes, label, part):
     parts, offsets = in_parts(codes, label, part)
-    parts = replace(parts, bounds=offsets)
-    return replace(cooccurrence(codes, label), parts=parts, parts_in_order=parts)
+    parts = replace(parts, shown=by_attribute(parts.joint, offsets))
+    return replace(cooccurrence(codes, label), parts=dict.fromkeys(Coding, parts))
 
 
 def enumerated(slopes, share, bounds):
@@ -74,7 +74,7 @@ def divided(draw):
 def test_it_is_a_number_within_what_bounds_normal_scores(rows, times):
     codes, label, part = (np.repeat(one, times, axis=0) for one in rows)
     counts = counted(codes, label, part)
-    scored, most = measure(counts), reachable_auc(counts.parts)
+    scored, most = measure(counts), reachable_auc(counts.by_part())
     assert 0.5 <= scored <= most + 1e-7
     assert np.isfinite(measure.without_parts(counts)).all()
 

@@ -145,3 +145,11 @@ def test_a_part_follows_the_ranges_of_another():
     joined = both.attributes["a"]
     for one, two in zip(other.candidates, joined.candidates, strict=True):
         assert by_value(joined, two) == pytest.approx(by_value(other, one))
+
+
+def test_what_is_missing_is_a_range_of_its_own():
+    column = [float(v) for v in range(200)] * 5
+    attribute = attribute_of([*column, None, None, float("nan")], 128, ["identity"])
+    ranges = list(by_value(attribute, attribute.unmasked).values())
+    assert len(set(ranges[:200])) == 31
+    assert ranges[200:] == [31, 31]  # NaN and null

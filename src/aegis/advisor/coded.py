@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.grouping import Levels
-from aegis.measures.by_part import later
+from aegis.measures.by_part import ShownLevels, later
 from aegis.summary import Candidate
 
 Floats = npt.NDArray[np.float64]
@@ -24,24 +24,44 @@ class CodedMasks(NamedTuple):
     levels
         Per attribute the level of each atom, shape (A_i,), or P(level | atom), shape (A_i, L_i).
     keys
-        Equal keys of an attribute stand for equal levels, and for equal `ordered`.
-    ordered
-        Per attribute whether thresholds are counted in place of its levels, as `thresholds` does.
+        Equal keys of an attribute stand for equal levels, and for equal `numbers`.
+    numbers
+        Per attribute the number of each of its levels, shape (L_i,), NaN where it is missing: these
+        are in order, and thresholds are counted in place of them. None where there is no order.
+    linear
+        Whether the numbers are counted in place of their thresholds.
     """
 
     levels: Sequence[Levels]
     keys: Sequence[Hashable]
-    ordered: Sequence[bool]
+    numbers: Sequence[Floats | None]
+    linear: bool = False
+
+
+class Codings(NamedTuple):
+    """A configuration under each coding; levels without an order are the same under all.
+
+    Attributes
+    ----------
+    names
+        Levels one by one.
+    thresholds
+        What has an order as its thresholds.
+    numbers
+        What has an order as the number itself.
+    """
+
+    names: CodedMasks
+    thresholds: CodedMasks
+    numbers: CodedMasks
 
 
 def codings(
     candidates: Sequence[Candidate],
     levels: Sequence[Levels],
-    orders: Sequence[tuple[Levels, bool]],
-) -> tuple[CodedMasks, CodedMasks]:
-    """Return a configuration as levels one by one, and as levels in order.
-
-    Levels without an order are the same under both codings, and so is what is counted of them.
+    orders: Sequence[tuple[Levels, Floats | None]],
+) -> Codings:
+    """Return a configuration under each coding.
 
     Parameters
     ----------
@@ -50,12 +70,57 @@ def codings(
     levels
         As of `CodedMasks`.
     orders
-        Per attribute its levels in order and True, or its levels and False.
+        Per attribute its levels in order and the number of each, or its levels and None.
     """
-    ranges, ordered = [level for level, _ in orders], [known for _, known in orders]
-    unordered = [False] * len(candidates)
-    keys = [list(zip(candidates, known, strict=True)) for known in (unordered, ordered)]
-    return CodedMasks(levels, keys[0], unordered), CodedMasks(ranges, keys[1], ordered)
+    ranges, numbers = [level for level, _ in orders], [known for _, known in orders]
+    ordered = [(own, known is not None) for own, known in zip(candidates, numbers, strict=True)]
+    thresholds = CodedMasks(ranges, ordered, numbers)
+    names = CodedMasks(levels, [(own, False) for own in candidates], [None] * len(candidates))
+    return Codings(names, thresholds, thresholds._replace(linear=True))
+
+
+def mean_numbers(level: Levels, count: Floats, total: Floats) -> Floats:
+    """Return the mean of the numbers of each level, shape (L,), NaN where all are missing.
+
+    Parameters
+    ----------
+    level
+        The level of each atom, shape (A,), or P(level | atom), shape (A, L).
+    count, total
+        How many numbers each atom holds, and their sum, shape (A,).
+    """
+    told = indicators(level)
+    held, summed = count @ told, total @ told
+    return np.divide(summed, held, out=np.full_like(summed, np.nan), where=held > 0)
+
+
+def steps_of(numbers: Floats, rows: Floats) -> Floats:
+    """Return what each level adds to the number of the level before it, shape (L, 1 or 2).
+
+    The first adds nothing: where numbers start says nothing. Of a variance of 1, so that a penalty means the same of each number. A missing number is the mean
+    of the others, and what says that it is missing is a column of its own.
+
+    Parameters
+    ----------
+    numbers
+        Number of each level, NaN where it is missing, shape (L,).
+    rows
+        Rows of each level, shape (L,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> steps_of(np.array([0.0, 2.0, np.nan]), np.array([5.0, 5.0, 2.0])).tolist()
+    [[0.0, 0.0], [2.0, 0.0], [-1.0, 1.0]]
+    """
+    missing = np.isnan(numbers)
+    known = np.where(missing, 0.0, rows) / max(float(rows[~missing].sum()), 1e-300)
+    away = np.where(missing, 0.0, numbers - known @ np.nan_to_num(numbers))
+    deviation = float(np.sqrt(known @ away**2))
+    columns = [away / deviation] if deviation > 0 else []
+    columns += [missing.astype(np.float64)] if missing.any() and not missing.all() else []
+    shown = np.array(columns).reshape(len(columns), len(numbers)).T
+    return np.diff(shown, axis=0, prepend=shown[:1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,21 +137,65 @@ class CodedAttribute:
         Rows per part, class and what is shown, shape (K, C, d).
     chance
         As of `PartCounts`, shape (d, k).
+    there
+        Places of the levels that rows show among those of the mask, shape (L,).
     places
         Places of what is shown among the levels of the mask, shape (d,).
     counted_by
         Number of levels that rows are counted by: the atoms of a noise mask.
     ordered
         Whether thresholds are shown in place of levels.
+    by_level
+        Rows by level, and what the coding shows of each.
+    steps
+        Of a number: what its thresholds add to it, shape (t, d), and these thresholds.
     """
 
     key: tuple[int, Hashable]
     level: Levels
     joint: Floats
     chance: Floats | None
+    there: npt.NDArray[np.intp]
     places: npt.NDArray[np.intp]
     counted_by: int
     ordered: bool
+    by_level: ShownLevels
+    steps: tuple[Floats, CodedAttribute] | None = None
+
+    @classmethod
+    def number(cls, of: CodedAttribute, numbers: Floats) -> CodedAttribute:
+        """Return the number whose thresholds are counted, from the numbers of all levels, (L,)."""
+        by_level = of.by_level
+        steps = steps_of(numbers[of.there], by_level.joint.sum(axis=(0, 1)))
+        steps = steps[np.searchsorted(of.there, of.places)]
+        return replace(
+            of,
+            key=(of.key[0], (of.key[1], "number")),
+            joint=of.joint @ steps,
+            chance=None if of.chance is None else steps.T @ of.chance,
+            places=np.arange(steps.shape[1]),
+            by_level=ShownLevels(by_level.joint, by_level.matrix @ steps),
+            steps=(steps, of),
+        )
+
+    @property
+    def thresholds(self) -> CodedAttribute:
+        """What is counted of a number: its thresholds. The attribute itself where it is none."""
+        return self if self.steps is None else self.steps[1]
+
+    def square(self, some: slice | None) -> Floats:
+        """Return the co-occurrence with itself, below and on the diagonal, (K, c, d, d).
+
+        In some classes, or in all together: c is then 1.
+        """
+        if self.steps is None:
+            # No row shows two levels; of two thresholds it shows the later one where it shows both.
+            levels = np.arange(self.joint.shape[2])
+            shown = np.tri(len(levels)) if self.ordered else np.eye(len(levels))
+            return _in_classes(self.joint, some)[..., levels[:, None]] * shown
+        told = self.by_level.matrix
+        weighted = _in_classes(self.by_level.joint, some)[:, :, None] * told.T  # (K, c, d, L)
+        return np.tril(weighted @ told)
 
     def shown(self, block: Floats, axis: int) -> Floats:
         """Return a block of levels as the coding shows them along an axis."""
@@ -94,6 +203,11 @@ class CodedAttribute:
             block = later(block, axis)
         whole = len(self.places) == block.shape[axis]
         return block if whole else block.take(self.places, axis)
+
+
+def _in_classes(joint: Floats, some: slice | None) -> Floats:
+    """Return some classes of a joint (K, C, L), or all of them added up as one."""
+    return joint.sum(axis=1, keepdims=True) if some is None else joint[:, some]
 
 
 def indicators(level: Levels) -> Floats:

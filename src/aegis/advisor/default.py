@@ -15,7 +15,7 @@ from aegis.measures import (
 from aegis.summary import Summary
 
 MOST_LEVELS = 2_000
-"""Levels of an unmasked table of two classes, all attributes together, up to which an AUC is expected."""
+"""Columns of an unmasked table of two classes, all attributes together, up to which an AUC is expected."""
 
 
 def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
@@ -40,7 +40,7 @@ def out_of_reach(summary: Summary) -> str | None:
     classes = int(np.count_nonzero(summary.label.counts))
     if classes > MOST_CLASSES:
         return f"of {classes:,} classes no AUC is expected, only of up to {MOST_CLASSES}"
-    levels = sum(a.unmasked.n_levels for a in summary.attributes.values() if not a.aside)
+    levels = sum(a.unmasked.n_columns for a in summary.attributes.values() if not a.aside)
     if levels**2 * max(classes, 2) > 2 * MOST_LEVELS**2:
         return f"with {levels:,} values and {classes:,} classes an expected AUC would take long"
     return None

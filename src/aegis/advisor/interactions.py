@@ -63,7 +63,7 @@ class Interactions:
         PolicyError
             There are too many pairs, parts and classes.
         """
-        levels, keys, ordered = coded
+        levels, keys, numbers, _ = coded
         pairs = list(combinations(range(len(which)), 2))
         parts, label_classes = self._blocks.parts, self._blocks.label_classes(label)
         cells = parts * label_classes * BINS * BINS
@@ -82,7 +82,9 @@ class Interactions:
         for start in range(0, len(lacking), size):
             chunk = lacking[start : start + size]
             for i in {place for pair in chunk for place in pair} - set(binned):
-                binned[i] = binned_levels(levels[i], self._blocks.atoms(which[i]), ordered[i])
+                binned[i] = binned_levels(
+                    levels[i], self._blocks.atoms(which[i]), numbers[i] is not None
+                )
             tables = np.zeros((len(chunk), parts, label_classes, BINS, BINS))
             for place, (i, j) in enumerate(chunk):
                 table = self._blocks.table((which[i], which[j]), (binned[i], binned[j]), label)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from aegis.advisor.coded import CodedAttribute, CodedMasks, indicators
 from aegis.advisor.grouping import Levels, drawn_chance
 from aegis.errors import PolicyError
-from aegis.measures.by_part import ClassCounts, OtherParts, PartCounts, later
+from aegis.measures.by_part import ClassCounts, OtherParts, PartCounts, ShownLevels, later
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.split import FEWEST_LEVELS, MOST_NUMBERS, CommonLevels, SplitCounts
 from aegis.remembered import RememberedArrays
@@ -96,7 +96,7 @@ class PartBlocks:
             _chance(shown),
             below=True,
             outside=outside,
-            bounds=_bounds(shown),
+            shown=[own.by_level for own in shown],
         )
 
     def _splits(
@@ -132,15 +132,15 @@ class PartBlocks:
             self._by_class(beside, [*shared, *beside], label),
             [own.key for own in beside],
             np.cumsum([len(own.places) for own in beside]).tolist(),
-            _bounds([*shared, *beside]),
+            [own.by_level for own in (*shared, *beside)],
         )
 
     def _attributes_of(
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None
     ) -> list[CodedAttribute]:
         return [
-            self._attribute((index, key), level, known, label)
-            for index, level, key, known in zip(which, *coded, strict=True)
+            self._attribute((index, key), level, known, label, linear=coded.linear)
+            for index, level, key, known in zip(which, *coded[:3], strict=True)
         ]
 
     def _by_class(
@@ -245,18 +245,30 @@ class PartBlocks:
         return label.groups[: self._pairs.classes], label.size
 
     def _attribute(
-        self, key: tuple[int, Hashable], level: Levels, ordered: bool, label: Candidate | None
+        self,
+        key: tuple[int, Hashable],
+        level: Levels,
+        numbers: Floats | None,
+        label: Candidate | None,
+        *,
+        linear: bool = False,
     ) -> CodedAttribute:
         """Return one attribute under one mask and coding."""
+        if linear and numbers is not None:
+            if (key, label, linear) not in self._attributes:
+                thresholds = self._attribute(key, level, numbers, label)
+                self._attributes[key, label, linear] = CodedAttribute.number(thresholds, numbers)
+            return self._attributes[key, label, linear]
         if (key, label) not in self._attributes:
             rows, _ = self._rows_of(label)
             joint = self._rows_by_atom(key[0], label) @ indicators(level)
             there = np.flatnonzero(joint.sum(axis=(0, 1)) > 0)
-            joint, chance = joint[..., there], None
+            by_level, chance = joint[..., there], None
+            joint, told = by_level, np.eye(len(there))
             if level.ndim == 2:
                 chance = drawn_chance(level, self.atoms(key[0]))[there]
-            if ordered:
-                joint = later(joint, 2)
+            if ordered := numbers is not None:
+                joint, told = later(joint, 2), np.tri(len(there))
                 chance = None if chance is None else later(chance, 0)
             varying = np.flatnonzero(joint.sum(axis=(0, 1)) < rows.sum())
             self._attributes[key, label] = CodedAttribute(
@@ -264,9 +276,11 @@ class PartBlocks:
                 level,
                 joint[..., varying],
                 None if chance is None else chance[varying],
+                there,
                 there[varying],
                 _counted_by(level),
                 ordered,
+                ShownLevels(by_level, told[:, varying]),
             )
         return self._attributes[key, label]
 
@@ -282,11 +296,7 @@ class PartBlocks:
         Of one with itself what is on the diagonal and below it.
         """
         if own is other:
-            joint = own.joint.sum(axis=1, keepdims=True) if some is None else own.joint[:, some]
-            # No row shows two levels; of two thresholds it shows the later one where it shows both.
-            levels = np.arange(joint.shape[2])
-            shown = np.tri(len(levels)) if own.ordered else np.eye(len(levels))
-            return joint[..., levels[:, None]] * shown
+            return own.square(some)
         if own.key[0] > other.key[0]:
             return self._block(other, own, label, some).swapaxes(2, 3)
         key = own.key, other.key, label, None if some is None else (some.start, some.stop)
@@ -299,6 +309,10 @@ class PartBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
+        if left.steps is not None or other.steps is not None:
+            block = self._block(left.thresholds, other.thresholds, label, some)
+            block = block if left.steps is None else block @ left.steps[0]
+            return block if other.steps is None else other.steps[0].T @ block
         pair = left.key[0], other.key[0]
         first, second = (self._place(pair, side, of) for side, of in enumerate((left, other)))
         part, rows = self._entries(pair)[3:]
@@ -365,13 +379,6 @@ class PartBlocks:
 def _factors(remembered: Iterable[CommonLevels]) -> int:
     """Return how many numbers the factors of common levels take under all penalties."""
     return len(PENALTIES) * sum(common.numbers for common in remembered)
-
-
-def _bounds(shown: Sequence[CodedAttribute]) -> npt.NDArray[np.int64] | None:
-    """Return where the levels of each attribute start, (m + 1,); None where some are thresholds."""
-    if any(attribute.ordered for attribute in shown):
-        return None
-    return np.cumsum([0, *(len(attribute.places) for attribute in shown)], dtype=np.int64)
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from aegis.advisor import expected
 from aegis.advisor.aside import summary_of_one
-from aegis.advisor.coded import CodedMasks, codings
+from aegis.advisor.coded import Codings, codings, mean_numbers
 from aegis.advisor.grouping import (
     GroupedCounts,
     Levels,
@@ -40,6 +40,7 @@ from aegis.advisor.shared import Coded, CommonParts
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import (
+    Coding,
     Contingency,
     Cooccurrence,
     Measure,
@@ -47,8 +48,6 @@ from aegis.measures import (
     OrderedCounts,
     Scope,
 )
-from aegis.measures.by_part import PartCounts
-from aegis.measures.split import SplitCounts
 from aegis.policy import Configuration
 from aegis.summary import (
     RANGES,
@@ -86,7 +85,7 @@ class Scorer:
         self._counts: OrderedDict[Any, tuple[Cooccurrence, frozenset[Need]]] = OrderedDict()
         self._expected: dict[Any, npt.NDArray[np.float64]] = {}
         self._channels: dict[Any, npt.NDArray[np.float64]] = {}
-        self._orders: dict[Any, tuple[Levels, bool]] = {}
+        self._orders: dict[Any, tuple[Levels, npt.NDArray[np.float64] | None]] = {}
         self._lost: dict[Any, npt.NDArray[np.float64]] = {}
         self._groups = RowGroups(summary.pairs, summary.pairs.offsets)
         self._aside = AsideScorers(summary, Scorer)
@@ -366,27 +365,26 @@ class Scorer:
 
     def _in_parts(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
-    ) -> dict[str, Callable[[], Any]]:
-        """Return what counts levels, levels in order and pairs by part of the rows."""
-        values, in_order = self._codings(which, candidates)
+    ) -> dict[str, Any]:
+        """Return what counts each coding, and pairs, by part of the rows."""
+        coded = self._codings(which, candidates)
         common = self.common.places(candidates) if which is self._counted else ()
         count, pairs = self._part_blocks.counts, self._interactions.gains
-
-        def parts() -> PartCounts | SplitCounts:
-            return count(which, values, label, common)
-
-        def parts_in_order() -> PartCounts | SplitCounts:
-            return count(which, in_order, label, common)
-
+        parts = partial(count, which, coded.names, label, common)
+        thresholds, numbers = parts, parts
+        if any(own is not None for own in coded.numbers.numbers):
+            thresholds = partial(count, which, coded.thresholds, label, common)
+            numbers = partial(count, which, coded.numbers, label, common)
         return {
-            "parts": parts,
-            "parts_in_order": parts_in_order if any(in_order.ordered) else parts,
-            "tables_of_pairs": lambda: pairs(which, in_order, label),
+            "parts": {
+                Coding.NAMES: parts,
+                Coding.THRESHOLDS: thresholds,
+                Coding.NUMBERS: numbers,
+            },
+            "tables_of_pairs": lambda: pairs(which, coded.thresholds, label),
         }
 
-    def _codings(
-        self, which: Sequence[int], candidates: Sequence[Candidate]
-    ) -> tuple[CodedMasks, CodedMasks]:
+    def _codings(self, which: Sequence[int], candidates: Sequence[Candidate]) -> Codings:
         levels, orders = self._levels(which, candidates), self._orders_of(which, candidates)
         return codings(candidates, levels, orders)
 
@@ -414,7 +412,7 @@ class Scorer:
 
     def _orders_of(
         self, which: Sequence[int], candidates: Sequence[Candidate]
-    ) -> list[tuple[Levels, bool]]:
+    ) -> list[tuple[Levels, npt.NDArray[np.float64] | None]]:
         return [self.order(*own) for own in zip(self._scored(which), candidates, strict=True)]
 
     def _scored(self, which: Sequence[int]) -> list[AttributeSummary]:
@@ -428,24 +426,29 @@ class Scorer:
         counts = self._grouped(
             which, [level for level, _ in orders], [(c, True) for c in candidates]
         )
-        ordered = [known for _, known in orders]
+        ordered = [known is not None for _, known in orders]
         joint = masked_classes(counts.joint, label)
         return OrderedCounts(counts.counted, joint, counts.offsets, ordered, counts.chance)
 
-    def order(self, attribute: AttributeSummary, candidate: Candidate) -> tuple[Levels, bool]:
-        """Return a candidate's ranges and True, or its levels and False where values have no order."""
+    def order(
+        self, attribute: AttributeSummary, candidate: Candidate
+    ) -> tuple[Levels, npt.NDArray[np.float64] | None]:
+        """Return a candidate's ranges and the number of each, or its levels and None without an order."""
         key = (attribute.name, candidate)
         if key not in self._orders:
             self._orders[key] = self._order(attribute, candidate)
         return self._orders[key]
 
-    def _order(self, attribute: AttributeSummary, candidate: Candidate) -> tuple[Levels, bool]:
-        if candidate.ranges is not None:
-            return candidate.ranges, True
+    def _order(
+        self, attribute: AttributeSummary, candidate: Candidate
+    ) -> tuple[Levels, npt.NDArray[np.float64] | None]:
+        level: Levels | None = candidate.ranges
         if candidate.noise is not None and candidate.noise.ordered and attribute.kind.ordered:
             most = min(RANGES, self.summary.max_levels)
-            return level_channel(attribute, candidate, most), True
-        return self.levels(attribute, candidate), False
+            level = level_channel(attribute, candidate, most)
+        if level is None:
+            return self.levels(attribute, candidate), None
+        return level, mean_numbers(level, *attribute.atom_numbers)
 
     def _losses(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None

@@ -176,7 +176,7 @@ Models = Annotated[
         help="The models whose merit is expected, with equal weights: lr (logistic "
         "regression), nb (naive Bayes), gbdt (boosted trees), pairs (the same with "
         "the strongest interaction of two attributes; AUC only), separated by commas. By default "
-        "linear models count two thirds and trees one third.",
+        "the better one of linear models and trees.",
     ),
 ]
 ReleasedConfiguration = Annotated[

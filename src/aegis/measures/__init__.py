@@ -7,7 +7,7 @@ from aegis.measures.catalog import FALLBACK_MEASURE
 from aegis.measures.chance import expected_mutual_information
 from aegis.measures.cmim import attribute_information, cmim_path
 from aegis.measures.contingency import Contingency
-from aegis.measures.cooccurrence import Cooccurrence, Need, OrderedCounts
+from aegis.measures.cooccurrence import Coding, Cooccurrence, Need, OrderedCounts
 from aegis.measures.counted import PENALTIES, UNPOOLED
 from aegis.measures.discriminant import naive_bayes, out_of_fold
 from aegis.measures.expected_merit import Expected, Learner, Merit, merit_name
@@ -48,6 +48,7 @@ __all__ = [
     "PENALTIES",
     "UNLABELLED_MEASURE",
     "UNPOOLED",
+    "Coding",
     "Contingency",
     "Cooccurrence",
     "Direction",

@@ -98,6 +98,12 @@ class Square(NamedTuple):
         """Return the counts of the rows that are not among those of `other`."""
         return Square(self.corner - other.corner, self.border - other.border)
 
+    def diagonal(self) -> Floats:
+        """Return the counts of each level with itself, shape (K, d)."""
+        first = self.corner.shape[-1]
+        parts = self.corner, self.border[..., first:]
+        return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in parts], axis=1)
+
     def times(self, across: Floats) -> Floats:
         """Return directions, shape (K, n, d), times the counts, shape (K, n, d)."""
         first = self.corner.shape[-1]
@@ -146,13 +152,36 @@ class Side(NamedTuple):
         """
         products = self.square.times(across)
         if below:
-            products -= 0.5 * self.joint[:, None] * across
+            products -= 0.5 * self.square.diagonal()[:, None] * across
         return products
+
+
+class ShownLevels(NamedTuple):
+    """What one attribute shows: levels, or a few numbers that are functions of the level.
+
+    Attributes
+    ----------
+    joint
+        Rows by part, class and level, shape (K, C, L).
+    told
+        What is shown of each level, shape (L, d); None where it is the level itself.
+    """
+
+    joint: Floats
+    told: Floats | None = None
+
+    @property
+    def matrix(self) -> Floats:
+        """What is shown of each level, shape (L, d)."""
+        return np.eye(self.joint.shape[2]) if self.told is None else self.told
 
 
 @dataclass(frozen=True, eq=False)
 class PartCounts:
     """Second-order counts of one configuration by part of the rows and class.
+
+    What is counted are levels, each shown by a row or not. Thresholds and numbers are sums of levels
+    with weights, and their counts are the same sums.
 
     Attributes
     ----------
@@ -168,9 +197,10 @@ class PartCounts:
     below
         Whether `total` holds what is on the diagonal and below it alone.
     outside
-        `OtherParts` of these rows, where it is known already.
-    bounds
-        Where the levels of each attribute start, shape (m + 1,), where each row shows one of each.
+        `OtherParts` of these rows, where it is known already: levels that all rows show, or none,
+        are then left out already, too.
+    shown
+        What each attribute shows, d columns together; None where that is not known.
     """
 
     rows: Floats
@@ -179,7 +209,7 @@ class PartCounts:
     chance: Floats | None = None
     below: bool = False
     outside: OtherParts | None = None
-    bounds: npt.NDArray[np.int64] | None = None
+    shown: Sequence[ShownLevels] | None = None
 
     def __post_init__(self) -> None:
         levels = self.joint.shape[-1]
@@ -263,7 +293,9 @@ class OtherParts:
         by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
         means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)
         rest, own = means[:, :, 0], means[:, :, 1]
-        own[...] = np.where(np.abs(own - rest) <= _ROUNDING * (own + rest), rest, own)
+        own[...] = np.where(
+            np.abs(own - rest) <= _ROUNDING * (np.abs(own) + np.abs(rest)), rest, own
+        )
         return means
 
     def ridges(self, part: int, target: int, penalties: Sequence[float]) -> list[float]:
@@ -331,14 +363,16 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
         return counts, varying
     chance = None if counts.chance is None else counts.chance[varying]
     total = counts.by_class.whole[:, :, varying[:, None], varying]
-    bounds = None if counts.bounds is None else np.searchsorted(varying, counts.bounds)
+    shown = None
+    if counts.shown is not None:
+        ends = np.cumsum([own.matrix.shape[1] for own in counts.shown])[:-1]
+        varies = np.split(np.isin(np.arange(len(count)), varying), ends)
+        shown = [
+            ShownLevels(own.joint, own.matrix[:, there])
+            for own, there in zip(counts.shown, varies, strict=True)
+        ]
     part = PartCounts(
-        counts.rows,
-        counts.joint[..., varying],
-        total,
-        chance,
-        counts.below,
-        bounds=bounds,
+        counts.rows, counts.joint[..., varying], total, chance, counts.below, shown=shown
     )
     return part, varying
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -23,6 +23,17 @@ Divided = PartCounts | SplitCounts | Callable[[], PartCounts | SplitCounts]
 """Counts by part, or what counts them."""
 
 
+class Coding(StrEnum):
+    """How what masks show of numbers and dates enters a score; all else enters as names."""
+
+    NAMES = "names"
+    """As the name of each value."""
+    THRESHOLDS = "thresholds"
+    """As whether it is so much or more, as trees see it."""
+    NUMBERS = "numbers"
+    """As the number itself, as linear models see it."""
+
+
 class Need(StrEnum):
     """What a measure of a configuration reads beside the co-occurrence of all rows."""
 
@@ -33,7 +44,7 @@ class Need(StrEnum):
     POOLED = "pooled"
     """What values that share a level cost: `Cooccurrence.pooled`."""
     PARTS = "parts"
-    """Counts by part of the rows and class: `Cooccurrence.parts`, `parts_in_order`."""
+    """Counts by part of the rows and class: `Cooccurrence.parts`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +113,9 @@ class Cooccurrence:
     pooled
         Sum over attributes of `pooled_losses`, for values that share a level, one figure per penalty
         of `UNPOOLED`; without it no level is taken for shared.
-    parts, parts_in_order
-        The counts by part of the rows and class, of the levels and of those in order, or what
-        counts them: scores are made of them once, and they take much memory.
+    parts
+        The counts by part of the rows and class, under each coding, or what counts them: scores are made
+        of them once, and they take much memory. Equal ones are one and the same.
     sharing
         What other configurations have too, so that it need not be solved again for this one. It
         changes no figure.
@@ -121,8 +132,7 @@ class Cooccurrence:
     pairs: npt.NDArray[np.float64] | None = None
     order: OrderedCounts | None = None
     pooled: npt.NDArray[np.float64] | None = None
-    parts: Divided | None = None
-    parts_in_order: Divided | None = None
+    parts: Mapping[Coding, Divided] | None = None
     sharing: Sharing | None = None
     tables_of_pairs: Callable[[], npt.NDArray[np.float64]] | None = None
 
@@ -173,23 +183,23 @@ class Cooccurrence:
             self._remembered[key] = compute()
         return self._remembered[key]
 
-    def by_part(self, *, in_order: bool = False) -> PartCounts | SplitCounts:
-        """Return the counts by part of the rows, of the levels or of those in order.
+    def by_part(self, coding: Coding = Coding.NAMES) -> PartCounts | SplitCounts:
+        """Return the counts by part of the rows, under one coding.
 
         Raises
         ------
         InternalError
             They were not filled in.
         """
-        divided = self.parts_in_order if in_order else self.parts
-        if divided is None:
+        if self.parts is None:
             raise InternalError("The counts by part were not filled in.")
+        divided = self.parts[coding]
         return divided() if callable(divided) else divided
 
-    @property
-    def one_coding(self) -> bool:
-        """Whether no level has an order: both codings then show the same."""
-        return self.parts_in_order is self.parts
+    def same_as(self, coding: Coding) -> Coding:
+        """Return the first coding that shows what this one shows: where nothing has an order, all do."""
+        parts = self.parts or {}
+        return next((c for c in parts if parts[c] is parts[coding]), coding)
 
     @cached_property
     def pair_gains(self) -> npt.NDArray[np.float64]:
@@ -232,7 +242,7 @@ class Cooccurrence:
             Need.PAIRS: self.pairs is not None,
             Need.ORDER: True,
             Need.POOLED: True,
-            Need.PARTS: self.parts is not None and self.parts_in_order is not None,
+            Need.PARTS: self.parts is not None,
         }
         return [need for need in needs if not filled[need]]
 

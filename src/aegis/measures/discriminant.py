@@ -34,7 +34,7 @@ from aegis.measures.split import SplitCounts
 
 Floats = npt.NDArray[np.float64]
 
-PENALTIES = (1.0, 10.0, 100.0)
+PENALTIES = (10.0, 100.0, 1000.0)
 """Rows that a masked value needs before half of what they say of it is believed."""
 _SHAPED_BY = 10.0
 """The penalty whose scores have the shape that is stated of all of them."""
@@ -182,7 +182,9 @@ class _Others:
     def of(cls, counts: PartCounts | SplitCounts) -> _Others:
         if isinstance(counts, SplitCounts):
             return cls(counts, counts.outside)
-        return cls(varying_only(counts)[0], counts.outside or OtherParts.of(counts.rows))
+        if counts.outside is not None:
+            return cls(counts, counts.outside)
+        return cls(varying_only(counts)[0], OtherParts.of(counts.rows))
 
     @property
     def told(self) -> npt.NDArray[np.int64]:
@@ -303,14 +305,24 @@ class _Others:
     def _shape(self, slopes: Floats) -> Floats | None:
         """Return `shape_factors` of one direction per part and class told, shape (K, T, d)."""
         counts = self.counts
-        if len(self.told) != 1 or counts.bounds is None or not self.outside.scored.all():
+        if len(self.told) != 1 or counts.shown is None or not self.outside.scored.all():
             return None
         seen = np.flatnonzero(counts.rows.sum(axis=0))
         rest = np.setdiff1d(seen, self.told, assume_unique=True)
         classes = np.concatenate([rest, self.told])
-        return shape_factors(
-            slopes[:, 0], counts.joint[:, classes], counts.rows[:, classes], counts.bounds
-        )
+        ends = np.cumsum([own.matrix.shape[1] for own in counts.shown])[:-1]
+        shown = [
+            (own.joint[:, classes], by_column @ own.matrix.T)
+            for own, by_column in zip(
+                counts.shown, np.split(slopes[:, 0], ends, axis=1), strict=True
+            )
+            if by_column.shape[1]
+        ]
+        if not shown:
+            return None
+        joint, by_level = (np.concatenate(of, axis=-1) for of in zip(*shown, strict=True))
+        bounds = np.cumsum([0, *(own.shape[2] for own, _ in shown)])
+        return shape_factors(by_level, joint, counts.rows[:, classes], bounds)
 
 
 def _moments(of: Side, by: _Direction, *, below: bool) -> tuple[Floats, Floats]:

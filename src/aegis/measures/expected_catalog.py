@@ -17,12 +17,12 @@ _SAID: dict[Merit, dict[str, Any]] = {
         "title": "Expected AUC on rows held out",
         "description": (
             "The area under the ROC curve that models are expected to reach on rows that they were"
-            " not fitted to: the mean over penalised discriminants from weak to strong, two thirds"
-            " on values seen one by one, one third on thresholds of numbers and dates. Sees rare"
-            " classes as well as frequent ones."
+            " not fitted to: the best of penalised discriminants from weak to strong, on numbers and"
+            " dates as they are or on thresholds of them, whichever is better; texts enter as"
+            " names. Sees rare classes as well as frequent ones."
         ),
         "formula": (
-            "mean over p = 1, 10, 100 rows of Phi((m_1 - m_0) / sqrt(v_1 + v_0)), means and variances"
+            "largest over p = 10, 100, 1,000 rows of Phi((m_1 - m_0) / sqrt(v_1 + v_0)), means and variances"
             f" by class of {_DIRECTION}; mean over classes; of two classes less what the shape of"
             " scores takes, were attributes independent"
         ),
@@ -37,7 +37,7 @@ _SAID: dict[Merit, dict[str, Any]] = {
             " never predicts them is nearly always right."
         ),
         "formula": (
-            "mean over p = 1, 10, 100 rows of the largest share of rows on their class's side of a"
+            "largest over p = 10, 100, 1,000 rows of the largest share of rows on their class's side of a"
             " threshold, under normal scores with means and variances by class of"
             f" {_DIRECTION}; of several classes by linear discriminants of all their scores"
         ),
@@ -51,7 +51,7 @@ _SAID: dict[Merit, dict[str, Any]] = {
             " that they were not fitted to, from the same scores as the expected AUC."
         ),
         "formula": (
-            "mean over p = 1, 10, 100 rows of the least mean of -ln P(own class) of a logistic curve,"
+            "least over p = 10, 100, 1,000 rows of the least mean of -ln P(own class) of a logistic curve,"
             f" under normal scores with means and variances by class of {_DIRECTION}; of several"
             " classes by linear discriminants of all their scores"
         ),
@@ -61,9 +61,9 @@ _SAID: dict[Merit, dict[str, Any]] = {
     },
 }
 LEARNERS = {
-    Learner.LR: "logistic regression (values)",
+    Learner.LR: "logistic regression (numbers as they are)",
     Learner.NB: "naive Bayes (its own log-odds)",
-    Learner.GBDT: "boosted trees (values and thresholds alike, without interactions)",
+    Learner.GBDT: "boosted trees (thresholds of numbers, without interactions)",
     Learner.PAIRS: "boosted trees with interactions (the same, and what the strongest pair of"
     " attributes tells together)",
 }
@@ -86,7 +86,7 @@ def expected_measure(what: Expected) -> Measure:
         reference=(
             "Su, Liu, Linear combinations of multiple diagnostic markers, Journal of the American"
             " Statistical Association 88, 1993; Friedman, Regularized discriminant analysis, same"
-            " journal 84, 1989; mean over penalties and codings our own"
+            " journal 84, 1989; best of penalties and codings our own"
         ),
         monotone=False,
         scope=Scope.CONFIGURATION,

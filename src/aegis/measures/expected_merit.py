@@ -1,26 +1,27 @@
 """The figures of merit that models are expected to reach, in their own units.
 
-Two codings of what masks show are held out, as in `held_out_codings`: values, one by one, as linear
-models on one-hot columns see them, and thresholds, as trees see numbers and dates. Each is scored
-under penalties from weak to strong, since which model will be trained is not known. Where models
-are named, each has the scores that stand for it, and all of them count alike.
+Two codings of what masks show are held out: numbers and dates as the number itself, as linear models
+see them, and as thresholds, as trees do. Values without an order enter both as names. Each is scored
+under penalties from weak to strong, of which the best counts, as whoever trains a model picks it. The
+better coding is what is expected of whatever is trained; where models are named, each has the coding
+that stands for it, and all of them count alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import PolicyError
 from aegis.measures import merits
-from aegis.measures.discriminant import PENALTIES, Scores, naive_bayes, out_of_fold
+from aegis.measures.cooccurrence import Coding
+from aegis.measures.discriminant import Scores, naive_bayes, out_of_fold
 from aegis.measures.normal import cumulative, quantile
-from aegis.measures.ordered import STRONGER, THRESHOLDS, VALUES
 from aegis.measures.pair_gains import strongest
 
 if TYPE_CHECKING:
@@ -44,25 +45,12 @@ class Learner(StrEnum):
     """Boosted trees, with the strongest interaction of two attributes; of them an AUC alone."""
 
 
-class Coding(StrEnum):
-    """What scores are made of."""
-
-    VALUES = "values"
-    """Penalised discriminants of values, one by one."""
-    THRESHOLDS = "thresholds"
-    """Penalised discriminants of thresholds of what has an order."""
-    LOG_ODDS = "log-odds"
-    """The log-odds of naive Bayes."""
-
-
-_STRONG = tuple(STRONGER * penalty for penalty in PENALTIES)
-"""Penalties of thresholds."""
-_ANY = {Coding.VALUES: VALUES, Coding.THRESHOLDS: THRESHOLDS}
+_ANY = (Coding.NUMBERS, Coding.THRESHOLDS)
+"""The better one is what is expected of whatever is trained."""
 _STANDS_FOR = {
-    Learner.LR: {Coding.VALUES: 1.0},
-    Learner.NB: {Coding.LOG_ODDS: 1.0},
-    Learner.GBDT: {Coding.VALUES: 0.5, Coding.THRESHOLDS: 0.5},
-    Learner.PAIRS: {Coding.VALUES: 0.5, Coding.THRESHOLDS: 0.5},  # and what a pair adds
+    Learner.LR: Coding.NUMBERS,
+    Learner.GBDT: Coding.THRESHOLDS,
+    Learner.PAIRS: Coding.THRESHOLDS,  # and what a pair adds
 }
 
 
@@ -91,56 +79,34 @@ _CONSTANT: dict[Merit, Callable[[Floats], float]] = {
 }
 
 
-class HeldOut(NamedTuple):
-    """A figure of merit of out-of-fold scores under one coding.
+def _best(merit: Merit, figures: Floats, axis: int) -> Floats:
+    """Return the best figures along an axis: the least loss, the largest of all others."""
+    best = np.min if merit is Merit.LOG_LOSS else np.max
+    reached: Floats = best(figures, axis=axis)
+    return reached
 
-    Attributes
-    ----------
-    figures
-        Of each penalty, shape (1 + K, P): of all parts, and without each one.
-    shape
-        As of `Scores`.
+
+def held_out(
+    counts: Cooccurrence,
+    coding: Coding,
+    merit: Merit,
+    model: Callable[..., Scores] = out_of_fold,
+) -> Floats:
+    """Return a figure of merit at the best penalty, of all parts and without each, shape (1 + K,).
+
+    Worked out once for all measures that read it.
     """
+    coding = counts.same_as(coding)
 
-    figures: Floats
-    shape: Floats | None
+    def make() -> Floats:
+        scores = model(counts.by_part(coding), jointly=merit is not Merit.AUC)
+        figures = _best(merit, _OF[merit](scores), 1)
+        if merit is not Merit.AUC or scores.shape is None:
+            return figures
+        shaped: Floats = cumulative(scores.shape * quantile(np.clip(figures, FLOOR, 1 - 1e-16)))
+        return np.where((figures > FLOOR) & (scores.shape < 1), shaped, figures)
 
-
-def held_out(counts: Cooccurrence, coding: Coding, merit: Merit) -> HeldOut:
-    """Return a figure of merit of out-of-fold scores, for all measures that read it."""
-    made: HeldOut = counts.remember((coding, merit), lambda: _held_out(counts, coding, merit))
-    return made
-
-
-def _held_out(counts: Cooccurrence, coding: Coding, merit: Merit) -> HeldOut:
-    jointly = merit is not Merit.AUC
-    if coding is Coding.LOG_ODDS:
-        scores = naive_bayes(counts.by_part(), jointly=jointly)
-    elif counts.one_coding:
-        return _without_order(counts, merit)[coding]
-    elif coding is Coding.VALUES:
-        scores = out_of_fold(counts.by_part(), jointly=jointly)
-    else:
-        # Their shape is taken for that of values.
-        ordered = replace(counts.by_part(in_order=True), bounds=None)
-        scores = out_of_fold(ordered, _STRONG, jointly=jointly)
-    return HeldOut(_OF[merit](scores), scores.shape)
-
-
-def _without_order(counts: Cooccurrence, merit: Merit) -> Mapping[Coding, HeldOut]:
-    """Return both codings of levels without an order: the same counts under other penalties."""
-
-    def make() -> Mapping[Coding, HeldOut]:
-        every = sorted({*PENALTIES, *_STRONG})
-        scores = out_of_fold(counts.by_part(), every, jointly=merit is not Merit.AUC)
-        figures = _OF[merit](scores)
-        places = {
-            Coding.VALUES: [every.index(penalty) for penalty in PENALTIES],
-            Coding.THRESHOLDS: [every.index(penalty) for penalty in _STRONG],
-        }
-        return {c: HeldOut(figures[:, own], scores.shape) for c, own in places.items()}
-
-    made: Mapping[Coding, HeldOut] = counts.remember(("without order", merit), make)
+    made: Floats = counts.remember((model, coding, merit), make)
     return made
 
 
@@ -153,7 +119,7 @@ class Expected:
     merit
         Which figure.
     learners
-        The learners whose mean it is; none: two thirds of linear models, one third of trees.
+        The learners whose mean it is; none: the better one of linear models and trees.
 
     Raises
     ------
@@ -177,55 +143,32 @@ class Expected:
         return Learner.PAIRS in self.learners
 
     @property
-    def weights(self) -> dict[Coding, float]:
-        """What each coding counts; they add up to 1."""
-        if not self.learners:
-            return _ANY
-        weights: dict[Coding, float] = {}
-        for learner in self.learners:
-            for coding, share in _STANDS_FOR[learner].items():
-                weights[coding] = weights.get(coding, 0.0) + share / len(self.learners)
-        return weights
-
-    @property
     def name(self) -> str:
         """The name of the measure: `held-out-auc`, `held-out-auc(lr+nb)`."""
         return self.merit.measure + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
         """Return the figure of all parts and without each one, shape (1 + K,)."""
-        alone = {
-            c: self._shaped(counts, c, held_out(counts, c, self.merit).figures.mean(axis=1))
-            for c in self.weights
-        }
-        total: Floats = np.sum([w * alone[c] for c, w in self.weights.items()], axis=0)
-        if self.interacting:
-            trees = np.sum([w * alone[c] for c, w in _STANDS_FOR[Learner.PAIRS].items()], axis=0)
-            total = total + (_farther(trees, strongest(counts.pair_gains)) - trees) / len(
-                self.learners
-            )
+        if self.learners:
+            total: Floats = np.mean([self._of(counts, own) for own in self.learners], axis=0)
+        else:
+            both = np.stack([held_out(counts, coding, self.merit) for coding in _ANY])
+            total = _best(self.merit, both, 0)
         return np.maximum(total, FLOOR) if self.merit is Merit.AUC else total
 
-    def _shaped(self, counts: Cooccurrence, coding: Coding, figures: Floats) -> Floats:
-        """Return figures of all parts and without each, (.., 1 + K), with the shape of scores in them.
-
-        Only an AUC depends on it. Thresholds say of a row what its values say, so that their shape
-        is taken for that of thresholds.
-        """
-        own = Coding.VALUES if coding is Coding.THRESHOLDS else coding
-        if self.merit is not Merit.AUC:
-            return figures
-        shape = held_out(counts, own, self.merit).shape
-        if shape is None:
-            return figures
-        shaped: Floats = cumulative(shape * quantile(np.clip(figures, FLOOR, 1 - 1e-16)))
-        return np.where((figures > FLOOR) & (shape < 1), shaped, figures)
+    def _of(self, counts: Cooccurrence, learner: Learner) -> Floats:
+        if learner is Learner.NB:
+            return held_out(counts, Coding.NAMES, self.merit, naive_bayes)
+        alone = held_out(counts, _STANDS_FOR[learner], self.merit)
+        if learner is Learner.PAIRS:
+            return _farther(alone, strongest(counts.pair_gains))
+        return alone
 
     def compute(self, counts: Cooccurrence) -> float:
         """Return what models are expected to reach on rows that they were not fitted to.
 
-        The mean over penalties and learners, from what a constant prediction reaches: that is its
-        value for one class, for constant attributes and without rows.
+        From what a constant prediction reaches: that is its value for one class, for constant
+        attributes and without rows.
         """
         return float(self.values(counts)[0])
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
-from aegis.measures.by_part import ClassCounts, OtherParts, PartCounts, Square
+from aegis.measures.by_part import ClassCounts, OtherParts, PartCounts, ShownLevels, Square
 from aegis.remembered import RememberedArrays
 
 Floats = npt.NDArray[np.float64]
@@ -132,7 +132,7 @@ class SplitCounts:
         with themselves, shape (K, C, q, d), or what counts it.
     keys, ends
         What each attribute beside is remembered by, and where its levels end among the q.
-    bounds
+    shown
         As of `PartCounts`.
     """
 
@@ -141,7 +141,7 @@ class SplitCounts:
     bordering: Floats | ClassCounts
     keys: Sequence[Hashable]
     ends: Sequence[int]
-    bounds: npt.NDArray[np.int64] | None = None
+    shown: Sequence[ShownLevels] | None = None
 
     chance = None
     """Counts with noise are not split."""

@@ -130,7 +130,7 @@ class PolicyShape(PolicyMapping):
     merit: Literal["auc", "accuracy", "log-loss"] | None = None
     """In place of a measure: the figure of merit that models are expected to reach (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
     models: list[Literal["lr", "nb", "gbdt", "pairs"]] | None = None
-    """The models whose merit is expected, with equal weights: logistic regression, naive Bayes, boosted trees, boosted trees with the strongest interaction of two attributes (AUC only). By default linear models count two thirds and trees one third."""
+    """The models whose merit is expected, with equal weights: logistic regression, naive Bayes, boosted trees, boosted trees with the strongest interaction of two attributes (AUC only). By default the better one of linear models and trees."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None

@@ -113,7 +113,9 @@ def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
     every = (*attribute.candidates, attribute.unmasked)
     pooled = [pool(c.groups, attribute.counts, max_levels) for c in every]
     ranges = [
-        None if c.ranges is None else ranges_of(c.groups, attribute.counts, max_levels)
+        None
+        if c.ranges is None
+        else ranges_of(c.groups, attribute.counts, max_levels, attribute.values)
         for c in every
     ]
     known = [own for own in ranges if own is not None]

@@ -85,7 +85,7 @@ def _ranges(
     # Where the model tells all groups apart there is nothing to follow: parts that do can be cut
     # anywhere once they are merged, as the whole is.
     if model is None or kept_groups(*model) is None:
-        return ranges_of(grouping.codes, data.counts, max_levels)
+        return ranges_of(grouping.codes, data.counts, max_levels, data.values)
     return ranges_like(grouping, data.values, *model)
 
 

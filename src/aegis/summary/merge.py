@@ -267,7 +267,7 @@ class _Merger:
         pooled = sum(map(bool, own_level))
         for i in (*order[:pooled], None, *order[pooled:]):
             if i is None:
-                ranges = ranges_of(grouping.codes, data.counts, self.first.max_levels)
+                ranges = ranges_of(grouping.codes, data.counts, self.first.max_levels, data.values)
             else:
                 ranges = ranges_like(grouping, data.values, parts[i].summary, own[i])
             if all(refines(part.summary.atoms, ranges[part.values]) for part in parts):

@@ -129,6 +129,11 @@ class Candidate:
         """Number of levels."""
         return int(self.levels.max(initial=-1)) + 1
 
+    @property
+    def n_columns(self) -> int:
+        """Number of columns in scores of models: thresholds where there is an order, else levels."""
+        return self.n_levels if self.ranges is None else int(self.ranges.max(initial=-1)) + 1
+
 
 @dataclass(frozen=True, eq=False)
 class AttributeSummary:
@@ -205,6 +210,25 @@ class AttributeSummary:
         if not self.kind.ordered:
             return None
         return numbers_of(self.all_values)
+
+    @cached_property
+    def atom_numbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """How many numbers each atom holds that labelled rows show, and their sum, shape (A,) each.
+
+        Each number counts once, so that withheld counts change nothing.
+        """
+        rows, atoms = self.joint.sum(axis=1), self.atoms
+        if self.domain is not None:
+            known = self.domain.counts
+            rows = np.ones(len(self.all_values)) if known is None else known
+            atoms = atoms[self.domain.cells]
+        numbers = numbers_of(self.all_values)
+        shown = np.isfinite(numbers) & (rows > 0)
+        count, total = (
+            np.bincount(atoms, own, self.n_atoms).astype(np.float64)
+            for own in (shown, np.where(shown, numbers, 0.0))
+        )
+        return count, total
 
     def candidate(self, mask: Mask) -> Candidate:
         """Return the candidate for `mask`, given as declared or as fitted.

@@ -25,10 +25,11 @@ RANGES = 32
 """Most ranges of a candidate: more of them serve linear models, which have the levels already."""
 
 
-def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
+def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int, values: pa.Array) -> Ints:
     """Return the range of each value, shape (V,), numbered in the order of the values.
 
-    A group stands at the mean rank of its values, however many rows each of them has.
+    A group stands at the mean rank of its values, however many rows each of them has. What is missing
+    has no place among numbers: groups that show nothing else are the last range.
 
     Parameters
     ----------
@@ -38,14 +39,21 @@ def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
         Rows per value, shape (V,).
     max_levels
         Most levels of an attribute; of ranges there are at most `RANGES` either way.
+    values
+        The distinct values, shape (V,), in order.
     """
     if not len(groups):
         return groups
     place = np.bincount(groups, weights=np.arange(len(groups))) / np.bincount(groups)
     order = np.argsort(place, kind="stable")
     rows = np.bincount(groups, weights=counts)[order]
+    known = np.bincount(groups, weights=~np.isnan(numbers_of(values)))[order] > 0
+    most = min(RANGES, max_levels) - (not known.all())
+    own = np.full(len(order), -1, dtype=np.int32)
+    own[known] = neighbours(rows[known], max(most, 1))
+    own[~known] = own.max(initial=-1) + 1
     ranges = np.empty(len(order), dtype=np.int32)
-    ranges[order] = neighbours(rows, min(RANGES, max_levels))
+    ranges[order] = own
     by_value: Ints = ranges[groups]
     return by_value
 

@@ -135,7 +135,7 @@ def _baseline_ranges(attribute: AttributeSummary, atoms: Ints, max_levels: int) 
     if not attribute.kind.ordered:
         return None
     of_value = atoms[attribute.atoms]
-    ranges = ranges_of(of_value, attribute.counts, max_levels)
+    ranges = ranges_of(of_value, attribute.counts, max_levels, attribute.values)
     return ranges[np.unique(of_value, return_index=True)[1]]
 
 

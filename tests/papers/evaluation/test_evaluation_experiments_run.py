@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from experiment_modules import FOLDER, experiment
@@ -38,3 +40,24 @@ def test_theorem_1_finds_a_deviation_of_zero_before_rounding(
     exact = [facts for name, facts in written["estimates"].items() if "before" in name]
     assert exact
     assert all(facts["largest"] < 1e-9 for facts in exact)
+
+
+def test_measured_numbers_are_compared_with_trained_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(FOLDER)
+    numbers = experiment("measured_numbers")
+    random = np.random.default_rng(0)
+    balance = random.lognormal(size=400)
+    told = np.where(balance + 0.3 * random.normal(size=400) > 1, "Yes", "No")
+    table = pd.DataFrame(
+        {"default": told, "balance": balance, "student": random.choice(["a", "b"], 400)}
+    )
+    table.to_csv(tmp_path / "Default.csv", index=False)
+    rows = numbers.compared("Default", numbers.read(tmp_path, "Default", 400, 0), 3, seed=1)
+    first = rows[0]
+    assert len(rows) == 4
+    assert first["now"] == pytest.approx(max(first["lr"], first["gbdt"]), abs=0.03)
+    assert first["former"] < first["now"] - 0.05  # of 400 names most share a level
+    assert first["now"] == max(first["expected_lr"], first["expected_gbdt"])
+    assert "off by" in numbers.said(rows)

@@ -38,7 +38,7 @@ def within_reach(problem: Problem, box: Box) -> float:
     if sum(int(level.max(initial=0)) + 1 for level in levels) > _LEVELS:
         return 1.0
     which = range(len(levels))
-    coded = CodedMasks(levels, [(index, 0) for index in which], [False] * len(levels))
+    coded = CodedMasks(levels, [(index, 0) for index in which], [None] * len(levels))
     return reachable_auc(PartBlocks(problem.summary.pairs).counts(which, coded))
 
 
