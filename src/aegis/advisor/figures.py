@@ -47,14 +47,11 @@ class ProvenList:
         --------
         >>> from aegis.advisor.figures import ProvenList
         >>> ProvenList("adjusted-pillai", 200, 0.4668, 0.4607).words()
-        'all 200 that meet the rule with adjusted-pillai above 0.4607, 1.3 % below the highest, were scored'
+        'every admissible configuration with adjusted-pillai above 0.4607 was checked (200 of them)'
         """
-        scored = f"all {self.configurations:,} that meet the rule"
-        if self.least is not None:
-            scored += f" with {self.measure} above {self.least:.4f}"
-        if self.gap is not None:
-            scored += f", {percent(100 * self.gap)} below the highest,"
-        return f"{scored} were scored"
+        least = "" if self.least is None else f" with {self.measure} above {self.least:.4f}"
+        number = f"({self.configurations:,} of them)"
+        return f"every admissible configuration{least} was checked {number}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields and the gap as JSON values."""

@@ -198,12 +198,12 @@ def why_first(prefer: Prefer, best: float, margin: float, first: float, highest:
         How much the first one masks, and how much the one with the best score does, from 0 to 1.
     """
     most = "least" if prefer is Prefer.LEAST_MASKING else "most"
-    equal = (
-        "no score tells masks apart, so that all"
+        equal = (
+        "all scores"
         if math.isinf(margin)
-        else f"scores within {margin:.2g} of the highest, {best:.6g},"
+        else f"scores within {margin:.2g} of the highest, {best:.4f},"
     )
     return (
-        f"{equal} count as equal, and the first configuration masks {most} of them: it hides "
-        f"{100 * first:.3g} % of the attributes' entropy, and the one with the highest score {100 * highest:.3g} %"
+        f"{equal} count as equal. Of these we recommend the one that masks {most}: it hides "
+        f"{100 * first:.3g} % of the attributes' entropy, the top scorer {100 * highest:.3g} %"
     )

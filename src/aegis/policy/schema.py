@@ -128,9 +128,9 @@ class PolicyShape(PolicyMapping):
     measure: str | None = None
     """The measure that ranks configurations, that a search maximises, and that releases are measured by. By default `held-out-auc` (`held-out-pillai` where no AUC can be expected, which is said); without a label `adjusted-contingency`."""
     merit: Literal["auc", "accuracy", "log-loss"] | None = None
-    """In place of a measure: the figure of merit that models are expected to reach (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
+    """Instead of a measure: a predicted metric of models (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
     models: list[Literal["lr", "nb", "gbdt", "pairs"]] | None = None
-    """The models whose merit is expected, with equal weights: logistic regression, naive Bayes, boosted trees, boosted trees with the strongest interaction of two attributes (AUC only). By default linear models count two thirds and trees one third."""
+    """The models whose metric is predicted, with equal weights: logistic regression, naive Bayes, boosted trees, boosted trees with the strongest interaction of two attributes (AUC only). By default linear models count two thirds and trees one third."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None

@@ -318,7 +318,7 @@ class PrivacyRule:
         lacks = self.shortage(rows, values)
         if lacks is not None:
             raise PolicyError(
-                f"The rule asks for {lacks}.", hint=f"No masks can mend that: {lacks.remedy}."
+                f"The rule requires {lacks}.", hint=f"No mask can fix this: {lacks.remedy}."
             )
 
     @cached_property

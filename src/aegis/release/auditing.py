@@ -141,7 +141,7 @@ def audit(
         The persons that the rows are drawn from, shown as the audited table shows them, a row each or
         with a column `rows`: for k-map, journalist risk and delta-presence.
     leaves
-        How many values each shown value may stand for; by default as the hierarchies say.
+        Number of original values behind each masked value; by default taken from the hierarchies.
     progress
         Receives two steps.
 

@@ -424,7 +424,7 @@ class _Check:
         if odd is None:
             if str(mask) != "identity":
                 self.unchecked.append(
-                    f"configuration.masks.{name}: it does not say what it can show"
+                    f"configuration.masks.{name}: the certificate does not record the groups of {mask}"
                 )
         elif odd:
             self.mismatches.append(Mismatch(f"configuration.masks.{name}", spec, odd))

@@ -171,7 +171,7 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
     weakest = lacking[0]
     if weakest is None or not all(lacking):
         return
-    remedy = f"No masks can mend that: {weakest.remedy}."
+    remedy = f"No mask can fix this: {weakest.remedy}."
     if span.parameter in weakest.parameters:
         remedy = f"Choose values of {span.parameter} that the table can meet."
     raise PolicyError(

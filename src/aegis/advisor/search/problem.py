@@ -296,7 +296,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
             people.setdefault(id(first), outside)
             if first is not candidate:
                 duplicates.append(
-                    f"{attribute.name}: {candidate.mask} groups the values as {first.mask} does; left out"
+                    f"{attribute.name}: {candidate.mask} and {first.mask} give the same groups; one was skipped"
                 )
         is_quasi = attribute.name in quasi or (
             summary.frequency is None and attribute.role == "quasi-identifier"

@@ -68,8 +68,7 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
     """Return the candidate masks of a column under a role.
 
     Identifiers and ignored columns get none. What lies outside the rule, features and sensitive
-    attributes, keeps `identity` alone unless the column is itself risky (`_risky`): a mask there
-    costs use and meets no rule. A quasi-identifier gets `identity`, some coarser masks and
+    attributes, keeps `identity` alone unless the column is itself risky (`_risky`): masking it lowers utility and does not help the rule. A quasi-identifier gets `identity`, some coarser masks and
     `suppress`, and goes without `identity` where it has fewer than `ROWS_PER_VALUE` rows per value.
     """
     if role is Role.IDENTIFIER:

@@ -15,9 +15,9 @@ FINEST = "With the finest masks"
 """What stands for "before masking" where the table is not known as it is."""
 
 _WHY_FINEST = (
-    "“With the finest masks” is the table under the finest candidate mask of each attribute: the "
-    "advice counts no finer where no candidate shows all values. The table as it is has at least "
-    "as many classes and unique rows."
+    "“With the finest masks” is the table under the finest candidate mask of each attribute. "
+    "If no mask shows the original values, we count from the finest mask. The original table has at "
+    "least as many classes and unique rows."
 )
 
 _IDENTITY: tuple[tuple[str, str, Callable[[PrivacyReport], str]], ...] = (

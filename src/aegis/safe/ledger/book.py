@@ -316,7 +316,7 @@ class Ledger:
         self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
 
     def cancel(self, entry: int) -> None:
-        """Give a cost back that nothing was given out for.
+        """Refund a reservation that was never used.
 
         Raises
         ------

@@ -30,6 +30,8 @@ from aegis.summary import AttributeSummary, Information, Summary
 from aegis.words import brief
 
 Counts = npt.NDArray[np.int64]
+_LARGEST_EXPONENT = 700.0
+"""Exponents above it overflow."""
 THRESHOLD = 5
 """Rows from which a cell of an exact summary counts as large."""
 
@@ -318,7 +320,7 @@ def _told(summary: Summary, alone: int) -> Iterable[str]:
             "somebody's quasi-identifiers reads the label there"
         )
     if summary.information is Information.RAW:
-        yield "it lists every value that occurs, with exact counts"
+        yield "the file lists every value in the table, with exact counts"
     if summary.frequency is not None and summary.pairs.folds is not None:
         yield "folds hold the counts of tenths of the rows: differences between them are small cells"
 
@@ -396,8 +398,8 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
     if summary.level is ProtectionLevel.NOISE:
         yield (
             f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {str(said.unit).removesuffix('s')}: "
-            f"what a reader takes for the odds of one of them moves by a factor of e^{said.epsilon:g} "
-            "at most"
+            "a reader's odds that any one of them is in the data change at most "
+            f"{math.exp(min(said.epsilon, _LARGEST_EXPONENT)):.3g}-fold"
         )
     else:
         yield "it makes no formal promise; only the linear program was run against it"
