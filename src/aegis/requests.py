@@ -225,7 +225,7 @@ class ApplyRequest(ReleaseRequest):
 
 
 class StudyApplyOptions(ReleaseOptions, total=False):
-    """The fields of `ApplyRequest` as keywords of `Study.apply`, where the output goes by itself."""
+    """The fields of `ApplyRequest` as keywords of `Study.apply`, where the output is a separate argument."""
 
     into: str | None
     form: str

@@ -31,9 +31,7 @@ PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/*/*.m
 """Everything that people read in the repository."""
 GENERATED = ("docs/reference/cli.md", "docs/reference/python.md", "docs/reference/json.md")
 """Pages that are written from the source, and counted there."""
-BAD_SENTENCES = (
-    "of what the attributes tell, against",
-)
+BAD_SENTENCES = ("of what the attributes tell, against",)
 """Parts of sixty sentences that readers had to read twice; none may come back."""
 
 
@@ -82,9 +80,7 @@ KINDS = {"pages": pages, "sources": sources, "templates": templates}
 @cache
 def texts(kind: str) -> tuple[tuple[str, str], ...]:
     """Return the prose of a kind by file."""
-    return tuple(
-        (name, prose(text)) for name, text in KINDS[kind]() if name not in GENERATED
-    )
+    return tuple((name, prose(text)) for name, text in KINDS[kind]() if name not in GENERATED)
 
 
 def per_ten_thousand(kind: str, habit: str) -> float:

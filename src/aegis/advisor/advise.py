@@ -227,7 +227,7 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
         )
     if summary.information is not Information.RAW:
         notes.append(
-            f"the summary carries {summary.information} beside what the masks show: what is kept "
+            f"the summary carries {summary.information} in addition to what the masks show: what is kept "
             "and lost is measured against the finest that the masks show, not the unmasked table"
         )
     if plan.in_engine:

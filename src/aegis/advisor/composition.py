@@ -2,11 +2,11 @@
 
 Two releases of one table, each k-anonymous, show two groupings of the same persons. Whoever can tell
 which rows belong together (by columns that both release, by their order, by knowledge of the persons) sees
-the common refinement of both, whose classes are smaller. The rule is held against those joint classes.
+the common refinement of both, whose classes are smaller. The rule is checked against those joint classes.
 
 Absence counts: rows that one release shows and another leaves out are a class by themselves for that
 reader. Releases count in the order in which they were made, each after those before it, so that each
-left out what `PrivacyRule.check` leaves out beside them. For releases that were made without regard to each other,
+left out what `PrivacyRule.check` leaves out in addition. For releases that were made without regard to each other,
 `released_only` counts what they show, of which nothing can be suppressed any more.
 """
 
@@ -314,7 +314,7 @@ def compose(
     released_only: bool = False,
     rule_override: bool = False,
 ) -> Composition:
-    """Return what several releases of one table show together, held against a rule.
+    """Return what several releases of one table show together, checked against a rule.
 
     Parameters
     ----------

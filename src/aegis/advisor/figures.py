@@ -1,4 +1,4 @@
-"""What a search has to say beside its ranking: proof, what binds, and the front."""
+"""What a search has to say in addition to its ranking: proof, what binds, and the front."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from aegis.policy import Configuration
-from aegis.words import finite, percent
+from aegis.words import finite
 
 NOTHING = 5e-5
 """A gain below it is told as none."""

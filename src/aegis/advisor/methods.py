@@ -1,4 +1,4 @@
-"""Rank record-level releases beside masking configurations, by the same measure and rule."""
+"""Rank record-level releases together with masking configurations, by the same measure and rule."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def with_methods(
 
     A release is scored like a configuration: the measure of the table as the method makes it,
     before classes that fail the rule are suppressed, against the unmasked score of the original;
-    the measure of the rows that are left stands beside it. Rows that the method leaves out count
+    the measure of the rows that are left stands next to it. Rows that the method leaves out count
     as suppressed. A method that suppresses cells and is given no masks is ranked on the masks of the
     leading configuration, too, where that one leaves out rows, and on finer ones: see
     `aegis.advisor.cells`.
@@ -213,7 +213,7 @@ class RecordRanker:
         self._label_rows = original.label_rows
 
     def make(self, recipe: Recipe) -> Anonymized:
-        """Return an estimate of a recipe's release, before the rule has been held against it.
+        """Return an estimate of a recipe's release, before the rule has been checked against it.
 
         Its draws repeat, so that figures do; those of a release that leaves are others.
         """

@@ -198,7 +198,7 @@ def why_first(prefer: Prefer, best: float, margin: float, first: float, highest:
         How much the first one masks, and how much the one with the best score does, from 0 to 1.
     """
     most = "least" if prefer is Prefer.LEAST_MASKING else "most"
-        equal = (
+    equal = (
         "all scores"
         if math.isinf(margin)
         else f"scores within {margin:.2g} of the highest, {best:.4f},"

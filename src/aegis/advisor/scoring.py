@@ -272,7 +272,7 @@ class Scorer:
         choice
             One candidate per attribute.
         needs
-            What a measure reads beside the co-occurrence of all rows.
+            What a measure reads in addition to the co-occurrence of all rows.
 
         Raises
         ------

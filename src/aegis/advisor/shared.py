@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aegis.summary import Candidate
 
 FEW = 0.33
-"""Share of a configuration's levels that attributes may have to stand beside what is shared."""
+"""Share of a configuration's levels that attributes may have to stand next to what is shared."""
 _PARTS = 8
 """Sets of common attributes that are remembered; of more the first ones are forgotten."""
 Coded = Sequence[tuple[tuple[int, Hashable], Levels]]
@@ -119,7 +119,7 @@ class CommonParts:
         return part is not None and part.n_levels >= (1 - FEW) * levels
 
     def beside(self, base: Mapping[str, Candidate], changed: Collection[str]) -> list[str]:
-        """Return the attributes among those to be changed that are to stand beside all others.
+        """Return the attributes among those to be changed that are to stand next to all others.
 
         Those of few levels, which together have a small part of all.
         """

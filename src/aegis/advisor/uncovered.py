@@ -1,4 +1,4 @@
-"""What the privacy rule does not cover: keys beside the quasi-identifiers, and the label in disguise.
+"""What the privacy rule does not cover: keys in addition to the quasi-identifiers, and the label in disguise.
 
 A rule looks at the quasi-identifiers alone. Whoever knows more of a person than those may single
 the person out by all that is released; and a column that holds the label in other words makes every

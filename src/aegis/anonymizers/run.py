@@ -32,7 +32,7 @@ from aegis.summary.codes import encode
 
 @dataclass(frozen=True, eq=False)
 class Anonymized:
-    """One record-level release before the rule has been held against it.
+    """One record-level release before the rule has been checked against it.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Anonymized:
 
     @property
     def judged(self) -> pa.Table:
-        """The released rows, with `PERSON` beside them where persons are counted."""
+        """The released rows, with `PERSON` next to them where persons are counted."""
         if self.persons is None:
             return self.data
         persons = self.persons[self.grouped.groups.of >= 0]

@@ -1,6 +1,6 @@
 """Projects of ARX (`project.deid`) as policies: data, roles, hierarchies, models and limits.
 
-A project is a ZIP archive. What it says in XML and CSV is read; of the Java objects beside them nothing
+A project is a ZIP archive. What it says in XML and CSV is read; of the Java objects next to them nothing
 but which rows are selected.
 """
 

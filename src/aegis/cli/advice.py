@@ -188,7 +188,7 @@ def _extent(advice: Advice) -> tuple[str, str]:
         "Searched" if advice.optimal else "Searched among",
         f"{counted(advice.combinations, 'combination')} of masks; {what}"
         f"{'' if not admissible else f' {_are(admissible)} listed'}"
-        f"{f', beside {beside}' if releases else ''}",
+        f"{f', and {beside}' if releases else ''}",
     )
 
 
@@ -374,7 +374,7 @@ def _score(ranked: Ranked, highest: Ranked | None) -> str:
 
 
 def _certainty(advice: Advice) -> str:
-    """Say how sure the first score is, and what the mark beside others means."""
+    """Say how sure the first score is, and what the mark next to others means."""
     from aegis.cli.tables import fixed
 
     first = advice.ranking[0] if advice.ranking else None

@@ -263,7 +263,7 @@ def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
 
 
 def _refuse(options: Mapping[str, object]) -> None:
-    """Raise for the first of these options that was given beside a certificate."""
+    """Raise for the first of these options that was given in addition to a certificate."""
     for name, given in options.items():
         if given is not None:
             raise PolicyError(

@@ -224,7 +224,7 @@ With = Annotated[
         "--with",
         metavar="A,B,...",
         autocompletion=completion.methods,
-        help="Also the releases of these record-level methods, beside the configurations "
+        help="Also the releases of these record-level methods, in addition to the configurations "
         "(aegis anonymizers lists them); by default those of the policy.",
     ),
 ]

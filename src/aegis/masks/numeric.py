@@ -126,7 +126,7 @@ def _nearest_float(column: ir.NumericValue, grid: Grid) -> ir.FloatingValue:
 def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue:
     """Return the number with `digits` significant digits.
 
-    An exponent that the engine's logarithm misses by one, just beside a power of ten, does no
+    An exponent that the engine's logarithm misses by one, just next to a power of ten, does no
     harm: with at most 15 digits both units round such a number to that power.
     """
     size = value.abs()

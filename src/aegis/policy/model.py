@@ -225,7 +225,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class MethodChoice:
-    """A record-level method that the policy wants ranked beside the configurations.
+    """A record-level method that the policy wants ranked together with the configurations.
 
     Attributes
     ----------
@@ -266,7 +266,7 @@ class Policy:
     unseen
         What happens at apply time to values that a mask does not know.
     anonymizers
-        Record-level methods to rank beside the configurations.
+        Record-level methods to rank together with the configurations.
     reading
         How the table's text files are written; None where they are asked themselves.
     release

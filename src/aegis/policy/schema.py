@@ -88,7 +88,7 @@ class ReadingShape(PolicyMapping):
     units: list[str] = Field(default_factory=list)
     """Texts before or behind all numbers of a column that are no part of them: `$`, `%`, `kg`, ..."""
     null: list[str] = Field(default_factory=list)
-    """Texts without quotes that are null, beside the empty one."""
+    """Texts without quotes that are null, in addition to the empty one."""
     dates: Literal["day-first", "month-first"] | None = None
     """Order of dates such as 03/04/2024."""
     text: list[str] = Field(default_factory=list)
@@ -146,7 +146,7 @@ class PolicyShape(PolicyMapping):
     configurations: dict[str, dict[str, MaskSpec]] = Field(default_factory=dict)
     """Explicit configurations, by name."""
     anonymizers: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
-    """Record-level methods to rank beside the configurations: a name, or `{NAME: {OPTION: VALUE}}`."""
+    """Record-level methods to rank together with the configurations: a name, or `{NAME: {OPTION: VALUE}}`."""
     release: ReleaseShape = Field(default_factory=ReleaseShape)
     """What the report says of the release: purpose, recipient, author and so on."""
 

@@ -127,7 +127,7 @@ class RuleOverride:
         """What a reader should know, in words."""
         said = (
             f"the owner's rule was overridden: the summary was made under {self.owner.rule}; "
-            f"this is held against {self.used}"
+            f"this is compared with {self.used}"
         )
         return f"{said}, which does not ask for {'; '.join(self.lacks)}" if self.lacks else said
 

@@ -119,7 +119,7 @@ class SensitiveCounts:
         """Whether all members of a class share some value, shape (n_classes,).
 
         Of rows that have one value each this is to have one value in the class. A person may have
-        several, and then such a value is certain although there are others beside it.
+        several, and then such a value is certain although there are others next to it.
         """
         if self.persons is None:
             return np.asarray(self.lengths == 1)

@@ -22,7 +22,7 @@ Figures = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 class ModelNeed(StrEnum):
-    """What a model looks at beside the sizes of the classes."""
+    """What a model looks at in addition to the sizes of the classes."""
 
     SENSITIVE = "sensitive attribute"
     REFERENCE = "distribution in the whole table"
@@ -244,7 +244,7 @@ class Criterion:
 
         if ModelNeed.LEAVES in needs and table.hidden is None:
             raise PolicyError(
-                f"{self} goes by how many values each shown value may stand for, which is not known here.",
+                f"{self} depends on how many values each shown value may stand for, which is not known here.",
                 hint="It can be searched for and released by masks (aegis advise, aegis apply); an audit "
                 "needs a policy with a hierarchy of every quasi-identifier.",
             )
@@ -323,7 +323,7 @@ class PrivacyModel:
     parameters
         All parameters.
     needs
-        What it looks at beside class sizes.
+        What it looks at in addition to class sizes.
     monotone
         When every class of a table is safe, every class of a coarser table (classes merged) is.
     monotone_with_suppression

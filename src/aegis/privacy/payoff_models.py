@@ -1,6 +1,6 @@
 """Privacy models of an adversary who attacks only where that pays, and of a publisher who knows it.
 
-They stand in the registry beside those of `aegis.privacy.models`. Who finds a person gains, who tries
+They stand in the registry next to those of `aegis.privacy.models`. Who finds a person gains, who tries
 has a cost: with the chance 1 / n of a class of n an attack is worth gain / n, and nobody makes one
 that is worth less than it costs. A publisher has a benefit of what is released, less by what masks
 hide, and a loss of each person found: rows whose release costs more than it brings stay unreleased.

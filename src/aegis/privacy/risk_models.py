@@ -1,6 +1,6 @@
 """Privacy models of presence and of re-identification: what a class is in its population.
 
-They stand in the registry beside those of `aegis.privacy.models`.
+They stand in the registry next to those of `aegis.privacy.models`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Suppression. Rows of classes that fail any criterion are removed from the releas
 admissible when no more than floor(suppression * N + 1e-9) rows are removed and at least one class
 remains. Models that compare a class with the whole table (t-closeness, beta-likeness,
 delta-disclosure, marketer risk, delta-presence) refer to the rows that are *kept*: failing classes
-are dropped, the reference is computed anew, and so on until nothing changes. The kept set only
+are dropped, the reference is computed again, and so on until nothing changes. The kept set only
 shrinks, so this ends; and whoever audits the released rows alone finds the figures that we claim.
 With `reference: input` a class is compared with all rows before suppression, once; then the released
 rows alone may look worse than the limit.
@@ -209,12 +209,12 @@ class PrivacyRule:
 
     @property
     def by_leaves(self) -> bool:
-        """Whether a criterion goes by how many values each shown value may stand for."""
+        """Whether a criterion depends on how many values each shown value may stand for."""
         return any(ModelNeed.LEAVES in criterion.model.needs for criterion in self.criteria)
 
     @property
     def by_crowd(self) -> bool:
-        """Whether a criterion goes by class sizes of the population, at least where they are known."""
+        """Whether a criterion depends on class sizes of the population, at least where they are known."""
         return any(
             {ModelNeed.POPULATION, ModelNeed.CROWD} & criterion.model.needs
             for criterion in self.criteria
@@ -222,7 +222,7 @@ class PrivacyRule:
 
     @property
     def without_crowd(self) -> PrivacyRule:
-        """The rule without the criteria that go by class sizes of the population."""
+        """The rule without the criteria that depend on class sizes of the population."""
         beyond = {ModelNeed.POPULATION, ModelNeed.CROWD}
         rest = tuple(criterion for criterion in self.criteria if not beyond & criterion.model.needs)
         return replace(self, criteria=rest)

@@ -129,7 +129,7 @@ class CellSearch:
         """Take patterns while one rescues a record; return those worth growing, the best first.
 
         What a pattern rescues can only fall as records are rescued by others, so a count that is
-        still the largest when it is taken anew is the largest of all.
+        still the largest when it is taken again is the largest of all.
         """
         waiting: list[tuple[float, int]] = []
         ranked: list[tuple[float, int]] = []

@@ -4,7 +4,7 @@ Each record is drawn with a chance of its own, shown by masks that do not depend
 out where fewer than k drawn records show the same: see `aegis.privacy.sampling`. The masks are named, or
 drawn by a search that spends a part of epsilon (`aegis.privacy.scheme_search`): it looks at all records,
 and draws by itself, so that it and the sample compose by adding up. The guarantee is one of the
-quasi-identifiers; what is released beside them it does not cover.
+quasi-identifiers; what is released next to them it does not cover.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ def _outcome(
     }
     changed = float(np.mean([released[a.name] != a.codes for a in records.attributes]))
     warning = (
-        "nothing is promised of the sizes of classes: the rule is held against what is released"
+        "nothing is promised of the sizes of classes: the rule is checked against what is released"
     )
     return Outcome(
         labels,

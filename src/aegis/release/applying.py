@@ -50,7 +50,7 @@ class Release(Released):
     configuration
         The masks, all fitted: apply it to other tables and equal values are masked alike.
     noised_quasi_identifiers
-        Quasi-identifiers that show noise: the rule was held against their true values, while
+        Quasi-identifiers that show noise: the rule was checked against their true values, while
         `audit` measures the noisy ones as they stand.
     seeded_noise
         Attributes whose noise comes from a seed: a reader who knows it can take the noise off.
@@ -305,7 +305,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         together = ""
         if self.after:
             together = ", together with what was released before, if rows can be linked"
-            hint = "Choose a coarser configuration; aegis advise --after finds the best beside the others."
+            hint = "Choose a coarser configuration; aegis advise --after finds the best together with the others."
         if (
             not self.verdict.smallest_class
         ):  # no row is kept: it may be that no masks could keep any

@@ -37,7 +37,7 @@ class Audit:
     quasi_identifiers, sensitive
         The columns that were taken as such.
     rule
-        The rule that the table was held against, or None.
+        The rule that the table was checked against, or None.
     violations
         What falls short of the rule without any further suppression; empty when it is met.
     differential_privacy

@@ -73,12 +73,12 @@ class Reading:
     units
         Texts before or behind numbers that are no part of them, such as $ and %.
     null
-        Texts that mean that nothing is known, beside the empty one, where no quotes stand around
+        Texts that mean that nothing is known, in addition to the empty one, where no quotes stand around
         them.
     dates
         Which comes first in dates such as 03/04/2024: day-first or month-first.
     text, numbers
-        Columns that are read as text, or as numbers although spellings merge (1.0 beside 1).
+        Columns that are read as text, or as numbers although spellings merge (1.0 next to 1).
     sheet
         The sheet of a workbook.
 

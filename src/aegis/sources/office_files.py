@@ -147,7 +147,7 @@ def _from_rows(
 def _array(values: list[Any], as_text: bool) -> tuple[pa.Array, bool]:
     """Return a column, and whether its values are of several types, and texts therefore.
 
-    Numbers that are all whole are whole numbers; dates beside times are times.
+    Numbers that are all whole are whole numbers; dates mixed with times are times.
     """
     kinds = {type(value) for value in values if value is not None}
     if not as_text:

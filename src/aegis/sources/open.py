@@ -85,7 +85,7 @@ def open_table(
     Notes
     -----
     Columns of CSV files are read with the type that all their values have. Where two texts that
-    differ would become one value they stay text: codes such as 01234, 1.0 beside 1, integers of
+    differ would become one value they stay text: codes such as 01234, 1.0 next to 1, integers of
     more than 64 bits. Only true and false are Booleans, spelt in one way.
     """
     if isinstance(table, Source):
@@ -360,7 +360,7 @@ def _files(given: str) -> tuple[Path, ...]:
 
 
 def _is_part(path: Path, folder: Path) -> bool:
-    """Return whether a file holds rows of a folder: JSON beside them, and names from . or _, are by-products."""
+    """Return whether a file holds rows of a folder: JSON next to them, and names from . or _, are by-products."""
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     return not hidden and path.is_file() and _suffix(path) in _KNOWN - {_DOCUMENT}
 

@@ -2,7 +2,7 @@
 
 A line end is the end of a record where an even number of quotes stands before it: doubled quotes
 within a quoted field count twice (RFC 4180, section 2). Bytes are looked at as arrays, so that the
-count costs little beside reading.
+count costs little in addition to reading.
 """
 
 from __future__ import annotations

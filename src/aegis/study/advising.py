@@ -152,7 +152,7 @@ class Advising:
         request, options
             By what to rank them: a `RankRequest`, or its fields as keywords.
         methods
-            Record-level methods whose releases are ranked beside the configurations: names or
+            Record-level methods whose releases are ranked together with the configurations: names or
             recipes; by default those of the policy, with an estimate none.
         exact
             Count co-occurrences on all rows for this ranking, as `Study(exact=True)` does for all.
@@ -291,7 +291,7 @@ class Advising:
         measure
             A measure of single attributes.
         know
-            What is known beside what masks show: `raw`, `histogram` or `nothing`; by default what
+            What is known in addition to what masks show: `raw`, `histogram` or `nothing`; by default what
             the summary carries.
         method
             A method of reconstruction; by default all evidence.
@@ -327,7 +327,7 @@ class Advising:
         attribute
             Its name.
         know
-            What is known beside what the masks show: `raw`, `histogram` or `nothing`; by default
+            What is known in addition to what the masks show: `raw`, `histogram` or `nothing`; by default
             the histogram, where the summary carries it.
         method
             A method of reconstruction; by default all evidence.

@@ -43,7 +43,7 @@ class ShownColumns:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """The classes of a release beside those that were made before it.
+    """The classes of a release together with those that were made before it.
 
     Attributes
     ----------

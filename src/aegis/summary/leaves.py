@@ -144,7 +144,7 @@ def shown_leaves(source: Source, policy: Policy, masks: Mapping[str, Mask | None
             continue
         if isinstance(mask, NoiseMask):
             raise PolicyError(
-                f"The rule goes by how many values each shown value may stand for, and {mask} of "
+                f"The rule depends on how many values each shown value may stand for, and {mask} of "
                 f"{attribute.name!r} draws what it shows: {policy.privacy}.",
                 hint="Choose a mask that groups values, or ask for k.",
             )
@@ -186,7 +186,7 @@ def leaves_by_hierarchy(
         hierarchy = None if known is None else _first_hierarchy(known.masks)
         if hierarchy is None:
             raise PolicyError(
-                f"The rule goes by how many values each value of {name!r} may stand for, and {name!r} has "
+                f"The rule depends on how many values each value of {name!r} may stand for, and {name!r} has "
                 "no hierarchy.",
                 hint="Only a hierarchy says that of a table that is masked already. aegis apply states what "
                 "the rule says of a release while it makes it.",

@@ -1,6 +1,6 @@
 """Add up the summaries of disjoint parts of a table.
 
-Counts add; everything that depends on counts is computed anew. The result equals the summary of
+Counts add; everything that depends on counts is computed again. The result equals the summary of
 the whole table, or, where a part pools groups, that of the whole summarised like that part: which
 groups keep a level of their own, and where ranges are cut, is then as there. Where the parts do not
 hold enough to say what that would be, they are refused, never approximated.

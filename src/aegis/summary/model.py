@@ -32,7 +32,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Information(StrEnum):
-    """What is known of an attribute beside the joints that its masks show (AEGIS, section 4)."""
+    """What is known of an attribute in addition to the joints that its masks show (AEGIS, section 4)."""
 
     RAW = "raw"
     """The joint of its values and the label."""

@@ -37,7 +37,7 @@ def withhold(summary: Summary, information: Information | str) -> Summary:
     summary
         One with the raw joints.
     information
-        What the result carries of an attribute beside its cells: `histogram` keeps the rows that
+        What the result carries of an attribute in addition to its cells: `histogram` keeps the rows that
         hold each value, `nothing` only which values occur; `raw` changes nothing.
 
     Raises

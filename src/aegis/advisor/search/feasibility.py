@@ -43,7 +43,7 @@ class Feasibility(Protocol):
 
     @property
     def checked(self) -> int:
-        """Class counts that were held against the rule."""
+        """Class counts that were checked against the rule."""
 
     def possible(self, box: Box) -> bool:
         """Return whether anything in the box may be admissible; False proves that nothing is."""

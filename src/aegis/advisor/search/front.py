@@ -54,7 +54,7 @@ class Varied:
 
 
 _OF_RULES = {"risk": Varied(1e-9, 1), "suppression": Varied(0, 0.999999)}
-"""What can vary beside the parameters of models."""
+"""What can vary in addition to the parameters of models."""
 
 
 def varying() -> dict[str, Varied]:

@@ -279,7 +279,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
     summary
         The aggregates behind the search.
     of_people
-        How candidates group a population beside which classes are counted.
+        How candidates group a population that classes are compared with.
     """
     quasi = set(summary.frequency.quasi) if summary.frequency else set()
     variables = []

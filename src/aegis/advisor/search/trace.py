@@ -275,7 +275,7 @@ class _Corner:
         return fit, int(joint.any(axis=0).sum())
 
     def _beside(self, key: Key) -> tuple[PillaiFit, int]:
-        """Return the fit beside the attributes that stay as they are."""
+        """Return the fit together with the attributes that stay as they are."""
         assert self._rest is not None
         given = self._rest.given
         counted, joint, offsets, _ = self._counts(key)

@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class AreaLoss(ClassLoss):
-    """A loss that goes by how many combinations of leaves each row may stand for.
+    """A loss that depends on how many combinations of leaves each row may stand for.
 
     Areas are computed in logarithms: the product over many attributes exceeds any number.
 

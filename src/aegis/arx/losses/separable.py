@@ -90,7 +90,7 @@ class LostRows:
         codes, self._costs = zip(*(_spread(part, cells) for part in parts), strict=True)
         widths = [cost.shape[1] for cost in self._costs]
         self._starts = np.cumsum([0, *widths]).tolist()
-        # All attributes of a cell beside one another, each with places of its own.
+        # All attributes of a cell next to one another, each with places of its own.
         self._places = np.stack(
             [
                 (code + start).astype(np.int32)

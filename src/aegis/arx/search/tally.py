@@ -92,7 +92,7 @@ class Tally:
         return ids, space
 
     def _crossed(self, ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
-        """Return classes split by others, numbered anew where they are spread too thinly."""
+        """Return classes split by others, numbered again where they are spread too thinly."""
         if space == 1:
             return codes, size
         ids, space = refine(ids, space, codes, size)

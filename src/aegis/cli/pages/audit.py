@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aegis.release import Audit, CertificateCheck
 
 BESIDE = 3
-"""Sensitive attributes that one table shows beside each other."""
+"""Sensitive attributes that one table shows next to each other."""
 LONGEST_BAR = 30
 CHECK_SCHEMA = 1
 """Version of the JSON form of a certificate's check."""

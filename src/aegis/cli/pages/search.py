@@ -1,4 +1,4 @@
-"""What a search says beside its ranking, for people."""
+"""What a search says in addition to its ranking, for people."""
 
 from __future__ import annotations
 

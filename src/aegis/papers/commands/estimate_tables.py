@@ -1,7 +1,7 @@
 """Estimates by value and class that stay readable on a narrow page.
 
 The column of values is never given up: long values and headings are shortened, and classes that do
-not fit beside each other follow below, each block with the values again.
+not fit next to each other follow below, each block with the values again.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class HeatMap:
         return "\n".join([*lines, f"{indent}{self._ends(width - name - _WHAT)}"])
 
     def svg(self) -> str:
-        """Return the map as a picture: two bands for each class, with its scale beside them."""
+        """Return the map as a picture: two bands for each class, with its scale next to them."""
         bands = list(self._bands(BROAD))
         columns = len(bands[0][2]) if bands else 0
         width = max(2, min(_CELL, 720 // max(columns, 1)))

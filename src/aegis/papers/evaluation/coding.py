@@ -109,7 +109,7 @@ class CodedTable:
     def design(self, choice: Choice) -> Design:
         """Return the features as a configuration masks them.
 
-        What noise masks show is drawn anew for all rows; by OpenDP differently each time.
+        What noise masks show is drawn again for all rows; by OpenDP differently each time.
         """
         columns, sizes = [], []
         for name, codes in self.codes.items():

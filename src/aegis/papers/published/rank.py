@@ -67,7 +67,7 @@ def rank_published(
     published
         The tables.
     policy
-        Label, roles and the rule, which is held against the tables as they stand; or its file, or
+        Label, roles and the rule, which is checked against the tables as they stand; or its file, or
         what the file holds.
     measure
         Name of a measure; by default the policy's, else the default of rankings.
@@ -138,7 +138,7 @@ def _with_errors(
 ) -> tuple[list[Ranked], tuple[str, ...]]:
     """Return the ranking with standard errors and ties, and a sentence where there are none.
 
-    Each table is scored anew without each fold of its own rows. Folds go by the place of a row, so
+    Each table is scored again without each fold of its own rows. Folds depend on the place of a row, so
     tables whose rows are in the same order are compared as masks of one table are. In another order
     folds have nothing to do with one another: the errors of both then add up in that of their
     difference, and ties are seen rather too often than too rarely.
@@ -161,7 +161,7 @@ def _with_errors(
 
 
 def _known(published: Published) -> Information:
-    """Return what is known of every attribute beside what the tables show."""
+    """Return what is known of every attribute in addition to what the tables show."""
     whole = all(name in published.histograms for name in published.first.attributes)
     return Information.HISTOGRAM if whole else Information.NOTHING
 
@@ -180,7 +180,7 @@ def _check_marginal(published: Published, policy: Policy, measure: Measure) -> N
     if policy.privacy.criteria:
         raise PolicyError(
             f"Contingency tables ({names}) do not tell which values share a row, so the rule cannot "
-            "be held against them.",
+            "be compared with them.",
             hint="Give masked tables; or write privacy: {} where the owner has held the rule.",
         )
 

@@ -58,9 +58,9 @@ class Concept:
 AGE, POSTCODE, OCCUPATION = "age", "a postcode", "occupation"
 """Concepts that candidate masks depend on."""
 NUMBER = "a number that names one person or record"
-"""Also what a word for a person or record beside one for a number says: `patient_nbr`."""
+"""Also what a word for a person or record next to one for a number says: `patient_nbr`."""
 PERSON_NAME = "a person's name"
-"""Also what `name` says, alone or beside words for persons; see `aegis.policy.suggest.persons`."""
+"""Also what `name` says, alone or in addition to words for persons; see `aegis.policy.suggest.persons`."""
 CONCEPTS: tuple[Concept, ...] = tuple(
     Concept(
         entry["name"],

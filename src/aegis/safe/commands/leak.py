@@ -51,7 +51,7 @@ class LeakCommand:
         typer.Option(
             "--with",
             metavar="FILE",
-            help="What a reader may have beside it: an older version, or a part of a merge; of a"
+            help="What a reader may have next to it: an older version, or a part of a merge; of a"
             " document, the exact summary of the table. May be given again.",
         ),
     ] = None

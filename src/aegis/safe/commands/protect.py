@@ -296,7 +296,7 @@ def _overview(made: ProtectedSummary) -> str:
         if made.moments is None
         else f"{made.moments.error:.4f} per correlation"
     )
-        verdicts = (
+    verdicts = (
         f"{len(made.verdicts):,} rule checks are included."
         if made.verdicts
         else "No rule checks are included."

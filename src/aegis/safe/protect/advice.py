@@ -94,7 +94,7 @@ class ProtectedAdvice:
     seconds
         Time that it took.
     owner_rule, rule_override
-        The rule under which the exact summary was made, and what was held against instead of it.
+        The rule under which the exact summary was made, and what was checked against instead of it.
     what_if
         What every other mask of one attribute would change of the best; empty without a best one.
     """

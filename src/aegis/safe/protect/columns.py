@@ -68,7 +68,7 @@ _COVERS = {
     ColumnType.NUMBER: {ColumnType.INTEGER, ColumnType.NUMBER},
     ColumnType.TEXT: set(TYPES),
 }
-"""The types whose values can be read as a type, beside itself."""
+"""The types whose values can be read as a type, in addition to itself."""
 _ARROW = {
     ColumnType.BOOLEAN: pa.bool_(),
     ColumnType.DATE: pa.date32(),

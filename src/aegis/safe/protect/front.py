@@ -4,7 +4,7 @@ A protected summary holds no joint counts, so that nobody can say from it how sm
 is. What it tells is how many rows would look alike if attributes had nothing to do with each
 other: the rows times the chance that two of them show the same in every quasi-identifier. Real
 attributes go together, so that rows look alike more often than that; whether a configuration
-meets the rule is checked beside the data.
+meets the rule is checked next to the data.
 """
 
 from __future__ import annotations

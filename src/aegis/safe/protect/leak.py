@@ -103,7 +103,7 @@ class LeakAudit:
     level
         The level that the file states.
     demanded
-        The level that it was held against.
+        The level that it was checked against.
     threshold
         Rows from which a cell is large.
     parts
@@ -164,7 +164,7 @@ def audit_leak(
     level: ProtectionLevel | str | None = None,
     threshold: int | None = None,
 ) -> LeakAudit:
-    """Return what a summary gives away, held against the level that it states or another one.
+    """Return what a summary gives away, compared with the level that it states or another one.
 
     Parameters
     ----------
@@ -441,7 +441,7 @@ def _sources(said: Protection) -> Iterable[str]:
 
 
 def _unstated(summary: ProtectedSummary) -> Iterable[str]:
-    """Yield what a protected summary publishes beside counts without saying where it comes from."""
+    """Yield what a protected summary publishes in addition to counts without saying where it comes from."""
     domains = summary.protection.domains
     if domains is None:
         yield (

@@ -38,7 +38,7 @@ class ProtectionLevel(StrEnum):
 
 
 class DomainSource(StrEnum):
-    """Where what is published beside counts comes from."""
+    """Where what is published in addition to counts comes from."""
 
     POLICY = "policy"
     """Declared in the policy: public knowledge, whatever the table holds."""
@@ -52,7 +52,7 @@ class DomainSource(StrEnum):
 
 @dataclass(frozen=True)
 class PublishedDomain:
-    """Where one thing comes from that a protected summary publishes beside counts.
+    """Where one thing comes from that a protected summary publishes in addition to counts.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Protection:
     thresholds
         Noisy figures above which something is named, in order.
     domains
-        Where everything comes from that is published beside counts; None in files of earlier
+        Where everything comes from that is published in addition to counts; None in files of earlier
         versions, which do not say it.
     """
 
@@ -228,7 +228,7 @@ class ProtectedAttribute:
         names = ", ".join(str(c.declared) for c in self.candidates)
         raise PolicyError(
             f"Mask {mask} of attribute {self.name!r} is not among the protected candidates.",
-            hint=f"Candidates: {names}. Add it to the policy, and protect a summary anew.",
+            hint=f"Candidates: {names}. Add it to the policy, and protect a summary again.",
         )
 
 

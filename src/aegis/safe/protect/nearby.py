@@ -76,7 +76,7 @@ class Nearby:
     seen
         The tables; what is found is added.
     lines
-        Lines of each side beside the cell's own: half those with most rows in the cell's row or column, half
+        Lines of each side in addition to the cell's own: half those with most rows in the cell's row or column, half
         those whose codes are next to the cell's, which hardly move a moment.
     """
 

@@ -64,7 +64,7 @@ class _Planned:
 
 
 class Plan:
-    """Where everything comes from that level noise publishes beside counts.
+    """Where everything comes from that level noise publishes in addition to counts.
 
     Parameters
     ----------

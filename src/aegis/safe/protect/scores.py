@@ -238,7 +238,7 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
 
 
 class Replicates:
-    """Scorers of the same summary with what protection adds drawn anew."""
+    """Scorers of the same summary with what protection adds drawn again."""
 
     def __init__(self, summary: ProtectedSummary) -> None:
         self.scorers = [ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES)]

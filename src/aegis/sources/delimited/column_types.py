@@ -1,7 +1,7 @@
 """Types of columns of text that keep each value apart from each other one.
 
 A column becomes one of numbers, dates or Booleans where all its values are such, and where no two
-texts that differ would become one value: codes such as 01234, 1.0 beside 1, or integers beyond 64
+texts that differ would become one value: codes such as 01234, 1.0 next to 1, or integers beyond 64
 bits stay text. Surrounding blanks, and an empty text in quotes, are no part of a number.
 """
 

@@ -273,11 +273,11 @@ def _prepared(file: Path, dialect: TextDialect, target: Path, columns: int) -> _
 
 
 def _refuse_mixed(parts: Sequence[_CsvPart]) -> None:
-    """Raise for a file in which CR alone may end lines beside others."""
+    """Raise for a file in which CR alone may end lines next to others."""
     for part in parts:
         if part.returns:
             raise DataError(
-                f"{part.file} ends lines in more than one way: in CR alone beside LF or CR LF.",
+                f"{part.file} ends lines in more than one way: in CR alone as well as in LF or CR LF.",
                 hint="Save it with line ends of one kind, or put fields that hold them in quotes.",
             )
 

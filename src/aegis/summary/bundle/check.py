@@ -5,7 +5,7 @@ of a cell of the frequency table all add up to the same rows. Whoever changes on
 or on purpose contradicts another; only a summary in which all agree is used. What lies beyond the
 numbers, that they are those of a table, no check can tell: a signature says who answers for them.
 
-All checks take one pass over an array in blocks, so that they need little memory beside it.
+All checks take one pass over an array in blocks, so that they need little memory next to it.
 """
 
 from __future__ import annotations
