@@ -108,7 +108,7 @@ def test_names_alone_suffice_to_rank_and_not_to_estimate(shell, held):
     assert shell(*words).code == 0
     refused = shell(*words, "--estimate", "aegis-1d")
     assert refused.code == 2
-    assert "stand for is not known" in refused.err
+    assert "represent is not known" in refused.err
     assert "is not for masked tables" in shell(*words, "--front", "k=2..3").err
 
 

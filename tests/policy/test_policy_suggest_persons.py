@@ -206,7 +206,7 @@ def test_labels_that_number_rows_are_warned_of() -> None:
     (note,) = label_notes(numbers, "mrn")
     assert note.startswith("label 'mrn': the name speaks of an official number of a person; its 5")
     (note,) = label_notes(numbers, "reading")
-    assert note.startswith("label 'reading': nearly every row has a value of its own (600 in 600")
+    assert note.startswith("label 'reading': nearly every row has its own value (600 in 600")
     text = init_policy(pa.table({"mrn": numbers, "x": [i % 4 for i in range(ROWS)]}), label="mrn")
     assert "# WARNING: the name speaks of an official number" in text.yaml
     near_key = "600 values in 600 rows, and a release shows them as they are"

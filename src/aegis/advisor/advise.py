@@ -173,7 +173,7 @@ def _by_estimate(
     choices = {ranked.name: choice for ranked, choice in scored}
     estimates = case.estimates(summary, choices, measure=measure, progress=progress)
     told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
-    # What the estimates do not tell apart stays in the order of the measure.
+    # What the estimates do not distinguish stays in the order of the measure.
     return sorted(told, key=lambda s: (not s[0].admissible, estimates[s[0].name].place))
 
 

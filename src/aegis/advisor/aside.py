@@ -17,7 +17,7 @@ _FOLDS = 10
 def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
     """Return the summary of one attribute, from its values by class.
 
-    Which part of the rows each row is in is drawn: rows of one value and one class are alike.
+    Which part of the rows each row is in is drawn: rows of one value and one class are the same.
     """
     joint = np.zeros((attribute.n_atoms, attribute.joint.shape[1]), dtype=np.int64)
     np.add.at(joint, attribute.atoms, attribute.joint)

@@ -24,7 +24,7 @@ class CodedMasks(NamedTuple):
     levels
         Per attribute the level of each atom, shape (A_i,), or P(level | atom), shape (A_i, L_i).
     keys
-        Equal keys of an attribute stand for equal levels, and for equal `ordered`.
+        Equal keys of an attribute represent equal levels, and for equal `ordered`.
     ordered
         Per attribute whether thresholds are counted in place of its levels, as `thresholds` does.
     """
@@ -65,7 +65,7 @@ class CodedAttribute:
     Attributes
     ----------
     key
-        Its place in the summary and what stands for the mask and the coding.
+        Its place in the summary and what represents the mask and the coding.
     level
         The level of each atom, or what a noise mask shows of it.
     joint

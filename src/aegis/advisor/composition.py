@@ -100,7 +100,7 @@ class Composition:
 
     @property
     def holds(self) -> bool:
-        """Whether every joint class meets the rule as it stands, with nothing left out."""
+        """Whether every joint class meets the rule as it is, with nothing left out."""
         return self.verdict.suppressed_rows == 0
 
     @property
@@ -245,7 +245,7 @@ def _narrowed(summary: Summary, policy: Policy) -> Summary:
 
 
 def after(summary: Summary, releases: Sequence[Configuration], policy: Policy) -> Summary:
-    """Return a summary whose classes are told apart by what earlier releases showed, too."""
+    """Return a summary whose classes are distinguished by what earlier releases showed, too."""
     frequency = _frequency(summary)
     joint = _Joint(summary, policy.privacy, policy.protected_hierarchies)
     earlier = joint.trace(releases, start=frequency.earlier)
@@ -274,7 +274,7 @@ def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) 
 
 
 def _groups(attribute: AttributeSummary, mask: Mask, release: str) -> Ints:
-    """Return what a mask shows alike of an attribute's values, shape (V,)."""
+    """Return what a mask shows in the same way of an attribute's values, shape (V,)."""
     for candidate in (*attribute.candidates, attribute.unmasked):
         if mask in (candidate.mask, candidate.declared):
             return candidate.groups.astype(np.int64)

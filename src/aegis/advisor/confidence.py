@@ -240,7 +240,7 @@ def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ran
 
 
 def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
-    """Whether a configuration cannot be told from the best; None where there is no best."""
+    """Whether a configuration cannot be distinguished from the best; None where there is no best."""
     if not (best.admissible and ranked.admissible):
         return None
     rounding = 1e-12 * max(abs(best.score), 1.0)

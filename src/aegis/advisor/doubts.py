@@ -43,7 +43,7 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
     """Return what a rare class means for the score, where the score weighs rows and not classes.
 
     A model that never predicts the class is nearly always right, so that releases which differ in
-    how well they tell it (the AUC) may be alike in accuracy.
+    how well they tell it (the AUC) may be the same in accuracy.
     """
     label_rows = {
         name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0

@@ -24,7 +24,7 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
     """Draw different configurations: the least masked ones first, the rest at random.
 
     The first masks every attribute least. Those that follow coarsen the quasi-identifiers step by
-    step, all alike, and leave what lies outside the rule masked least; together they are at most
+    step, all equally, and leave what lies outside the rule masked least; together they are at most
     `LADDER_SHARE` of what is asked for. In all others each mask is drawn uniformly from its
     attribute's candidates.
 

@@ -13,7 +13,7 @@ COMPARED = 10
 APART = 0.01
 """Difference in AUC from which the merits are said to disagree."""
 ALIKE = 0.005
-"""Difference in accuracy up to which two releases count as alike."""
+"""Difference in accuracy up to which two releases count as equal."""
 RARE = 0.1
 """Share of the labelled rows below which a class is rare."""
 

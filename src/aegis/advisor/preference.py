@@ -1,6 +1,6 @@
 """Which configuration comes first of those that score about the same.
 
-How much a configuration masks is a figure of its own, which owes nothing to the label.
+How much a configuration masks is its own figure, which owes nothing to the label.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class Scorer:
         """Return what the unmasked table loses if only this attribute is masked, by attribute.
 
         So an attribute whose part others can take shows little loss, however much it tells alone.
-        Empty where the unmasked table has more than `MOST_LEVELS` values: each attribute asks for
+        Empty where the unmasked table has more than `MOST_LEVELS` values: each attribute requires
         the whole table's figure, and that costs the cube of their number.
         """
         sign = measure.direction.sign

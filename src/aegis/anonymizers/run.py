@@ -159,7 +159,7 @@ def anonymize_records(
 
     Where persons are counted, persons are grouped, each by the middle of its rows, and their rows
     follow: all rows of a person are in one group, which has at least k persons. Where single cells
-    are suppressed, rows stand for themselves, in classes of at least k persons each.
+    are suppressed, rows represent themselves, in classes of at least k persons each.
 
     A `seed` repeats the draws of a recipe without one, for figures that are estimated: a release
     must leave it out (`Recipe.for_draws`).

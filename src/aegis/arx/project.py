@@ -61,7 +61,7 @@ class ImportedProject:
         The least loss of an admissible transformation that the project has stored, and its levels;
         None where it has none.
     sampled
-        Options of the method `safe-pub`, where the project asks for differential privacy; the policy
+        Options of the method `safe-pub`, where the project requires differential privacy; the policy
         names it among its anonymizers.
     """
 

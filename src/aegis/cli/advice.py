@@ -89,14 +89,14 @@ def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
 def _places(advice: Advice, top: int | None) -> list[int]:
     """Return the places of the ranking that are shown: the first `top`, and every release below.
 
-    Whoever asks for record-level releases wants to see where they stand.
+    A reader who asks for record-level releases wants to see their ranks.
     """
     first = len(advice.ranking) if top is None else top
     return [i for i, r in enumerate(advice.ranking) if i < first or r.method is not None]
 
 
 def _rank(advice: Advice, place: int) -> str:
-    """Return a rank as text: a search lists the best alone, so what stands below has no known rank."""
+    """Return a rank as text: a search lists the best alone, so what is below has no known rank."""
     last = max((i for i, r in enumerate(advice.ranking) if r.method is None), default=None)
     if advice.search is None or last is None or place <= last:
         return str(place + 1)
@@ -361,7 +361,7 @@ def _below(ranks: list[str]) -> str:
     unknown = next((rank for rank in ranks if rank.startswith(">")), None)
     if unknown is None:
         return ""
-    return f"\n#: {unknown} stands below what the search lists; others may stand between."
+    return f"\n#: {unknown} is below what the search lists; others may be between."
 
 
 def _score(ranked: Ranked, highest: Ranked | None) -> str:

@@ -78,7 +78,7 @@ def format_of_summary(given: str | Path) -> SummaryFormat | None:
 
 
 def refuse_added(given: str | Path) -> None:
-    """Raise where a file of another format stands in place of a table or its summary."""
+    """Raise where a file of another format is in place of a table or its summary."""
     added = format_of_summary(given)
     if added is not None:
         raise PolicyError(

@@ -41,7 +41,7 @@ class Hierarchy:
     """A generalisation hierarchy: per value its group on every level.
 
     Level 0 is the value itself; a higher level never splits a group of a lower one. Hierarchies
-    with the same rows are equal and hash alike, whatever their name and the order of their rows.
+    with the same rows are equal and hash in the same way, whatever their name and the order of their rows.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Hierarchy:
         path
             The file, UTF-8.
         null
-            The text in column 0 that stands for null.
+            The text in column 0 that represents null.
 
         Raises
         ------

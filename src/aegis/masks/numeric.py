@@ -254,7 +254,7 @@ class EraseDigits(Mask):
         if column.type().is_integer():
             return _towards_zero(arithmetic.widened(column), unit)
         if column.type().is_decimal():
-            # Digits before the point of v and of -v are erased alike, and floor is exact for v >= 0.
+            # Digits before the point of v and of -v are erased, and floor is exact for v >= 0.
             whole, inside = arithmetic.floor_decimal(column.abs())
             truncated = _towards_zero(whole, unit)
             shown = ibis.ifelse(column < 0, -truncated, truncated)

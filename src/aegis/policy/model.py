@@ -236,7 +236,7 @@ class MethodChoice:
     options
         Its options by name, as written.
     where
-        File and line of the policy that name it, for messages; empty where it stands in none.
+        File and line of the policy that name it, for messages; empty where it is in none.
     """
 
     name: str
@@ -324,7 +324,7 @@ class Policy:
     def measure_by(self, *names: str | None) -> Measure:
         """Return the first measure that is named, else the policy's, else the default.
 
-        Without a label the default is the measure of all columns alike.
+        Without a label the default is the measure that treats all columns equally.
 
         Raises
         ------

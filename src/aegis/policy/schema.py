@@ -57,7 +57,7 @@ class AttributeEntry(PolicyMapping):
     hierarchy: str | dict[Any, Any] | None = None
     """A CSV file in ARX format, relative to the policy, or an inline tree."""
     weight: float = Field(default=1.0, ge=1e-9, le=1e9, allow_inf_nan=False)
-    """How much the attribute counts in additive measures, from 1e-9 to 1e9; rows count alike."""
+    """How much the attribute counts in additive measures, from 1e-9 to 1e9; all rows count equally."""
     kind: Literal["numeric", "ordinal", "categorical"] | None = None
     """How values of a quasi-identifier compare when records are grouped; natural where not given."""
     order: list[str | int | float] | None = Field(default=None, min_length=2)
@@ -78,11 +78,11 @@ class ReadingShape(PolicyMapping):
     quote: str | None = None
     """What stands around fields, `"` where not given; `none` where nothing does."""
     escape: str | None = None
-    """What stands before a quote within quotes; the quote itself where not given."""
+    """What is before a quote within quotes; the quote itself where not given."""
     header: bool | None = None
     """Whether the first line names the columns; without one they are `c1`, `c2`, ..."""
     decimal: Literal[".", ","] | None = None
-    """What stands before decimals."""
+    """What is before decimals."""
     thousands: str | None = None
     """The separator of thousands."""
     units: list[str] = Field(default_factory=list)

@@ -74,7 +74,7 @@ _BASE = ModelParameter(
     default=math.e,
 )
 # Entropy is at most the logarithm of the number of values, and the tail from rank l on is empty
-# below l of them: each kind of l-diversity asks for l.
+# below l of them: each kind of l-diversity requires l.
 L_VALUES = ValueDemand(
     "l", lambda asked: math.ceil(asked - TOLERANCE), lambda held: f"an l of at most {held:,}"
 )

@@ -134,7 +134,7 @@ class PrivacyRule:
 
     @classmethod
     def parse(cls, mapping: Mapping[str, object]) -> PrivacyRule:
-        """Return the rule that a policy's `privacy:` mapping asks for.
+        """Return the rule that a policy's `privacy:` mapping requires.
 
         Keys are `suppression`, `preset` and the models of the registry; a value is the model's
         parameters, or a list of them for several sensitive attributes. `k: 5` is short for
@@ -158,7 +158,7 @@ class PrivacyRule:
                 criteria.extend(_criteria(key, value))
         if not criteria:
             raise PolicyError(
-                "The privacy rule asks for nothing.",
+                "The privacy rule requires nothing.",
                 hint=f"Name a model, for example {{k: 5}}. Models: {', '.join(_keys())}.",
             )
         return cls(_strictest(criteria), mapping.get("suppression", 0.0))  # type: ignore[arg-type]
@@ -209,7 +209,7 @@ class PrivacyRule:
 
     @property
     def by_leaves(self) -> bool:
-        """Whether a criterion depends on how many values each shown value may stand for."""
+        """Whether a criterion depends on how many values each shown value may represent."""
         return any(ModelNeed.LEAVES in criterion.model.needs for criterion in self.criteria)
 
     @property
@@ -323,7 +323,7 @@ class PrivacyRule:
 
     @cached_property
     def sizes_only(self) -> bool:
-        """Whether `minimum_size` is all that the criteria ask for."""
+        """Whether `minimum_size` is all that the criteria require."""
         return all(criterion.model.least_size is not None for criterion in self.criteria)
 
     def allowed_rows(self, rows: int) -> int:
@@ -356,9 +356,9 @@ class PrivacyRule:
         return self._verdict(table, self._without_lonely(table, kept_classes), failed)
 
     def _without_lonely(self, table: ClassTable, kept_classes: BoolArray) -> BoolArray:
-        """Return the classes to keep so that rows that go missing do not stand alone.
+        """Return the classes to keep so that rows that go missing are not alone.
 
-        Rows that earlier releases show alike, and that this one leaves out, are a class for a reader
+        Rows that earlier releases show in the same way, and that this one leaves out, are a class for a reader
         of all releases: it has no rows or meets the rule. Where it fails, the smallest kept class of
         the same earlier class is left out, too. At the end a whole earlier class may be missing: that
         is as it was before.
@@ -441,7 +441,7 @@ class PrivacyRule:
         if table.earlier is not None and removed > max([allowed, *rows]):
             worst.append(
                 f"with earlier releases: {counted(removed, unit)} fail or must be left out so that "
-                f"missing rows do not stand alone; {allowed:,} may be suppressed"
+                f"missing rows are not alone; {allowed:,} may be suppressed"
             )
         elif removed > max([allowed, *rows]):
             worst.append(

@@ -158,7 +158,7 @@ def _targets(policy: Policy, quasi: tuple[Attribute, ...]) -> tuple[int, ...]:
     label = policy.label.column if policy.label else None
     if label not in names:
         raise PolicyError(
-            "Score 'classification' depends on what others tell of the label, and the guarantee covers "
+            "Score 'classification' depends on what others predict of the label, and the guarantee covers "
             f"quasi-identifiers alone: {', '.join(names)}.",
             hint="Name a label in the policy, and give it the role quasi-identifier; or choose another "
             "score.",
@@ -196,7 +196,7 @@ def _shares(
 def _searched(
     table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
 ) -> dict[str, Any] | None:
-    """Return the masks that are drawn where the options ask for a search."""
+    """Return the masks that are drawn where the options require a search."""
     if not isinstance(options, SampledOptions) or not options.search:
         return None
     return drawn_masks(table, policy, options, seed, progress)

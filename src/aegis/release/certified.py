@@ -495,7 +495,7 @@ class _Check:
             self._differs("privacy.violations", said.get("violations"), [])
             self._differs("privacy.passed", said.get("passed"), True)
             self.unchecked.append(
-                f"privacy: figures of persons ({said['person']}), whom the release does not tell apart"
+                f"privacy: figures of persons ({said['person']}), whom the release does not distinguish"
             )
             return None
         lacking = [name for name in named if name not in self.source.columns]

@@ -249,7 +249,7 @@ def _key_figures(
         {
             "label": "Smallest class",
             "value": count(after.k if after else subject.known_smallest_class),
-            "note": f"{count(before.k)} {unmasked}" if before else "rows that look alike",
+            "note": f"{count(before.k)} {unmasked}" if before else "rows that look the same",
         },
     ]
     if before is not None and after is not None:

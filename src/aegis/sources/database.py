@@ -28,7 +28,7 @@ def open_database(url: str, table: str | None) -> Source:
     Parameters
     ----------
     url
-        postgres://user:password@host:port/database (the password may also stand in PGPASSWORD
+        postgres://user:password@host:port/database (the password may also be in PGPASSWORD
         or in ~/.pgpass), or duckdb:///path/to/file. Anything behind `?` goes to the driver.
     table
         The table or view: name or schema.name, in the database's own spelling.

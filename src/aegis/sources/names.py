@@ -1,4 +1,4 @@
-"""Names of columns: each must stand for one column, in every engine."""
+"""Names of columns: each must represent one column, in every engine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ def refuse_duplicates(names: Iterable[str], origin: str) -> None:
         before, other = seen.setdefault(name.lower(), (place, name))
         if before == place:
             continue
-        alike = f"{name!r}" if name == other else f"{other!r} and {name!r}, alike but for capitals"
+        alike = (
+            f"{name!r}" if name == other else f"{other!r} and {name!r}, the same but for capitals"
+        )
         raise DataError(
             f"{origin} has two columns named {alike}: number {before} and number {place}.",
-            hint="Each column needs a name of its own, in which capitals do not count: rename one "
+            hint="Each column needs its own name, in which capitals do not count: rename one "
             "of the two.",
         )

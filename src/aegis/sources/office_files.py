@@ -25,7 +25,7 @@ STATISTICS = {
 }
 """Files of SPSS, Stata and SAS, and what reads them."""
 _EXACT = 1 << 53
-"""Whole numbers that doubles tell apart are below."""
+"""Whole numbers that doubles distinguish are below."""
 
 
 def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:

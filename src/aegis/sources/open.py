@@ -291,7 +291,7 @@ def _open_sqlite(given: str, files: tuple[Path, ...], name: str | None) -> Sourc
 def _require_one(given: str, files: tuple[Path, ...]) -> None:
     if len(files) > 1:
         raise DataError(
-            f"{given} stands for {len(files)} files of the format {_suffix(files[0])}.",
+            f"{given} represents {len(files)} files of the format {_suffix(files[0])}.",
             hint="Give one file, or convert them to Parquet or CSV.",
         )
 
@@ -331,7 +331,7 @@ def _read_arrow(file: Path) -> pa.Table:
 
 
 def _files(given: str) -> tuple[Path, ...]:
-    """Return the existing files that a path, folder or glob stands for."""
+    """Return the existing files that a path, folder or glob represents."""
     path = Path(given).expanduser()
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if _is_part(p, path))

@@ -250,7 +250,7 @@ class Advising:
         ----------
         span
             What varies and over which values: "k=2..50", "k=2,5,10", "risk=0.05..0.5",
-            "suppression=0..0.1", or a number of a model that the policy asks for: "l=2..4", "t=0.1..0.4".
+            "suppression=0..0.1", or a number of a model that the policy requires: "l=2..4", "t=0.1..0.4".
         objective, measure, time_limit
             As in `search`.
 

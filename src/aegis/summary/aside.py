@@ -52,7 +52,7 @@ def set_aside(
 ) -> dict[str, AttributeSummary]:
     """Return the attributes, all but those that tell most of the label with one level each.
 
-    They are taken in the order of what they tell of the label alone, those with fewer atoms first
+    They are taken in the order of what they predict of the label alone, those with fewer atoms first
     where that is equal; one that does not fit is passed over, unless it is the first. Attributes with
     noise masks take part always: what noise shows is not known level by level.
 

@@ -2,7 +2,7 @@
 
 Counts add; everything that depends on counts is computed again. The result equals the summary of
 the whole table, or, where a part pools groups, that of the whole summarised like that part: which
-groups keep a level of their own, and where ranges are cut, is then as there. Where the parts do not
+groups keep their own level, and where ranges are cut, is then as there. Where the parts do not
 hold enough to say what that would be, they are refused, never approximated.
 """
 
@@ -339,7 +339,7 @@ class _Merger:
         """Return the code of each part's cells in the whole, and a value for each code.
 
         Codes are those by which the whole would be counted where every part tells them apart,
-        else those that some candidate tells apart.
+        else those that some candidate distinguishes.
         """
         finest = attribute.finest_key
         keys = np.arange(len(attribute.values)) if finest is None else finest.groups

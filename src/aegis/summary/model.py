@@ -154,7 +154,7 @@ class AttributeSummary:
         Rows where the attribute is null.
     domain
         Where information was withheld (`withhold`): the values of the table. `values` are then
-        cells of values that all candidates treat alike, each named by its first value, and
+        cells of values that all candidates treat in the same way, each named by its first value, and
         `unmasked` shows them apart.
     """
 

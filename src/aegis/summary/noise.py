@@ -86,7 +86,7 @@ def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) 
 def _refused(attribute: str, mask: Mask, why: str) -> PolicyError:
     return PolicyError(
         f"Mask {str(mask)!r} of {attribute!r} draws what it shows, but {why}.",
-        hint="Give it masks that show equal values alike.",
+        hint="Give it masks that show equal values in the same way.",
     )
 
 

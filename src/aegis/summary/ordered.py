@@ -28,7 +28,7 @@ RANGES = 32
 def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
     """Return the range of each value, shape (V,), numbered in the order of the values.
 
-    A group stands at the mean rank of its values, however many rows each of them has.
+    A group is at the mean rank of its values, however many rows each of them has.
 
     Parameters
     ----------

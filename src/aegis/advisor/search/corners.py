@@ -51,7 +51,7 @@ class Corners:
     problem
         The search space.
     cells
-        The cells of the frequency table that the rule tells apart.
+        The cells of the frequency table that the rule distinguishes.
 
     Attributes
     ----------

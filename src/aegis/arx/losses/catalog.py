@@ -306,4 +306,4 @@ LOSSES: Mapping[str, ObjectiveType] = MappingProxyType(
         )
     }
 )
-"""Losses by name; a label with a role of its own counts among the attributes."""
+"""Losses by name; a label with its own role counts among the attributes."""

@@ -109,9 +109,9 @@ class LostRows:
 
 
 def _spread(part: AttributePart, cells: RuleCells) -> tuple[Places, Floats]:
-    """Return the group of each cell that a part can tell apart, and what a row of each costs, (n, G).
+    """Return the group of each cell that a part can distinguish, and what a row of each costs, (n, G).
 
-    Values that no candidate tells apart share what is suppressed of them, and so do those of attributes
+    Values that no candidate distinguishes share what is suppressed of them, and so do those of attributes
     that form no classes.
     """
     variable = part.variable

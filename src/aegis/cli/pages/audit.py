@@ -212,8 +212,8 @@ def _verdict(audited: Audit) -> Iterator[RenderableType]:
     asked = "; ".join(map(str, audited.rule.criteria)) or "no demand"
     yield heading(f"Rule: {asked}")
     if audited.passed:
-        yield Text("Met: the table meets the rule as it stands.", style="green")
+        yield Text("Met: the table meets the rule as it is.", style="green")
         return
-    yield Text("Not met by the table as it stands:", style="red")
+    yield Text("Not met by the table as it is:", style="red")
     for violation in audited.violations:
         yield line(f"  {violation}")

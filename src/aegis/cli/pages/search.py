@@ -57,7 +57,7 @@ def _combinations(search: SearchFigures, advice: Advice) -> str:
         return amount(search.work.combinations)
     return (
         f"{amount(search.work.combinations)} that differ, of {amount(advice.combinations)}: masks that group "
-        "the values alike count once"
+        "the values in the same way count once"
     )
 
 

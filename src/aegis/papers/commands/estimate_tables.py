@@ -87,7 +87,7 @@ def estimate_tables(
 
 
 def shorten_all(texts: Sequence[str], width: int) -> list[str]:
-    """Return texts in at most `width` columns; where that makes some alike, what all begin with goes."""
+    """Return texts in at most `width` columns; where that makes some equal, what all begin with goes."""
     cut = [shorten(text, width) for text in texts]
     if len(set(cut)) == len(set(texts)):
         return cut

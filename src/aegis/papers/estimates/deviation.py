@@ -331,7 +331,7 @@ def _scored(summary: Summary, name: str) -> AttributeSummary:
 
 
 def shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
-    """Whether a mask shows every value as a value of its own, as `identity` does."""
+    """Whether a mask shows every value as its own value, as `identity` does."""
     return candidate.noise is None and candidate.size == len(attribute.all_values)
 
 

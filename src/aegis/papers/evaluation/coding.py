@@ -1,6 +1,6 @@
 """The rows of a table as codes of distinct values, and what a configuration makes of them.
 
-The table is read once. Which values a mask treats alike comes from the summary, where the mask's
+The table is read once. Which values a mask treats in the same way comes from the summary, where the mask's
 own expression was evaluated on the distinct values; so a masked column is one look-up, and it is
 the same masked column that a release holds.
 """

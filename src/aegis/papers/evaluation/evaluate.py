@@ -105,7 +105,7 @@ def evaluate_models(
     store
         A file of finished trainings (see `Store`); what is in it is not trained again.
     jobs
-        Trainings at a time, each in a process of its own.
+        Trainings at a time, each in its own process.
     progress
         Receives one step per stage.
 

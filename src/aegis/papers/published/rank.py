@@ -1,4 +1,4 @@
-"""Rank masked tables by what they tell of the label, and by the estimated deviation from the raw one."""
+"""Rank masked tables by what they predict of the label, and by the estimated deviation from the raw one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def rank_published(
     published
         The tables.
     policy
-        Label, roles and the rule, which is checked against the tables as they stand; or its file, or
+        Label, roles and the rule, which is checked against the tables as they are; or its file, or
         what the file holds.
     measure
         Name of a measure; by default the policy's, else the default of rankings.
@@ -83,7 +83,7 @@ def rank_published(
     ------
     PolicyError
         A measure or estimate is unknown, or the policy has other attributes or another rule; an
-        estimate is asked for, and of an attribute it is not known what its masked values stand for;
+        estimate is asked for, and of an attribute it is not known what its masked values represent;
         or of contingency tables it is asked what they cannot tell.
     """
     started = time.perf_counter()
@@ -193,7 +193,7 @@ def _override(published: Published, policy: Policy, meant: bool) -> RuleOverride
 
 
 def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -> Ranked:
-    """Return a masked table with its score as it stands, and what the rule says of it."""
+    """Return a masked table with its score as it is, and what the rule says of it."""
     summary = replace(published.tables[name], terms=None)
     scorer = Scorer(summary)
     plan = plan_of(summary, as_it_stands(policy))
@@ -264,7 +264,7 @@ class _PublishedEstimator:
         if missing or not told:
             where = ", ".join(missing) or "any table"
             raise PolicyError(
-                f"What the masked values of {attribute!r} in {where} stand for is not known, so that "
+                f"What the masked values of {attribute!r} in {where} represent is not known, so that "
                 "no deviation from the raw table can be estimated.",
                 hint="Give a mapping for it (of a column that is as it was, its histogram), or rank by "
                 "a measure, which needs none.",

@@ -156,7 +156,7 @@ def warn_of_label(facts: ColumnFacts, *, bins: int | None = None) -> str:
         return f"the name speaks of {concept.name}{cut}. Choose a label worth predicting"
     if unique and facts.kind in (Kind.TEXT, Kind.INTEGER) and not names_measure(facts.spoken):
         return (
-            f"nearly every row has a value of its own ({facts.distinct:,} in {facts.values:,} rows), as "
+            f"nearly every row has its own value ({facts.distinct:,} in {facts.values:,} rows), as "
             f"numbers of records have{cut}. Choose another label unless it is measured"
         )
     return ""
@@ -310,7 +310,7 @@ def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> b
 
 
 def _is_bare(facts: ColumnFacts) -> bool:
-    """Return whether the name is one word: what stands before an `id` says of what it is the key."""
+    """Return whether the name is one word: what is before an `id` says of what it is the key."""
     return len(facts.name.split()) == 1 and facts.name.isalpha()
 
 

@@ -274,7 +274,7 @@ def _refuse_secrets(masks: Mapping[str, Mask | None]) -> None:
         parts = mask.masks if isinstance(mask, Compose) else (mask,)
         if any(isinstance(part, Tokenise) for part in parts):
             raise PolicyError(
-                f"{name!r} is tokenised: the key would stand in the SQL.",
+                f"{name!r} is tokenised: the key would be in the SQL.",
                 hint="Release with `aegis apply`, or leave the masks of the identifier out, so that it is dropped.",
             )
         if mask is not None and not mask.deterministic:

@@ -1,4 +1,4 @@
-"""`aegis protect`: a summary that may leave the house."""
+"""`aegis protect`: a summary that may leave your organisation."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class ProtectCommand:
 
 @opens_table
 def command(given: ProtectCommand) -> None:
-    """Protect a summary, so that it may leave the house.
+    """Protect a summary, so that it may leave your organisation.
 
     In: a table, or its exact summary, and a policy. Out: one file (.protected) from
     which `aegis advise` ranks and searches. It has no values, pairs or frequency

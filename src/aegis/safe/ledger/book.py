@@ -508,7 +508,7 @@ def _append(
     entry: int,
     content: Mapping[str, Any],
 ) -> int:
-    """Append an event and return the number of its entry; 0 stands for its own number."""
+    """Append an event and return the number of its entry; 0 represents its own number."""
     last = connection.execute("select coalesce(max(number), 0) from event").fetchone()[0]
     number = int(last) + 1
     row = (

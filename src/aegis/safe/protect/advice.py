@@ -32,7 +32,7 @@ class ProtectedRanked:
         Standard error of the score: protection and drawing of the rows. None where it was not
         computed.
     tied_with_best
-        Whether it cannot be told from the best one, as far as protection blurs both; None where it
+        Whether it is not significantly different from the best one, as far as protection blurs both; None where it
         was not compared.
     admissible
         What the owner of the exact counts said of the rule; None where nothing was said.

@@ -28,7 +28,7 @@ UNNAMED_SHOWN = "(values not named)"
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """What all candidate masks together tell apart of one attribute, with exact counts.
+    """What all candidate masks together distinguish of one attribute, with exact counts.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ def fit_to(column: TypedColumn, counts: Ints, named: npt.NDArray[np.bool_]) -> l
 
 
 def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
-    """Return which attributes are public; `*` stands for all.
+    """Return which attributes are public; `*` represents all.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """The front of privacy against utility, as far as a protected summary tells.
 
 A protected summary holds no joint counts, so that nobody can say from it how small the smallest class
-is. What it tells is how many rows would look alike if attributes had nothing to do with each
+is. What it tells is how many rows would look the same if attributes had nothing to do with each
 other: the rows times the chance that two of them show the same in every quasi-identifier. Real
-attributes go together, so that rows look alike more often than that; whether a configuration
+attributes go together, so that rows look the same more often than that; whether a configuration
 meets the rule is checked next to the data.
 """
 
@@ -119,7 +119,7 @@ def _point(
 def rows_alike(
     summary: ProtectedSummary, choice: Choice, quasi_identifiers: Collection[str]
 ) -> float:
-    """Return the rows that look alike under a choice, were quasi-identifiers independent."""
+    """Return the rows that look the same under a choice, were quasi-identifiers independent."""
     log = sum(
         _log_chance(attribute, place)
         for attribute, place in zip(summary.attributes.values(), choice, strict=True)

@@ -1,4 +1,4 @@
-"""What a file gives away: small cells, persons who stand alone, what can be derived from it.
+"""What a file gives away: small cells, persons who are alone, what can be derived from it.
 
 Of an exact summary every count is known as it is, so that small cells are counted; what it withholds
 is bounded by what it holds. Of a protected one linear programming bounds the true counts. The audit
@@ -111,7 +111,7 @@ class LeakAudit:
     attributes
         Values by attribute.
     persons_alone
-        Rows that stand alone in the frequency table.
+        Rows that are alone in the frequency table.
     classes_disclosed
         Rows in equivalence classes of two or more rows that all have one label class.
     findings
@@ -276,7 +276,7 @@ def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
 def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
     """Return how many counts by value and class follow although only a histogram is told.
 
-    Within a cell of values that all masks treat alike the rows per value and the rows per class are
+    Within a cell of values that all masks treat in the same way the rows per value and the rows per class are
     known. Given the margins of a two-way table a count lies between max(0, r + c - n) and min(r, c)
     (Frechet), which is what the linear programs say. Counts that can only be 0 do not count, nor do
     those that are known to be large.
@@ -316,7 +316,7 @@ def _told(summary: Summary, alone: int) -> Iterable[str]:
     if alone:
         share = 100 * alone / max(summary.rows, 1)
         yield (
-            f"{alone:,} rows ({share:.0f} percent) stand alone in the frequency table: whoever knows "
+            f"{alone:,} rows ({share:.0f} percent) are alone in the frequency table: whoever knows "
             "somebody's quasi-identifiers reads the label there"
         )
     if summary.information is Information.RAW:

@@ -1,4 +1,4 @@
-"""The protected summary: what may leave the house, as a type of its own.
+"""The protected summary: what may leave your organisation, as its own type.
 
 It is not a `Summary` and has none of its parts: no values, no pairs, no frequency table, no folds.
 Code that reads exact counts cannot be given one.
@@ -189,7 +189,7 @@ class ProtectedAttribute:
         As of `AttributeSummary`.
     table
         Protected rows per cell and class, shape (K, C), whole numbers that may be negative. A cell
-        holds the values that all candidates treat alike.
+        holds the values that all candidates treat in the same way.
     candidates
         The candidate masks, in the order of the policy.
     units

@@ -104,7 +104,7 @@ class Nearby:
                 return
 
     def _near(self, own: int, held: Floats, codes: Floats) -> Ints:
-        """Return a line and others of its side: those that hold most, and those coded most alike."""
+        """Return a line and others of its side: those that hold most, and those coded most similarly."""
         half = self._lines // 2
         distance = np.abs(codes - codes[own]).sum(axis=1)
         largest = np.argsort(-held, kind="stable")[:half]

@@ -12,7 +12,7 @@ from aegis.safe.protect.scores import DIFFERENT, Choice, ProtectedScorer, Replic
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What another mask of one attribute would change, all else alike.
+    """What another mask of one attribute would change, all else equal.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class WhatIf:
 
 
 def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[WhatIf, ...]:
-    """Return what every other mask of every attribute would change of a choice, all else alike.
+    """Return what every other mask of every attribute would change of a choice, all else equal.
 
     Parameters
     ----------

@@ -164,7 +164,7 @@ def _read(
             columns = types_of(values, dialect, ask, guarded=False, **said)
             table = _stored(whole, columns)
     read = _rows(table)
-    if read != counted:  # or quotes stand within fields that are not quoted
+    if read != counted:  # or quotes are within fields that are not quoted
         counted = _count_lines(parts, dialect, len(names))
     if read != counted:
         raise DataError(
@@ -283,7 +283,7 @@ def _refuse_mixed(parts: Sequence[_CsvPart]) -> None:
 
 
 def _count_lines(parts: Sequence[_CsvPart], dialect: TextDialect, columns: int) -> int:
-    """Return the number of rows by a reader of its own; raise for a line that it cannot explain."""
+    """Return the number of rows by its own reader; raise for a line that it cannot explain."""
     rows = 0
     for part in parts:
         with text_of(part.file, dialect) as text:

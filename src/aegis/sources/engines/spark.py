@@ -156,7 +156,7 @@ def _compared(node: Any, changed: dict[str, Any] | None) -> Any:
 
 
 def _null_alone(node: exp.Expression) -> exp.Expression:
-    """Return `x IS NULL` for `x IS NULL OR isnan(x)`, and its contrary alike."""
+    """Return `x IS NULL` for `x IS NULL OR isnan(x)`, and its contrary likewise."""
     if not isinstance(node, exp.Or | exp.And):
         return node
     left, right = node.this, node.expression

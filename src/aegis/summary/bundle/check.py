@@ -225,7 +225,7 @@ def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) ->
         _check_candidate(candidate, attribute, max_levels, own)
     plain = attribute.unmasked
     _require(plain.noise is None, f"{what}: noise in place of the values")
-    _require(plain.size == len(attribute.values), f"{what}: its values are not told apart")
+    _require(plain.size == len(attribute.values), f"{what}: its values are not distinguished")
 
 
 def _check_candidate(
@@ -241,7 +241,7 @@ def _check_candidate(
     _require(distinct == candidate.size, f"{what}: two groups show the same")
     of_values = candidate.levels[attribute.atoms]
     if mask.deterministic:
-        # Before the number of levels asks for an array of that size.
+        # Before the number of levels requires an array of that size.
         _below(candidate.levels, min(max_levels, attribute.n_atoms), f"{what}, levels")
         _all_used(candidate.levels, candidate.n_levels, f"{what}, levels")
         _follows(of_values, candidate.groups, f"{what}: its levels divide a group")
@@ -441,7 +441,7 @@ def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummar
 
 
 def _by_code(attribute: AttributeSummary, told: Array, rows: Counts, what: str) -> Counts:
-    """Return the rows per code and class, where each code stands for the values of one group."""
+    """Return the rows per code and class, where each code represents the values of one group."""
     size = len(attribute.values)
     ordered = np.array_equal(told, np.arange(len(told)))
     if ordered and (len(told) == size or not rows[len(told) :].any()):
@@ -452,7 +452,7 @@ def _by_code(attribute: AttributeSummary, told: Array, rows: Counts, what: str) 
     code[parts[told]] = np.arange(len(told))
     _require(
         len(code) == len(told) <= size and bool((code >= 0).all()),
-        f"{what}: its codes are not what the masks tell apart",
+        f"{what}: its codes are not what the masks distinguish",
     )
     due = np.zeros((len(told), rows.shape[1]), dtype=np.int64)
     np.add.at(due, code[parts], rows)
