@@ -78,7 +78,7 @@ def _is_abandoned(entry: os.DirEntry[str]) -> bool:
 
 @cache
 def _machine() -> str:
-    """Return what tells this machine from others, and containers, that share a folder with it.
+    """Return what distinguishes this machine from others, and containers, that share a folder with it.
 
     Numbers of processes say which still run only where they are given by the same system.
     """

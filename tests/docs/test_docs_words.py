@@ -26,12 +26,116 @@ HABITS = {
     "told apart": r"\btold apart\b|\bcannot be told from\b",
 }
 """Habits as regular expressions; each has a plainer word (CONTRIBUTING.md, Words)."""
-LEVELS: dict[str, dict[str, float]] = {}
+LEVELS: dict[str, dict[str, float]] = {
+    "pages": {
+        "headless what": 5.4,
+        "tells": 4.0,
+        "stands": 1.7,
+        "is held against": 0.2,
+        "goes by": 0.4,
+        "asks for": 1.5,
+        "beside": 1.7,
+        "alike": 2.4,
+        "anew": 0.3,
+        "of its own": 2.5,
+        "the house": 0.1,
+        "told apart": 0.7,
+    },
+    "sources": {
+        "headless what": 8.1,
+        "tells": 4.9,
+        "stands": 3.1,
+        "is held against": 0.6,
+        "goes by": 0.2,
+        "asks for": 2.2,
+        "beside": 3.5,
+        "alike": 0.8,
+        "anew": 0.9,
+        "of its own": 3.4,
+        "the house": 0.0,
+        "told apart": 0.0,
+    },
+    "templates": {
+        "headless what": 5.4,
+        "tells": 0.0,
+        "stands": 10.7,
+        "is held against": 0.0,
+        "goes by": 2.7,
+        "asks for": 5.4,
+        "beside": 13.3,
+        "alike": 8.0,
+        "anew": 2.7,
+        "of its own": 2.7,
+        "the house": 0.0,
+        "told apart": 0.0,
+    },
+}
+"""Most occurrences of a habit in 10,000 words: lower them when you rewrite sentences, never raise them."""
 PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/*/*.md")
 """Everything that people read in the repository."""
 GENERATED = ("docs/reference/cli.md", "docs/reference/python.md", "docs/reference/json.md")
 """Pages that are written from the source, and counted there."""
-BAD_SENTENCES = ("of what the attributes tell, against",)
+BAD_SENTENCES = (
+    "of what the attributes tell, against",
+    "that meet the rule with",
+    "the bound is the AUC within reach before classes are counted",
+    "that meet the rule of those tried are listed",
+    "cannot be told from the best, by chance in the rows",
+    "is of this table, and true",
+    "does not say what it can show",
+    "states level none",
+    "it lists every value that occurs, with exact counts",
+    "takes for the odds of one of them",
+    "Counts err by",
+    "from what may leave the house",
+    "of a sample, of special uniques, of masked numbers",
+    "No masks can mend that",
+    "figure of merit that models are expected to reach",
+    "what chance makes look better",
+    "the advice counts no finer",
+    "of masked tables that from the best that any of them shows",
+    "little where others tell the same",
+    "Nothing is offered here that you may see",
+    "It holds what it states",
+    "what you ask your agent for is yours to decide",
+    "Change it here, too",
+    "association among all columns is kept then",
+    "holds one against the other",
+    "the best of those that explain most",
+    "must not be touched again",
+    "a command names table and policy each time",
+    "as people state amounts",
+    "two rows agree at most 1.5 times as often",
+    "What has equally many rows",
+    "types are given where no two texts",
+    "a mask there costs use",
+    "a configuration seen as one of all",
+    "how much attributes tell of the label",
+    "where on a front a rule stands",
+    "Drawn rows fit the label a little better",
+    "the account counts that as not covered",
+    "is as in the part that was followed",
+    "It can say k-anonymity",
+    "A policy is read on machines of others",
+    "Nobody decides on a request of their own",
+    "from which others can rank and search but not count",
+    "it asks rows that were not fitted to",
+    "the better the likelier",
+    "A key beside tables",
+    "cannot be handed one",
+    "that nothing was given out for",
+    "How many values each shown value may stand for",
+    "gold standard of a set of configurations",
+    "Say yes to what stands there",
+    "How a measure stands to",
+    "What that ends at settles",
+    "it is climbed by changes of one mask",
+    "is refused by its name; it was called a bug",
+    "a better configuration is looked for sooner",
+    "Taking age to be left out, the second is weight",
+    "groups the values as",
+    "Level {{ leak.level }} {{",
+)
 """Parts of sixty sentences that readers had to read twice; none may come back."""
 
 
@@ -101,7 +205,7 @@ def test_habits_stay_rare(kind):
 
 
 def test_pages_speak_to_you():
-    for name in ("README.md", *map(str, Path("docs").glob("tutorials/*.md")), "docs/faq.md"):
+    for name in ("README.md", "docs/faq.md", "docs/quick-start.md"):
         text = prose((ROOT / name).read_text(encoding="utf-8"))
         addressed = len(re.findall(r"\b[Yy]ours?\b|\b[Yy]ou\b", text))
         assert 10_000 * addressed / len(text.split()) >= 80, name
@@ -134,3 +238,12 @@ def test_bad_sentences_stay_out(bad):
 )
 def test_a_page_for_people_has_at_most_1500_words(name):
     assert len((ROOT / name).read_text(encoding="utf-8").split()) <= 1500
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs/decisions").glob("0*.md")), ids=lambda p: p.stem
+)
+def test_a_decision_has_a_date_and_a_status(path):
+    title, _, rest = path.read_text(encoding="utf-8").partition("\n")
+    assert re.match(rf"# {path.stem[:4]}: \w", title)
+    assert re.match(r"\n20\d\d-\d\d-\d\d\. (In force|Changed|Replaced|Withdrawn|Superseded)", rest)

@@ -81,7 +81,7 @@ def test_names_of_things_are_no_identifiers_by_the_word(name: str) -> None:
     assert attribute.role is not Role.IDENTIFIER
     if (
         attribute.role is Role.QUASI_IDENTIFIER
-        and "tells rows apart" in proposed.profiles[name].reason
+        and "distinguishes rows" in proposed.profiles[name].reason
     ):
         # 200 texts in 600 rows: whoever edits the policy is told.
         assert "200 different texts in 600 rows" in proposed.profiles[name].warning

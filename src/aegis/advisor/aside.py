@@ -1,4 +1,4 @@
-"""What attributes tell alone that measures of a whole configuration leave out, and what that means."""
+"""What attributes predict alone that measures of a whole configuration leave out, and what that means."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     label_classes = int(np.count_nonzero(summary.label.counts))
     return (
         f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that "
-        f"tell most of the label by themselves: {cause}. Of the other {out:,}, "
+        f"predict the label best by themselves: {cause}. Of the other {out:,}, "
         f"{aside[int(told.argmax())].name!r} tells most, a trace of {told.max():.3g}; all their traces "
         f"add up to {told.sum():.3g}. Their masks decide no more than that where none tells more in addition to "
         f"others than alone; where some do, the trace of all is known only to be at most {label_classes - 1}.",

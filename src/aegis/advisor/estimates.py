@@ -18,7 +18,7 @@ from aegis.summary import Information, Summary
 
 @dataclass(frozen=True)
 class AttributeEstimate:
-    """The measure of an attribute as it is, as far as its masks tell.
+    """The measure of an attribute as it is, as far as its masks show.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What pairs of masked attributes tell of each other, each pair of masks worked out once."""
+"""What pairs of masked attributes predict of each other, each pair of masks worked out once."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def tie_margin(
     """Return how far below the best a score counts as equal to it.
 
     `AUC_MARGIN` of an AUC or an accuracy; of any other measure `UTILITY_MARGIN` of the utility of the
-    unmasked table. Infinite where no score tells masks apart: the unmasked table has no utility, or the
+    unmasked table. Infinite where no score distinguishes masks: the unmasked table has no utility, or the
     best score is within two standard errors of none.
 
     Parameters

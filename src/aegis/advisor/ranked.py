@@ -53,7 +53,7 @@ class Ranked:
     tied_with_best
         Whether its score is not significantly different from the best one's; None where it was not compared.
     masking
-        How much its masks hide of what the attributes tell, from 0 to 1: the mean over attributes
+        How much its masks hide of what the attributes predict, from 0 to 1: the mean over attributes
         of the share of their entropy that is lost; None where it was not computed.
     differential_privacy
         What its noise masks promise, summed over attributes; None without such a promise.

@@ -182,7 +182,7 @@ class Scorer:
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
         """Return what the unmasked table loses if only this attribute is masked, by attribute.
 
-        So an attribute whose part others can take shows little loss, however much it tells alone.
+        So an attribute whose part others can take shows little loss, however much it predicts alone.
         Empty where the unmasked table has more than `MOST_LEVELS` values: each attribute requires
         the whole table's figure, and that costs the cube of their number.
         """

@@ -173,7 +173,7 @@ def outside_of_release(
 
 
 def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
-    """Return the columns whose nulls alone tell one class from the others."""
+    """Return the columns whose nulls alone distinguish one class from the others."""
     leaks = {}
     for name, attribute in summary.attributes.items():
         if not attribute.nulls or not len(attribute.values) or attribute.values[-1].is_valid:

@@ -181,7 +181,7 @@ class UtilityFigure:
         sign = measure.direction.sign
         whole = max(sign * self.reference, sign * self.value)
         gain = whole - sign * measure.worst(label_rows)
-        small = ": the table is too small to tell masks apart" if gain < 2 * error else why
+        small = ": the table is too small to distinguish masks" if gain < 2 * error else why
         return f"{said} (+-{error:.{digits}f}){small}"
 
     def caveats(self, suppressed_rows: int) -> tuple[str, ...]:

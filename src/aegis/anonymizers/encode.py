@@ -227,7 +227,7 @@ def _natural_kind(dtype: pa.DataType) -> AttributeKind:
 def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
     """Return codes with -1 for missing, and the distinct present values."""
     if pt.is_floating(column.type):
-        # -0.0 + 0.0 is 0.0: Arrow tells the two zeros apart, and Python does not.
+        # -0.0 + 0.0 is 0.0: Arrow distinguishes the two zeros, and Python does not.
         column = pc.add(column, pa.scalar(0.0, column.type))
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if pt.is_dictionary(column.type):

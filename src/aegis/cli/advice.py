@@ -291,7 +291,7 @@ def _k(ranked: Ranked) -> str:
 def _no_classes(shown: list[Ranked]) -> str:
     """Say why some tables have no smallest class."""
     known = all(r.classes_known for r in shown)
-    return "" if known else "; –: contingency tables do not tell which values share a row"
+    return "" if known else "; –: contingency tables do not show which values share a row"
 
 
 def _estimated(ranked: Ranked) -> tuple[str, str]:
@@ -435,7 +435,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 
 def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
-    """Yield the masks of the best, and what each attribute tells before and after."""
+    """Yield the masks of the best, and what each attribute predicts before and after."""
     from aegis.advisor import utility_kept
     from aegis.cli.tables import Column, fixed, line, number, percent, table
     from aegis.measures import MEASURES
@@ -470,11 +470,11 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     )
     if left_out:
         yield line(
-            f"\n{len(left_out):,} more attributes tell less each: --format json has all of them."
+            f"\n{len(left_out):,} more attributes predict less each: --format json has all of them."
         )
     if advice.lost_alone:
         yield line(
-            f"\n{advice.baseline_word}, masked, kept: what the attribute tells by itself. lost: what the whole "
+            f"\n{advice.baseline_word}, masked, kept: what the attribute predicts by itself. lost: what the whole "
             "table would lose if only this attribute were masked.",
             style="dim",
         )

@@ -276,7 +276,7 @@ def choose(
 
 
 def nothing_to_predict(policy: Policy) -> str:
-    """Return what is to be known of a release whose label tells no classes apart."""
+    """Return what is to be known of a release whose label distinguishes no classes."""
     return (
         f"the label {policy.label.column} shows fewer than two classes in the released rows: there "
         "is nothing to predict, and the certificate states no utility"

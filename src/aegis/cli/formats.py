@@ -65,7 +65,7 @@ class SummaryFormat(Protocol):
     def reconstruct(
         self, path: str, attribute: str, options: Mapping[str, Any], shell: Output
     ) -> None:
-        """Print the joint of an attribute and the label, as far as the file tells."""
+        """Print the joint of an attribute and the label, as far as the file shows."""
 
 
 def format_of_summary(given: str | Path) -> SummaryFormat | None:

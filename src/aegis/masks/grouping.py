@@ -169,7 +169,7 @@ def _masked(
 
 def _group(column: pa.ChunkedArray) -> Grouping:
     if pa.types.is_floating(column.type):
-        # -0.0 + 0.0 is 0.0. Arrow tells NaN apart by their bits.
+        # -0.0 + 0.0 is 0.0. Arrow distinguishes NaN by their bits.
         column = pc.add(column, pa.scalar(0.0, column.type))
         column = pc.if_else(pc.is_nan(column), pa.scalar(np.nan, column.type), column)
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")

@@ -32,7 +32,7 @@ class PrivacyLoss:
         as randomised response.
     learnt
         The parameter that was taken from the data, which epsilon does not cover; None where all
-        were chosen without looking at the data, as far as the mask tells.
+        were chosen without looking at the data, as far as the mask shows.
     instead
         The mask to write then, as a policy has it.
     """

@@ -482,7 +482,7 @@ class _Check:
             self._differs("suppressed_persons", suppressed, None)
             return
         self.unchecked.append(
-            "persons, suppressed_persons: the release does not tell persons apart"
+            "persons, suppressed_persons: the release does not distinguish persons"
         )
         self._limit("suppressed_persons", persons, suppressed, persons=True)
 

@@ -10,7 +10,7 @@ from aegis.errors import DataError
 def refuse_duplicates(names: Iterable[str], origin: str) -> None:
     """Raise when two columns share a name, also when they differ only in case.
 
-    SQL engines do not tell capitals apart in names, or rename the second of two.
+    SQL engines do not distinguish capitals in names, or rename the second of two.
     """
     seen: dict[str, tuple[int, str]] = {}
     for place, name in enumerate(names, start=1):

@@ -164,7 +164,7 @@ def _array(values: list[Any], as_text: bool) -> tuple[pa.Array, bool]:
 
 
 def _numbers(values: list[Any]) -> list[Any]:
-    """Return numbers as whole ones where all are, and a double tells each apart."""
+    """Return numbers as whole ones where all are, and a double distinguishes each."""
     known = [value for value in values if value is not None]
     if all(float(value).is_integer() and abs(value) < _EXACT for value in known):
         return [None if value is None else int(value) for value in values]

@@ -82,7 +82,7 @@ def _ranges(
 ) -> Ints | None:
     if not (data.kind.ordered and mask.deterministic):
         return None
-    # Where the model tells all groups apart there is nothing to follow: parts that do can be cut
+    # Where the model distinguishes all groups there is nothing to follow: parts that do can be cut
     # anywhere once they are merged, as the whole is.
     if model is None or kept_groups(*model) is None:
         return ranges_of(grouping.codes, data.counts, max_levels)

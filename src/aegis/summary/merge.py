@@ -221,7 +221,7 @@ class _Merger:
         """Return the level of each value for one candidate.
 
         They are those of the whole by its counts where no part pools groups. Else they are those
-        of the part that tells most groups apart among those that all the others follow, so that
+        of the part that distinguishes most groups among those that all the others follow, so that
         the whole summarised like that part has the same.
         """
         own_level = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
@@ -338,7 +338,7 @@ class _Merger:
     ) -> tuple[Ints, Ints]:
         """Return the code of each part's cells in the whole, and a value for each code.
 
-        Codes are those by which the whole would be counted where every part tells them apart,
+        Codes are those by which the whole would be counted where every part distinguishes them,
         else those that some candidate distinguishes.
         """
         finest = attribute.finest_key

@@ -59,7 +59,7 @@ class BesidePopulation(InMemory):
         return tuple(left)
 
     def _corner_possible(self, box: Box) -> bool:
-        """Return whether something in a box may meet what depends on people, as far as its corner tells."""
+        """Return whether something in a box may meet what depends on people, as far as its corner shows."""
         if not self._tells:
             return True
         corner = []

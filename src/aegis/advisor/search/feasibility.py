@@ -202,7 +202,7 @@ class InMemory:
     ) -> bool:
         """Return whether classes of the corner may keep enough of their parts at the finest masks.
 
-        Parameters are those of `_passes`; `corner` tells the corner from others.
+        Parameters are those of `_passes`; `corner` distinguishes the corner from others.
         """
         inner = box
         if instead is not None:
@@ -287,7 +287,7 @@ class InMemory:
         return self._rest[rule]
 
     def _node(self, box: Box, instead: tuple[int, int] | None) -> tuple[int, ...]:
-        """Return what tells the corner of a box from others: the coarsest candidates of its domains.
+        """Return what distinguishes the corner of a box from others: the coarsest candidates of its domains.
 
         A domain without a coarsest candidate represents itself. With all other variables at
         their coarsest, a domain is refined by what stands `instead` of it.

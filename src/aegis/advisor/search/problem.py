@@ -105,7 +105,7 @@ class Variable:
 
     @cached_property
     def _level_order(self) -> npt.NDArray[np.bool_]:
-        """As `_order`, of levels: where rare groups are pooled, a finer mask may tell less apart."""
+        """As `_order`, of levels: where rare groups are pooled, a finer mask may distinguish less."""
         return _refinements(np.stack([c.levels for c in self.candidates]))
 
     @cached_property

@@ -72,7 +72,7 @@ class Searcher:
             return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def sees_nothing(self, unmasked: float) -> bool:
-        """Whether the measure sees nothing in the unmasked table, so that it cannot tell masks apart."""
+        """Whether the measure sees nothing in the unmasked table, so that it cannot distinguish masks."""
         least = self.measure.worst(self.scorer.label_rows)
         return self.measure.direction is Direction.HIGHER and not unmasked > least
 

@@ -75,7 +75,7 @@ def _result(search: SearchFigures) -> str:
             return "stopped before anything admissible was found; whether there is any is not known"
         return "proven: no combination meets the rule"
     if not search.tells_masks_apart:
-        return "scores cannot tell masks apart on this table; nothing is proven"
+        return "scores cannot distinguish masks on this table; nothing is proven"
     if search.optimal:
         if search.preferred:
             return "the highest score of all combinations is proven; the first one counts as equal to it"

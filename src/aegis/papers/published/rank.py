@@ -42,7 +42,7 @@ AGAINST = (
 )
 
 NO_ERRORS = (
-    "no standard errors: contingency tables do not tell which values share a row, and so not how their "
+    "no standard errors: contingency tables do not show which values share a row, and so not how their "
     "scores move together when rows are left out"
 )
 TOO_MANY_VALUES = (
@@ -179,7 +179,7 @@ def _check_marginal(published: Published, policy: Policy, measure: Measure) -> N
         )
     if policy.privacy.criteria:
         raise PolicyError(
-            f"Contingency tables ({names}) do not tell which values share a row, so the rule cannot "
+            f"Contingency tables ({names}) do not show which values share a row, so the rule cannot "
             "be compared with them.",
             hint="Give masked tables; or write privacy: {} where the owner has held the rule.",
         )
@@ -317,7 +317,7 @@ class _PublishedEstimator:
         values: int,
         used: Sequence[MaskedJoint],
     ) -> tuple[float | None, float | None]:
-        """Return bounds of the raw attribute's measure: no mask adds to what it tells."""
+        """Return bounds of the raw attribute's measure: no mask adds to what it predicts."""
         classes = used[0].joint.sum(axis=0)
         if not self.measure.monotone or self.measure.limit is None:
             return None, None

@@ -120,7 +120,7 @@ def _differing(facts: ColumnFacts) -> str:
 
 
 def _risky(facts: ColumnFacts) -> bool:
-    """Return whether a column alone nearly tells every row from the others."""
+    """Return whether a column alone nearly distinguishes every row from the others."""
     return facts.unique_share > RISKY_SHARE and facts.values >= FEWEST_FOR_UNIQUE
 
 

@@ -213,7 +213,7 @@ def _check_persons(source: Source | None, person: str | None, allowed: int) -> N
         return
     if source is None:
         raise PolicyError(
-            "A summary does not tell persons.", hint="Give the table, or leave the column out."
+            "A summary does not show persons.", hint="Give the table, or leave the column out."
         )
     most = counted_rows(source, person)
     if most > allowed:

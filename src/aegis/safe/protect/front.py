@@ -1,4 +1,4 @@
-"""The front of privacy against utility, as far as a protected summary tells.
+"""The front of privacy against utility, as far as a protected summary shows.
 
 A protected summary holds no joint counts, so that nobody can say from it how small the smallest class
 is. What it tells is how many rows would look the same if attributes had nothing to do with each
@@ -134,7 +134,7 @@ def _log_chance(attribute: ProtectedAttribute, place: int) -> float:
     cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
     shown = np.bincount(candidate.groups, weights=cells, minlength=candidate.size)
     total = shown.sum()
-    # Where noise leaves no rows at all, nothing tells rows apart.
+    # Where noise leaves no rows at all, nothing distinguishes rows.
     return 0.0 if total <= 0 else math.log(float(((shown / total) ** 2).sum()))
 
 

@@ -166,7 +166,7 @@ def types_of(
 
 
 def _open(forms: Sequence[_Form]) -> bool:
-    """Return whether the first rows do not tell what a column is."""
+    """Return whether the first rows do not show what a column is."""
     return forms[0].doubtful or len({form.order for form in forms if form.order}) > 1
 
 

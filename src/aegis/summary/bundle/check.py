@@ -435,7 +435,7 @@ def _check_column(
 
 
 def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummary]) -> bool:
-    """Return whether the label is counted by groups of classes, as its masks tell them apart."""
+    """Return whether the label is counted by groups of classes, as its masks distinguish them."""
     name = frequency.label
     return name in known and len(frequency.representatives[name]) < len(known[name].values)
 
