@@ -29,7 +29,7 @@ _BRINGING = frozenset({"numpy", "scipy.linalg"})
 def guard_loading() -> None:
     """Have a BLAS loaded only where it gets the addresses that it takes, if these are limited.
 
-    OpenBLAS asks for its buffers again and again until it gets them: under a limit (`ulimit -v`)
+    OpenBLAS requires its buffers again and again until it gets them: under a limit (`ulimit -v`)
     that is for ever.
     """
     if addresses_limited():

@@ -131,7 +131,7 @@ def _same_file(path: Path, other: Path) -> bool:
 
 @contextmanager
 def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
-    """Yield a temporary name beside `path`; on success rename it, on failure remove it.
+    """Yield a temporary name next to `path`; on success rename it, on failure remove it.
 
     A kill in mid-write leaves the old file as it was, and the temporary one: `leftovers` finds it.
     While the context lasts, no other process can enter it for the same path: several files that are
@@ -163,7 +163,7 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold the lock of an output: a file beside it, which the system frees when the process ends."""
+    """Hold the lock of an output: a file next to it, which the system frees when the process ends."""
     lock = path.with_name(f"{_partial(path)}partial.lock")
     with deferring():
         held = _locked(lock, path)

@@ -33,7 +33,7 @@ _SIGNALS = _Signals()
 def watching() -> Iterator[None]:
     """Note interrupts while the context lasts; a request to terminate counts as one.
 
-    Outside the main thread, and where the program treats the signal in a way of its own (or was
+    Outside the main thread, and where the program treats the signal in its own way (or was
     told to ignore it, as by nohup), nothing changes.
     """
     before = _ours()

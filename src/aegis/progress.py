@@ -18,7 +18,7 @@ class Step(Protocol):
         """Count `amount` units of work as done."""
 
     def note(self, text: str) -> None:
-        """Show `text` beside the step, in place of the note before."""
+        """Show `text` next to the step, in place of the note before."""
 
 
 class Progress(Protocol):

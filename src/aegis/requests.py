@@ -57,7 +57,7 @@ class SearchRequest:
     front: Span | str | None = option(
         None,
         "Also search the best for each of several rules: k=2..50, risk=, suppression=, or a "
-        "number of a model that the policy asks for: l=, t=.",
+        "number of a model that the policy requires: l=, t=.",
         "RANGE",
         kind=str | None,
     )
@@ -226,7 +226,7 @@ class ApplyRequest(ReleaseRequest):
 
 
 class StudyApplyOptions(ReleaseOptions, total=False):
-    """The fields of `ApplyRequest` as keywords of `Study.apply`, where the output goes by itself."""
+    """The fields of `ApplyRequest` as keywords of `Study.apply`, where the output is a separate argument."""
 
     into: str | None
     form: str
@@ -291,14 +291,14 @@ class RiskRequest:
     quasi_identifiers: Sequence[str] = keyword((), "Columns that others may know.")
     weight: str | None = option(
         None,
-        "Column that says how many people each record stands for. Without it each stands "
+        "Column that says how many people each record represents. Without it each stands "
         "for itself.",
         "COLUMN",
         offers="columns",
     )
     missing: str = option(
         "value",
-        "What a missing value says: it is a value of its own, or agrees with any.",
+        "What a missing value says: it is its own value, or agrees with any.",
         "value|wildcard",
     )
     approximate: bool = option(

@@ -22,7 +22,7 @@ _NAME = re.compile(r"aegis-[a-z]+-(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]+)(-
 def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]:
     """Yield a folder for temporary files, which is gone afterwards.
 
-    What is made in it is not noted as made. What processes that were killed had left beside it is
+    What is made in it is not noted as made. What processes that were killed had left next to it is
     removed: rows that nobody asked for.
 
     Parameters
@@ -78,7 +78,7 @@ def _is_abandoned(entry: os.DirEntry[str]) -> bool:
 
 @cache
 def _machine() -> str:
-    """Return what tells this machine from others, and containers, that share a folder with it.
+    """Return what distinguishes this machine from others, and containers, that share a folder with it.
 
     Numbers of processes say which still run only where they are given by the same system.
     """

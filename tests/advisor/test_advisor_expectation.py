@@ -179,7 +179,7 @@ def test_words_show_one_digit_of_the_error_and_say_where_the_table_is_too_small(
         "Models are expected to reach AUC 0.918 of 0.921 unmasked (+-0.002)"
     )
     small = UtilityFigure("held-out-auc", 0.53, 0.55, stderr=0.05)
-    assert small.expected([7, 3]).endswith("(+-0.05): the table is too small to tell masks apart")
+    assert small.expected([7, 3]).endswith("(+-0.05): the table is too small to distinguish masks")
     above = UtilityFigure("held-out-auc", 0.93, 0.92)
     assert above.expected([7, 3]) == (
         "Models are expected to reach AUC 0.93 of 0.92 unmasked: better, because models learn fewer "

@@ -174,20 +174,20 @@ def test_an_interrupted_search_takes_no_time_for_the_front(
 
 
 def test_a_front_that_no_table_of_the_size_can_meet(summary: Summary) -> None:
-    with pytest.raises(PolicyError, match=r"asks for 61 rows.*60 rows") as caught:
+    with pytest.raises(PolicyError, match=r"requires 61 rows.*60 rows") as caught:
         search(summary, policy_of({"k": 3}), front="k=61..70")
     assert "values of k that the table can meet" in caught.value.hint
-    with pytest.raises(PolicyError, match="suppression asks for") as caught:
+    with pytest.raises(PolicyError, match="suppression requires") as caught:
         check_span(FrontRange.parse("suppression=0,0.1"), PrivacyRule.parse({"k": 99}), 60, {})
     assert "smaller k" in caught.value.hint
     with pytest.raises(
-        PolicyError, match=r"l asks for 4 values of 'ill' in .*, but .* has 3"
+        PolicyError, match=r"l requires 4 values of 'ill' in .*, but .* has 3"
     ) as caught:
         search(summary, policy_of({"l_diversity": DIVERSE}), front="l=4,5")
     assert "values of l that" in caught.value.hint
     # What the range does not set is mended elsewhere.
     rule = PrivacyRule.parse({"alpha_k": {"attribute": "s", "alpha": 0.3}})
-    with pytest.raises(PolicyError, match="k asks for 4 values of 's'") as caught:
+    with pytest.raises(PolicyError, match="k requires 4 values of 's'") as caught:
         check_span(FrontRange.parse("k=2,3"), rule, 60, {"s": 3})
     assert "alpha of at least 0.334" in caught.value.hint
     # Part of a range may lie beyond the table: those points say so.

@@ -131,7 +131,7 @@ def test_a_score_of_nothing_proves_nothing() -> None:
     assert advice.unmasked <= 0
     assert not advice.search.tells_masks_apart
     assert not advice.optimal
-    assert any("to tell masks apart" in note for note in advice.search.notes)
+    assert any("to compare masks" in note for note in advice.search.notes)
 
 
 def test_values_that_all_differ_hide_nothing() -> None:

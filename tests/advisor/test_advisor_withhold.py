@@ -172,7 +172,7 @@ def test_more_than_is_carried_cannot_be_known(full):
 def test_losses_of_single_values_are_refused(full):
     less = withhold(full, Information.HISTOGRAM)
     for loss in ("loss", "nu-entropy", "precision"):
-        with pytest.raises(PolicyError, match=f"{loss!r} goes by single values"):
+        with pytest.raises(PolicyError, match=f"{loss!r} depends on single values"):
             search(less, hiding(), objective=loss)
     wanted = search(full, hiding(), objective="discernibility", top=1).ranking[0]
     found = search(less, hiding(), objective="discernibility", top=1).ranking[0]

@@ -227,7 +227,7 @@ BAD_POLICIES = {
     "k above N": (
         {"privacy": "{k: 241}"},
         "mondrian",
-        "asks for 241 rows in a class, but the table has 240",
+        "requires 241 rows in a class, but the table has 240",
     ),
     "clusters": ({"privacy": "{k: 30}"}, "mo-obam", "need 300 records; the table has 240"),
     "uncovered": (

@@ -195,7 +195,9 @@ def test_of_many_attributes_those_that_tell_most_are_listed(shell, folder):
     assert "40 more" in plain(begun.out)
     advice = shell("advise", "wide.csv", "-p", "wide.yaml", "--top", "1")
     assert advice.code == 0
-    assert "30 more attributes tell less each: --format json has all of them." in plain(advice.out)
+    assert "30 more attributes predict less each: --format json has all of them." in plain(
+        advice.out
+    )
     listed = [line for line in advice.out.splitlines() if line.startswith("g")]
     assert len(listed) == 60
     whole = json.loads(shell("advise", "wide.csv", "-p", "wide.yaml", "--format", "json").out)

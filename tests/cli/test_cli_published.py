@@ -108,7 +108,7 @@ def test_names_alone_suffice_to_rank_and_not_to_estimate(shell, held):
     assert shell(*words).code == 0
     refused = shell(*words, "--estimate", "aegis-1d")
     assert refused.code == 2
-    assert "stand for is not known" in refused.err
+    assert "represent is not known" in refused.err
     assert "is not for masked tables" in shell(*words, "--front", "k=2..3").err
 
 
@@ -337,7 +337,7 @@ def test_standard_errors_are_shown_or_it_is_said_why_not(shell, cells):
 def test_contingency_tables_say_nothing_of_rows(shell, cells):
     refused = shell("advise", *_made(shell, "held.yaml"), "--measure", "mi")
     assert refused.code == 2
-    assert "do not tell which values share a row" in refused.err
+    assert "do not show which values share a row" in refused.err
     refused = shell("advise", *_made(shell, "open.yaml"))
     assert refused.code == 2
     assert "looks at attributes together" in refused.err
@@ -432,7 +432,7 @@ def test_masked_tables_are_not_called_combinations_of_masks(shell, mixed):
     page = shell(*words, "--report", "r.html")
     assert page.code == 0, page.err
     assert "4 masked tables; 4 meet the rule" in page.out
-    assert "contingency tables do not tell which values share a row" in page.out
+    assert "contingency tables do not show which values share a row" in page.out
     html = mixed.joinpath("r.html").read_text()
     assert "The best of 4 that meet the rule, among 4 masked tables." in html
     for text in (page.out, html):

@@ -34,7 +34,7 @@ def test_a_class_larger_than_the_table(words, shell, folder):
     folder.joinpath("hidden.yaml").write_text("configurations: {hidden: {age: suppress}}\n")
     result = shell(*words)
     assert result.code == 2
-    assert "asks for 241 rows in a class, but the table has 240 rows" in result.err
+    assert "requires 241 rows in a class, but the table has 240 rows" in result.err
     assert not list(folder.glob("o.*"))
 
 
@@ -67,7 +67,7 @@ def test_more_sensitive_values_in_a_class_than_the_table_has(demand, words, shel
     folder.joinpath("hidden.yaml").write_text("configurations: {hidden: {age: suppress}}\n")
     result = shell(*words, "-p", "diverse.yaml")
     assert (result.code, result.out) == (2, "")
-    assert "asks for 4 values of 'diagnosis' in a class, but the table has 3" in plain(result.err)
+    assert "requires 4 values of 'diagnosis' in a class, but the table has 3" in plain(result.err)
     assert "choose an l of at most 3" in plain(result.err)
     assert not list(folder.glob("o.*"))
 
@@ -83,7 +83,7 @@ def test_a_sensitive_attribute_whose_own_masks_show_too_few_values(shell, folder
     folder.joinpath("coarse.yaml").write_text(DIVERSE % ("kind: distinct, l: 3", coarse))
     folder.joinpath("hidden.yaml").write_text("configurations: {hidden: {age: suppress}}\n")
     said = (
-        "asks for 3 values of 'diagnosis' in a class, but the table has 2 under its finest "
+        "requires 3 values of 'diagnosis' in a class, but the table has 2 under its finest "
         "candidate mask"
     )
     for more in ((), ("--search",), ("--with", "mondrian")):
@@ -108,7 +108,7 @@ def test_a_front_beyond_the_table(shell):
     words = ("advise", "table.csv", "-p", "policy.yaml", "--search")
     result = shell(*words, "--front", "k=40000,50000")
     assert (result.code, result.out) == (2, "")
-    assert "Every point of the front over k asks for 40,000 rows" in result.err
+    assert "Every point of the front over k requires 40,000 rows" in result.err
     page = shell(*words, "--front", "k=5,40000")
     assert page.code == 0
     assert "none admissible" in page.out

@@ -143,7 +143,7 @@ def test_keys_are_never_written(monkeypatch: pytest.MonkeyPatch) -> None:
         }
     )
     chosen = Configuration("one", {"age": rules.attributes["age"].masks[0]})
-    with pytest.raises(PolicyError, match="the key would stand in the SQL"):
+    with pytest.raises(PolicyError, match="the key would be in the SQL"):
         release_sql(awkward(), rules, chosen, dialect="duckdb", name="people")
 
 

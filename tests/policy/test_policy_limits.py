@@ -97,7 +97,7 @@ def test_a_hierarchy_that_is_no_csv(tmp_path: Path) -> None:
         ("a: 1\na: 2", "line 2: 'a' is given twice"),
         (f"a: {HUGE}", "line 1: a number of 400 digits"),
         (f"a: {'9' * 5000}", "line 1: a number of 5,000 digits"),
-        ("a: &x {b: *x}", "the alias stands for itself: 'x'"),
+        ("a: &x {b: *x}", "the alias represents itself: 'x'"),
     ],
 )
 def test_what_is_refused(text: str, said: str) -> None:

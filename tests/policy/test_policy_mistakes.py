@@ -128,7 +128,7 @@ MISTAKES = {
     ),
     "rule": (HEAD + A + "privacy: {kk: 5}", r"'kk'.*mean 'k'", 5),
     "rule type": (HEAD + A + "privacy: 5", r"privacy is 5", 5),
-    "rule asks nothing": (HEAD + A + "privacy: {suppression: 0.1}", r"asks for nothing", 5),
+    "rule asks nothing": (HEAD + A + "privacy: {suppression: 0.1}", r"requires nothing", 5),
     "suppression": (HEAD + A + "privacy: {suppression: 2, k: 5}", r"'suppression'.* is 2", 5),
     "unseen": (HEAD + A + "unseen: drop", r"unseen is 'drop'", 5),
     "no scored attribute": (HEAD + "  a: {role: ignore}", r"no attribute that can be scored", None),
@@ -159,7 +159,7 @@ MISTAKES = {
     "tab": (HEAD + "\ta: {role: feature}", r"not valid YAML", 4),
     "key": (HEAD + "  ? [1]\n  : {role: feature}", r"key is not a plain text", 4),
     "python": (HEAD + "  a: !!python/object:os.system {}", r"not valid YAML", 4),
-    "itself": (HEAD + "  a: &x [*x]", r"alias stands for itself", None),
+    "itself": (HEAD + "  a: &x [*x]", r"alias represents itself", None),
     "two documents": (HEAD + A + "---\nb: 1\n", r"not valid YAML", 5),
 }
 

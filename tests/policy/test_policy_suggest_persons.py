@@ -81,7 +81,7 @@ def test_names_of_things_are_no_identifiers_by_the_word(name: str) -> None:
     assert attribute.role is not Role.IDENTIFIER
     if (
         attribute.role is Role.QUASI_IDENTIFIER
-        and "tells rows apart" in proposed.profiles[name].reason
+        and "distinguishes rows" in proposed.profiles[name].reason
     ):
         # 200 texts in 600 rows: whoever edits the policy is told.
         assert "200 different texts in 600 rows" in proposed.profiles[name].warning
@@ -206,7 +206,7 @@ def test_labels_that_number_rows_are_warned_of() -> None:
     (note,) = label_notes(numbers, "mrn")
     assert note.startswith("label 'mrn': the name speaks of an official number of a person; its 5")
     (note,) = label_notes(numbers, "reading")
-    assert note.startswith("label 'reading': nearly every row has a value of its own (600 in 600")
+    assert note.startswith("label 'reading': nearly every row has its own value (600 in 600")
     text = init_policy(pa.table({"mrn": numbers, "x": [i % 4 for i in range(ROWS)]}), label="mrn")
     assert "# WARNING: the name speaks of an official number" in text.yaml
     near_key = "600 values in 600 rows, and a release shows them as they are"

@@ -143,8 +143,8 @@ def test_defaults_shorthands_and_presets() -> None:
         ({"k": 5, "suppression": -0.1}, "from 0 to 1"),
         ({"k": 5, "suppression": "2 %"}, "'suppression' of the privacy rule is '2 %'"),
         ({"k": 5, "suppression": float("nan")}, "'suppression' of the privacy rule is nan"),
-        ({"suppression": 0.1}, "asks for nothing"),
-        ({}, "asks for nothing"),
+        ({"suppression": 0.1}, "requires nothing"),
+        ({}, "requires nothing"),
         (5, "The privacy rule is 5"),
         ({"t_closeness": 0.2}, "Write a mapping of its parameters"),
         ({"t_closeness": {"attribute": "a"}}, "lacks 't'. Give a number from 0 up to 1"),
@@ -378,7 +378,7 @@ def test_what_the_table_lacks_no_class_has(given: Rows, demand: dict[str, object
     lacks = rule.shortage(len(given), {"s": len(values)})
     if lacks is not None:
         assert not rule.check(table_of(given)).kept_classes.any()
-        with pytest.raises(PolicyError, match=r"asks for .* but the table has"):
+        with pytest.raises(PolicyError, match=r"requires .* but the table has"):
             rule.require_possible(len(given), {"s": len(values)})
     # The bound is tight: one class with every value alike meets what is not refused.
     if rule.criteria[0].model.name != "l_diversity.recursive":

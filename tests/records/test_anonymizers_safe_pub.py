@@ -173,7 +173,7 @@ def test_masks_depend_on_the_seed_and_are_better_with_more_budget() -> None:
         ({"search": -1.0}, "search = -1"),
         ({"steps": 0}, "steps = 0"),
         ({"score": "los"}, "Unknown score of safe-pub"),
-        ({"score": "loss"}, "goes by the leaves of a hierarchy"),
+        ({"score": "loss"}, "depends on the leaves of a hierarchy"),
         ({"score": "classification"}, "covers quasi-identifiers alone"),
     ],
 )

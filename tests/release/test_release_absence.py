@@ -1,4 +1,4 @@
-"""Releases of one table linked row by row: rows that one of them lacks do not stand alone."""
+"""Releases of one table linked row by row: rows that one of them lacks are not alone."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_missing_rows_cost_the_smallest_class_beside_them():
     assert made[1].data is not None
     assert made[1].data["row"].to_pylist() == [5, 6, 7, 8, 9]
     tight = policy(rule | {"suppression": 0.4})
-    with pytest.raises(NoAdmissibleConfiguration, match="missing rows do not stand alone"):
+    with pytest.raises(NoAdmissibleConfiguration, match="missing rows are not alone"):
         apply(data, tight, shown, after=[hidden])
     together = compose(aegis.summarize(data, tight), [hidden, shown], tight.privacy)
     assert not together.admissible

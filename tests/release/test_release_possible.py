@@ -55,7 +55,7 @@ def _differing(certified: Certified, document: dict[str, Any]) -> list[str]:
         ("persons", "suppressed_persons", 61, "at most 60"),
         ("persons", "privacy.k", -2, "a number from 0 to 120"),
         ("persons", "privacy.k", 61, "at most 60, the persons of the release"),
-        ("persons", "privacy.k", 2, "at least 3, which the rule asks for"),
+        ("persons", "privacy.k", 2, "at least 3, which the rule requires"),
         ("persons", "privacy.risk.marketer.average", 1.5, "a share from 0 to 1, or null"),
         ("persons", "privacy.alpha_k.illness.alpha", nan, "a share from 0 to 1, or null"),
         ("persons", "privacy.beta_likeness.illness.basic", -1, "a number of 0 or more, or null"),

@@ -31,9 +31,9 @@ def test_ties_are_named_and_marked() -> None:
     assert told["confidence"]["ties"] == ["c0", "c2"]
     assert [row["against"] for row in told["ranking"]["rows"]] == [
         "best",
-        "cannot be told apart",
+        "cannot be distinguished",
         "behind",
-        "cannot be told apart",
+        "cannot be distinguished",
         "–",
     ]
     scores = [row["score"] for row in told["ranking"]["rows"]]

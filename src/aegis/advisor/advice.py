@@ -59,7 +59,7 @@ class Advice:
     privacy
         Privacy before masking and of the best release; None where it was not computed.
     uncovered
-        What stands outside the rule; None where it was not looked for.
+        What is outside the rule; None where it was not looked for.
     lost_alone
         Of the best configuration: what the unmasked table would lose if only this attribute were
         masked, by attribute; empty without a best one, for a record-level release, and where the
@@ -77,7 +77,7 @@ class Advice:
     estimated
         How scores that are estimates from a protected summary came about; None for exact counts.
     masked_tables
-        Whether masked tables were ranked as they stand, not combinations of candidate masks:
+        Whether masked tables were ranked as they are, not combinations of candidate masks:
         `combinations` is then how many there are, and `unmasked` the best that any of them shows.
 
     Examples
@@ -265,7 +265,7 @@ class Advice:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the score of the best cannot be told from what a constant prediction reaches."""
+        """Whether the score of the best is not significantly different from what a constant prediction reaches."""
         figure, measure = self.utility, MEASURES.get(self.measure)
         unbiased = measure.direction is Direction.HIGHER or measure.constant is not None
         if figure is None or figure.stderr is None or not unbiased:

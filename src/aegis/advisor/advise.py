@@ -173,7 +173,7 @@ def _by_estimate(
     choices = {ranked.name: choice for ranked, choice in scored}
     estimates = case.estimates(summary, choices, measure=measure, progress=progress)
     told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
-    # What the estimates do not tell apart stays in the order of the measure.
+    # What the estimates do not distinguish stays in the order of the measure.
     return sorted(told, key=lambda s: (not s[0].admissible, estimates[s[0].name].place))
 
 
@@ -225,7 +225,7 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
         )
     if summary.information is not Information.RAW:
         notes.append(
-            f"the summary carries {summary.information} beside what the masks show: what is kept "
+            f"the summary carries {summary.information} in addition to what the masks show: what is kept "
             "and lost is measured against the finest that the masks show, not the unmasked table"
         )
     if plan.in_engine:

@@ -1,4 +1,4 @@
-"""What attributes tell alone that measures of a whole configuration leave out, and what that means."""
+"""What attributes predict alone that measures of a whole configuration leave out, and what that means."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FOLDS = 10
 def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
     """Return the summary of one attribute, from its values by class.
 
-    Which part of the rows each row is in is drawn: rows of one value and one class are alike.
+    Which part of the rows each row is in is drawn: rows of one value and one class are the same.
     """
     joint = np.zeros((attribute.n_atoms, attribute.joint.shape[1]), dtype=np.int64)
     np.add.at(joint, attribute.atoms, attribute.joint)
@@ -45,15 +45,15 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     cause = "all of them together have too many values to be factorised at once"
     if not summary.label.there:
         return (
-            f"scores of whole configurations go by the {whole - out:,} of {whole:,} attributes that have "
+            f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that have "
             f"the fewest values: {cause}. What is between the others is not in them.",
         )
     told = np.array([told_alone(a, summary.max_levels) for a in aside])
     label_classes = int(np.count_nonzero(summary.label.counts))
     return (
-        f"scores of whole configurations go by the {whole - out:,} of {whole:,} attributes that "
-        f"tell most of the label by themselves: {cause}. Of the other {out:,}, "
+        f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that "
+        f"predict the label best by themselves: {cause}. Of the other {out:,}, "
         f"{aside[int(told.argmax())].name!r} tells most, a trace of {told.max():.3g}; all their traces "
-        f"add up to {told.sum():.3g}. Their masks decide no more than that where none tells more beside "
+        f"add up to {told.sum():.3g}. Their masks decide no more than that where none tells more in addition to "
         f"others than alone; where some do, the trace of all is known only to be at most {label_classes - 1}.",
     )

@@ -1,4 +1,4 @@
-"""Under which masks cells are suppressed, where a ranking holds that beside leaving out rows."""
+"""Under which masks cells are suppressed, where a ranking holds that in addition to leaving out rows."""
 
 from __future__ import annotations
 

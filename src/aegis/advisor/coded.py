@@ -130,7 +130,7 @@ class CodedAttribute:
     Attributes
     ----------
     key
-        Its place in the summary and what stands for the mask and the coding.
+        Its place in the summary and what represents the mask and the coding.
     level
         The level of each atom, or what a noise mask shows of it.
     joint

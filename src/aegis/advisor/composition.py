@@ -2,11 +2,11 @@
 
 Two releases of one table, each k-anonymous, show two groupings of the same persons. Whoever can tell
 which rows belong together (by columns that both release, by their order, by knowledge of the persons) sees
-the common refinement of both, whose classes are smaller. The rule is held against those joint classes.
+the common refinement of both, whose classes are smaller. The rule is checked against those joint classes.
 
 Absence counts: rows that one release shows and another leaves out are a class by themselves for that
 reader. Releases count in the order in which they were made, each after those before it, so that each
-left out what `PrivacyRule.check` leaves out beside them. For releases that were made without regard to each other,
+left out what `PrivacyRule.check` leaves out in addition. For releases that were made without regard to each other,
 `released_only` counts what they show, of which nothing can be suppressed any more.
 """
 
@@ -100,7 +100,7 @@ class Composition:
 
     @property
     def holds(self) -> bool:
-        """Whether every joint class meets the rule as it stands, with nothing left out."""
+        """Whether every joint class meets the rule as it is, with nothing left out."""
         return self.verdict.suppressed_rows == 0
 
     @property
@@ -245,7 +245,7 @@ def _narrowed(summary: Summary, policy: Policy) -> Summary:
 
 
 def after(summary: Summary, releases: Sequence[Configuration], policy: Policy) -> Summary:
-    """Return a summary whose classes are told apart by what earlier releases showed, too."""
+    """Return a summary whose classes are distinguished by what earlier releases showed, too."""
     frequency = _frequency(summary)
     joint = _Joint(summary, policy.privacy, policy.protected_hierarchies)
     earlier = joint.trace(releases, start=frequency.earlier)
@@ -274,7 +274,7 @@ def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) 
 
 
 def _groups(attribute: AttributeSummary, mask: Mask, release: str) -> Ints:
-    """Return what a mask shows alike of an attribute's values, shape (V,)."""
+    """Return what a mask shows in the same way of an attribute's values, shape (V,)."""
     for candidate in (*attribute.candidates, attribute.unmasked):
         if mask in (candidate.mask, candidate.declared):
             return candidate.groups.astype(np.int64)
@@ -314,7 +314,7 @@ def compose(
     released_only: bool = False,
     rule_override: bool = False,
 ) -> Composition:
-    """Return what several releases of one table show together, held against a rule.
+    """Return what several releases of one table show together, checked against a rule.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """How sure a ranking is: delete-a-group jackknife over the folds of the summary's rows.
 
-A score is computed anew without each of the G folds. With v_g the value without fold g, the
+A score is computed again without each of the G folds. With v_g the value without fold g, the
 standard error is sqrt((G - 1) / G * sum_g (v_g - mean v)^2) (Kott, The delete-a-group jackknife,
 Journal of Official Statistics 17, 2001; the jackknife of groups goes back to Quenouille, 1956).
 Two configurations are compared by the standard error of their *difference*: they mask the same
@@ -85,7 +85,7 @@ class FoldScorer(Scorer):
 def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int:
     """Return of how many configurations, the best first, standard errors are computed.
 
-    Without each fold the levels of all attributes are factorised anew, which on wide tables takes many
+    Without each fold the levels of all attributes are factorised again, which on wide tables takes many
     times as long as the scores themselves: there they are computed of fewer, or of none.
     """
     most = min(len(choices), COMPARED)
@@ -133,7 +133,7 @@ def jackknife(
     """Return the score of each configuration without each fold, shape (G, len(choices)).
 
     Folds without rows are left out; None where the summary has fewer than two others. A measure
-    that is made of scores by part of the rows is not computed anew: it leaves a part out of them.
+    that is made of scores by part of the rows is not computed again: it leaves a part out of them.
     """
     if measure.without_parts is not None:
         return _without_parts(scorer, choices, measure)
@@ -240,7 +240,7 @@ def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ran
 
 
 def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
-    """Whether a configuration cannot be told from the best; None where there is no best."""
+    """Whether a configuration cannot be distinguished from the best; None where there is no best."""
     if not (best.admissible and ranked.admissible):
         return None
     rounding = 1e-12 * max(abs(best.score), 1.0)

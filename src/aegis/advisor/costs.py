@@ -47,7 +47,7 @@ def mask_costs(
 ) -> tuple[MaskCost, ...]:
     """Return what each candidate mask of each attribute costs, in the order of the policy.
 
-    An attribute that another one stands in for costs little, however much it tells by itself: what
+    An attribute that another one replaces costs little, however much it predicts by itself: what
     counts is the measure of the whole table.
 
     Parameters

@@ -33,7 +33,7 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
 def _after(
     advice: Advice, scorer: Scorer, plan: PrivacyPlan, policy: Policy
 ) -> PrivacyReport | None:
-    """Return the privacy of the best, else of the closest as it stands; None for neither."""
+    """Return the privacy of the best, else of the closest as it is; None for neither."""
     ranked = advice.best or advice.closest
     if ranked is None:
         return None

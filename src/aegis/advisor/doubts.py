@@ -43,7 +43,7 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
     """Return what a rare class means for the score, where the score weighs rows and not classes.
 
     A model that never predicts the class is nearly always right, so that releases which differ in
-    how well they tell it (the AUC) may be alike in accuracy.
+    how well they predict it (the AUC) may be the same in accuracy.
     """
     label_rows = {
         name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0
@@ -70,7 +70,7 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
         return ()
     if best.utility_kept is None:
         return (
-            f"by {advice.measure} the attributes tell nothing of {subject} even unmasked: the "
+            f"by {advice.measure} the attributes predict nothing of {subject} even unmasked: the "
             "ranking says nothing of what is kept",
         )
     if _hides_all(best):
@@ -82,7 +82,7 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
     if advice.by_chance:
         return (
             f"the score of the recommended {best.name} is within two standard errors of none: what "
-            f"the attributes tell of {subject} may be chance",
+            f"the attributes predict of {subject} may be chance",
         )
     if best.utility_kept < WORTHLESS:
         return (

@@ -18,7 +18,7 @@ from aegis.summary import Information, Summary
 
 @dataclass(frozen=True)
 class AttributeEstimate:
-    """The measure of an attribute as it is, as far as its masks tell.
+    """The measure of an attribute as it is, as far as its masks show.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class EstimateCase(Protocol):
         choices
             The candidates of each configuration by its name.
         measure
-            What the ranking goes by otherwise; None where nobody named a measure.
+            What the ranking uses otherwise; None where nobody named a measure.
         progress
             Receives one step per configuration.
 

@@ -1,4 +1,4 @@
-"""What a search has to say beside its ranking: proof, what binds, and the front."""
+"""What a search has to say in addition to its ranking: proof, what binds, and the front."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from aegis.policy import Configuration
-from aegis.words import finite, percent
+from aegis.words import finite
 
 NOTHING = 5e-5
 """A gain below it is told as none."""
@@ -47,14 +47,11 @@ class ProvenList:
         --------
         >>> from aegis.advisor.figures import ProvenList
         >>> ProvenList("adjusted-pillai", 200, 0.4668, 0.4607).words()
-        'all 200 that meet the rule with adjusted-pillai above 0.4607, 1.3 % below the highest, were scored'
+        'every admissible configuration with adjusted-pillai above 0.4607 was checked (200 of them)'
         """
-        scored = f"all {self.configurations:,} that meet the rule"
-        if self.least is not None:
-            scored += f" with {self.measure} above {self.least:.4f}"
-        if self.gap is not None:
-            scored += f", {percent(100 * self.gap)} below the highest,"
-        return f"{scored} were scored"
+        least = "" if self.least is None else f" with {self.measure} above {self.least:.4f}"
+        number = f"({self.configurations:,} of them)"
+        return f"every admissible configuration{least} was checked {number}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields and the gap as JSON values."""

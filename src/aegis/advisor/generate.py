@@ -24,7 +24,7 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
     """Draw different configurations: the least masked ones first, the rest at random.
 
     The first masks every attribute least. Those that follow coarsen the quasi-identifiers step by
-    step, all alike, and leave what lies outside the rule masked least; together they are at most
+    step, all equally, and leave what lies outside the rule masked least; together they are at most
     `LADDER_SHARE` of what is asked for. In all others each mask is drawn uniformly from its
     attribute's candidates.
 
@@ -69,7 +69,7 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
 
 def _ladder(attributes: Sequence[AttributeSummary], most: int) -> list[tuple[int, ...]]:
     """Return the least masked combination and coarser ones of the quasi-identifiers, up to `most`."""
-    # From the candidate that tells most values apart to the one that tells fewest; ties as declared.
+    # From the candidate that distinguishes most values to the one that tells fewest; ties as declared.
     orders = [
         np.argsort([-c.size for c in a.candidates], kind="stable").tolist() for a in attributes
     ]

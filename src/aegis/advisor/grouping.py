@@ -169,7 +169,7 @@ class RowGroups:
         keys: Sequence[Hashable],
         which: Sequence[int] | None = None,
     ) -> GroupedCounts:
-        """Return `group_counts`; equal keys of an attribute stand for equal levels.
+        """Return `group_counts`; equal keys of an attribute represent equal levels.
 
         Of all attributes, or of those at some places.
         """

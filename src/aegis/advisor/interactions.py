@@ -105,7 +105,7 @@ def binned_levels(level: Levels, rows: Floats, ordered: bool) -> Levels:
     rows
         Rows of each atom, shape (A,).
     ordered
-        Whether levels stand in the order of their values: then neighbours share a bin, with about
+        Whether levels are in the order of their values: then neighbours share a bin, with about
         as many rows each.
 
     Examples

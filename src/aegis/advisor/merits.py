@@ -13,7 +13,7 @@ COMPARED = 10
 APART = 0.01
 """Difference in AUC from which the merits are said to disagree."""
 ALIKE = 0.005
-"""Difference in accuracy up to which two releases count as alike."""
+"""Difference in accuracy up to which two releases count as equal."""
 RARE = 0.1
 """Share of the labelled rows below which a class is rare."""
 
@@ -22,7 +22,7 @@ def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) ->
     """Return a warning where a rare label makes the AUC disagree with the merit that ranks.
 
     Of the best configurations by another figure of merit, the one with the largest expected AUC is
-    held against the first. Nothing is said under measures that are no figure of merit, nor by AUC,
+    compared with the first. Nothing is said under measures that are no figure of merit, nor by AUC,
     nor where no class is rare.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Rank record-level releases beside masking configurations, by the same measure and rule."""
+"""Rank record-level releases together with masking configurations, by the same measure and rule."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def with_methods(
 
     A release is scored like a configuration: the measure of the table as the method makes it,
     before classes that fail the rule are suppressed, against the unmasked score of the original;
-    the measure of the rows that are left stands beside it. Rows that the method leaves out count
+    the measure of the rows that are left is next to it. Rows that the method leaves out count
     as suppressed. A method that suppresses cells and is given no masks is ranked on the masks of the
     leading configuration, too, where that one leaves out rows, and on finer ones: see
     `aegis.advisor.cells`.
@@ -135,7 +135,7 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
     return (
         f"on held-out rows the masks of {rival.name} keep more than {best.name} ({doubting} "
         f"{masks:.4f} against {best.method.held_out:.4f}): prefer them for models that give each "
-        "value a coefficient of its own, such as logistic regression on one-hot columns"
+        "value its own coefficient, such as logistic regression on one-hot columns"
     )
 
 
@@ -207,13 +207,13 @@ class RecordRanker:
         self.read: RecordTable = read_records(source, policy)
         original = Scorer(summary)
         self._unmasked = original.score(original.unmasked, measure)
-        if sets_aside(summary):  # releases are counted as they stand
+        if sets_aside(summary):  # releases are counted as they are
             original = Scorer(summarize(source, as_it_is(policy), seed=seed))
         self._reference = original.value(original.unmasked, measure)
         self._label_rows = original.label_rows
 
     def make(self, recipe: Recipe) -> Anonymized:
-        """Return an estimate of a recipe's release, before the rule has been held against it.
+        """Return an estimate of a recipe's release, before the rule has been checked against it.
 
         Its draws repeat, so that figures do; those of a release that leaves are others.
         """
@@ -244,7 +244,7 @@ class RecordRanker:
         )
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
-        """Return the held-out trace of a table as it stands, where a measure asks for it."""
+        """Return the held-out trace of a table as it is, where a measure requires it."""
         doubting = self.measure.doubted_by
         if doubting is None or not self._tells_apart(data):
             return None
@@ -252,7 +252,7 @@ class RecordRanker:
         return scorer.value(scorer.unmasked, MEASURES.get(doubting))
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
-        """Return the score of a table as it stands, against the original."""
+        """Return the score of a table as it is, against the original."""
         worst = self.measure.worst(self._label_rows)
         unmasked = {
             name: attribute.unmasked for name, attribute in self._unmasked.attributes.items()

@@ -1,4 +1,4 @@
-"""The rule of a summary's owner, beside the rule that somebody else declares for it."""
+"""The rule of a summary's owner, in addition to the rule that somebody else declares for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pairs of masked attributes tell of each other, each pair of masks worked out once."""
+"""What pairs of masked attributes predict of each other, each pair of masks worked out once."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class PairValues:
         return measure.of_pair(block, told_apart)
 
     def _told(self, place: int, candidate: Candidate, level: Levels) -> float:
-        """Return how many values a mask leaves to be told apart: sum of p_a P(r | a)^2 / p_r."""
+        """Return how many values a mask leaves to be distinguished: sum of p_a P(r | a)^2 / p_r."""
         key = (place, candidate)
         if key not in self._told_apart:
             atoms = self._pairs.joints[place].sum(axis=1).astype(np.float64)

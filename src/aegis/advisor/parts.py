@@ -77,7 +77,7 @@ class PartBlocks:
         label
             What groups the classes, where they are masked.
         common
-            The places in `which` of attributes that other configurations mask alike.
+            The places in `which` of attributes that other configurations mask in the same way.
         """
         shown = self._attributes_of(which, coded, label)
         if self._splits(shown, common, label):

@@ -55,7 +55,7 @@ class PrivacyPlan:
     DataError
         There is neither a frequency table nor another way to count classes.
     PolicyError
-        The rule asks for more rows in a class than the table has, or for more sensitive values than
+        The rule requires more rows in a class than the table has, or more sensitive values than
         any candidate mask shows, or protects an attribute that the summary does not hold.
     """
 
@@ -96,7 +96,7 @@ class PrivacyPlan:
         lacks = self.rule.shortage(subjects, self.values)
         if lacks is not None:
             raise PolicyError(
-                f"The rule asks for {lacks} under its finest candidate mask.",
+                f"The rule requires {lacks} under its finest candidate mask.",
                 hint=f"Give it a finer mask in the policy, or {lacks.remedy}.",
             )
         if self.rule.needs_population and self._population is None:
@@ -113,24 +113,24 @@ class PrivacyPlan:
                 raise PolicyError.unknown("sensitive attribute of the summary", name, known)
 
     def _require_leaves(self) -> None:
-        """Raise where it is not known how many values each shown value may stand for."""
+        """Raise where it is not known how many values each shown value may represent."""
         frequency = self.summary.frequency
         if frequency is None:
             raise PolicyError(
-                f"The rule goes by how many values each shown value may stand for: {self.rule}. The "
+                f"The rule depends on how many values each shown value may represent: {self.rule}. The "
                 "table has too many classes to look at that in memory.",
                 hint="Give fewer or coarser candidate masks.",
             )
         if self.summary.information is not Information.RAW:
             raise PolicyError(
-                f"The rule goes by single values, and the summary carries {self.summary.information} "
-                f"beside what the masks show: {self.rule}.",
+                f"The rule depends on single values, and the summary carries {self.summary.information} "
+                f"in addition to what the masks show: {self.rule}.",
                 hint="Give the table, or a summary with the raw joints.",
             )
         for name in frequency.quasi:
             if any(candidate.noise is not None for candidate in self._attributes[name].candidates):
                 raise PolicyError(
-                    "The rule goes by how many values each shown value may stand for, and a mask of "
+                    "The rule depends on how many values each shown value may represent, and a mask of "
                     f"{name!r} draws what it shows: {self.rule}.",
                     hint="Leave noise masks out of the candidates, or ask for k.",
                 )
@@ -143,7 +143,7 @@ class PrivacyPlan:
 
     @property
     def by_population(self) -> bool:
-        """Whether classes are counted beside the population."""
+        """Whether classes are compared with the population."""
         return self._population is not None
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Groups | None:
@@ -257,7 +257,7 @@ class PrivacyPlan:
 
     @property
     def after_others(self) -> bool:
-        """Whether classes are told apart by what earlier releases showed, too."""
+        """Whether classes are distinguished by what earlier releases showed, too."""
         frequency = self.summary.frequency
         return frequency is not None and frequency.earlier is not None
 
@@ -284,7 +284,7 @@ class PrivacyPlan:
 
 
 def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> PrivacyPlan:
-    """Return how configurations of a summary are held against the rule of a policy.
+    """Return how configurations of a summary are compared with the rule of a policy.
 
     Where the summary holds no frequency table, classes are counted in the engine of `source`.
 

@@ -1,6 +1,6 @@
 """Which configuration comes first of those that score about the same.
 
-How much a configuration masks is a figure of its own, which owes nothing to the label.
+How much a configuration masks is its own figure, which owes nothing to the label.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def tie_margin(
     """Return how far below the best a score counts as equal to it.
 
     `AUC_MARGIN` of an AUC or an accuracy; of any other measure `UTILITY_MARGIN` of the utility of the
-    unmasked table. Infinite where no score tells masks apart: the unmasked table has no utility, or the
+    unmasked table. Infinite where no score distinguishes masks: the unmasked table has no utility, or the
     best score is within two standard errors of none.
 
     Parameters
@@ -199,11 +199,11 @@ def why_first(prefer: Prefer, best: float, margin: float, first: float, highest:
     """
     most = "least" if prefer is Prefer.LEAST_MASKING else "most"
     equal = (
-        "no score tells masks apart, so that all"
+        "all scores"
         if math.isinf(margin)
-        else f"scores within {margin:.2g} of the highest, {best:.6g},"
+        else f"scores within {margin:.2g} of the highest, {best:.4f},"
     )
     return (
-        f"{equal} count as equal, and the first configuration masks {most} of them: it hides "
-        f"{100 * first:.3g} % of the attributes' entropy, and the one with the highest score {100 * highest:.3g} %"
+        f"{equal} count as equal. Of these we recommend the one that masks {most}: it hides "
+        f"{100 * first:.3g} % of the attributes' entropy, the top scorer {100 * highest:.3g} %"
     )

@@ -60,7 +60,7 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
 
 
 def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
-    """Return the policy with `identity` as only candidate: it measures a table as it stands.
+    """Return the policy with `identity` as only candidate: it measures a table as it is.
 
     In an original the label has classes only once the policy's one mask for it is applied.
     """

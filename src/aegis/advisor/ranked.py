@@ -52,9 +52,9 @@ class Ranked:
     stderr
         Standard error of the score (`sampling_error`); None where it was not computed.
     tied_with_best
-        Whether its score cannot be told from the best one's; None where it was not compared.
+        Whether its score is not significantly different from the best one's; None where it was not compared.
     masking
-        How much its masks hide of what the attributes tell, from 0 to 1: the mean over attributes
+        How much its masks hide of what the attributes predict, from 0 to 1: the mean over attributes
         of the share of their entropy that is lost; None where it was not computed.
     differential_privacy
         What its noise masks promise, summed over attributes; None without such a promise.
@@ -164,7 +164,7 @@ class PrivacyChange:
     before
         Of the table as it is.
     after
-        Of the release; of the closest configuration as it stands where none is admissible; None
+        Of the release; of the closest configuration as it is where none is admissible; None
         where nothing was ranked.
     finest
         Whether `before` is of the table under the finest candidate masks instead: where no

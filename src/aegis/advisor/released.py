@@ -1,6 +1,6 @@
 """The utility of the rows that a release keeps, measured before anything is written.
 
-A release is measured as it stands, and so is the best configuration here: its rows are masked, the
+A release is measured as it is, and so is the best configuration here: its rows are masked, the
 classes that fail the rule are left out, and what is left is summarised like any table. Where only a
 summary is at hand, the frequency table says the same of measures that hold nothing out, if every
 scored attribute is in it.
@@ -68,7 +68,7 @@ class KeptRows:
     Attributes
     ----------
     scorer, choice
-        Scores them, and under which masks: none where they are counted as they stand. Both None
+        Scores them, and under which masks: none where they are counted as they are. Both None
         where only the classes of the label are known.
     lost
         Label classes that are left out whole, with their rows.

@@ -181,8 +181,8 @@ class Scorer:
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
         """Return what the unmasked table loses if only this attribute is masked, by attribute.
 
-        So an attribute whose part others can take shows little loss, however much it tells alone.
-        Empty where the unmasked table has more than `MOST_LEVELS` values: each attribute asks for
+        So an attribute whose part others can take shows little loss, however much it predicts alone.
+        Empty where the unmasked table has more than `MOST_LEVELS` values: each attribute requires
         the whole table's figure, and that costs the cube of their number.
         """
         sign = measure.direction.sign
@@ -271,7 +271,7 @@ class Scorer:
         choice
             One candidate per attribute.
         needs
-            What a measure reads beside the co-occurrence of all rows.
+            What a measure reads in addition to the co-occurrence of all rows.
 
         Raises
         ------

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aegis.summary import Candidate
 
 FEW = 0.33
-"""Share of a configuration's levels that attributes may have to stand beside what is shared."""
+"""Share of a configuration's levels that attributes may have to be next to what is shared."""
 _PARTS = 8
 """Sets of common attributes that are remembered; of more the first ones are forgotten."""
 Coded = Sequence[tuple[tuple[int, Hashable], Levels]]
@@ -93,7 +93,7 @@ class CommonParts:
         for place, name in enumerate(self._names):
             for candidate in dict.fromkeys(choice[name] for choice in choices):
                 if candidate.noise is not None:
-                    continue  # what it shows is worked out where a measure asks for it
+                    continue  # what it shows is worked out where a measure requires it
                 for levels, coded in zip(expected, self._coded(place, candidate), strict=True):
                     levels.update([coded])
         for levels in expected:
@@ -119,7 +119,7 @@ class CommonParts:
         return part is not None and part.n_levels >= (1 - FEW) * levels
 
     def beside(self, base: Mapping[str, Candidate], changed: Collection[str]) -> list[str]:
-        """Return the attributes among those to be changed that are to stand beside all others.
+        """Return the attributes among those to be changed that are to be next to all others.
 
         Those of few levels, which together have a small part of all.
         """

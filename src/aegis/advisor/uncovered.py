@@ -1,4 +1,4 @@
-"""What the privacy rule does not cover: keys beside the quasi-identifiers, and the label in disguise.
+"""What the privacy rule does not cover: keys in addition to the quasi-identifiers, and the label in disguise.
 
 A rule looks at the quasi-identifiers alone. Whoever knows more of a person than those may single
 the person out by all that is released; and a column that holds the label in other words makes every
@@ -173,7 +173,7 @@ def outside_of_release(
 
 
 def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
-    """Return the columns whose nulls alone tell one class from the others."""
+    """Return the columns whose nulls alone distinguish one class from the others."""
     leaks = {}
     for name, attribute in summary.attributes.items():
         if not attribute.nulls or not len(attribute.values) or attribute.values[-1].is_valid:

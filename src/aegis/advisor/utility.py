@@ -1,7 +1,7 @@
 """The utility of a release: one figure, against one reference, on every screen.
 
 A ranking compares masks on all rows. A release leaves rows out, and is read without the order of its
-ranges. So the figure that is stated of a release is measured on the released rows, as they stand:
+ranges. So the figure that is stated of a release is measured on the released rows, as they are:
 the same in an advice, on a front, in a report and in the certificate.
 """
 
@@ -67,7 +67,7 @@ class UtilityFigure:
     stderr
         Standard error of the value; None where it was not computed.
     rows
-        `released`: the rows of the release, as they stand. `all`: the masks on all rows, where the
+        `released`: the rows of the release, as they are. `all`: the masks on all rows, where the
         released rows are not at hand.
     lost_classes
         Label classes that the release leaves out whole, with their rows in the unmasked table.
@@ -181,7 +181,7 @@ class UtilityFigure:
         sign = measure.direction.sign
         whole = max(sign * self.reference, sign * self.value)
         gain = whole - sign * measure.worst(label_rows)
-        small = ": the table is too small to tell masks apart" if gain < 2 * error else why
+        small = ": the table is too small to distinguish masks" if gain < 2 * error else why
         return f"{said} (+-{error:.{digits}f}){small}"
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:

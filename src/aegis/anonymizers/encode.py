@@ -40,7 +40,7 @@ def encode(
     Parameters
     ----------
     table
-        Any Arrow table. Null and NaN mean missing, which is a value of its own.
+        Any Arrow table. Null and NaN mean missing, which is its own value.
     roles
         The role of every column, one of `ROLES`.
     kinds
@@ -50,7 +50,7 @@ def encode(
         Ordinal attributes: all values in ascending order, compared as texts: 1, 1.0 and "1" are one.
     hierarchies
         Per attribute the rows (value, group on level 1, ..., group on the top level). A top level
-        of one group is added where the rows lack one. A missing value without a row of its own
+        of one group is added where the rows lack one. A missing value without its own row
         is generalised straight to the top.
     degenerate
         Accept quasi-identifiers that are constant or all null: they change no group.
@@ -106,7 +106,7 @@ def encode_for(
     """Encode `table` with the roles and hierarchies of `policy`.
 
     Columns that the policy does not name are left out of the release; the label is released as
-    it is unless it has a role of its own. `kinds` and `orders` come before those of the policy;
+    it is unless it has its own role. `kinds` and `orders` come before those of the policy;
     they and errors as in `encode`.
     """
     for name in policy.attributes:
@@ -227,7 +227,7 @@ def _natural_kind(dtype: pa.DataType) -> AttributeKind:
 def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
     """Return codes with -1 for missing, and the distinct present values."""
     if pt.is_floating(column.type):
-        # -0.0 + 0.0 is 0.0: Arrow tells the two zeros apart, and Python does not.
+        # -0.0 + 0.0 is 0.0: Arrow distinguishes the two zeros, and Python does not.
         column = pc.add(column, pa.scalar(0.0, column.type))
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if pt.is_dictionary(column.type):
@@ -344,7 +344,7 @@ def _text(value: Any) -> str:
 def _hierarchy(name: str, domain: list[Any], rows: dict[Any, tuple[str, ...]]) -> ValueTree:
     height = len(next(iter(rows.values())))
     top = next(iter(rows.values()))[-1]
-    # Without a row of its own, a missing value has a chain up to the root that no text equals.
+    # Without its own row, a missing value has a chain up to the root that no text equals.
     alone: tuple[str | None, ...] = (*([None] * (height - 1)), top)
     chains: list[tuple[str | None, ...]] = [
         alone if value is None and None not in rows else rows[value] for value in domain

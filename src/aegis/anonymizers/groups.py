@@ -1,4 +1,4 @@
-"""Groups of records, and what stands for a group: its centroid or its generalisation."""
+"""Groups of records, and what represents a group: its centroid or its generalisation."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ Rounding = Callable[[RecordAttribute], float]
 
 @dataclass(frozen=True, eq=False)
 class Centroid:
-    """What stands for each group in a centroid release.
+    """What represents each group in a centroid release.
 
     Attributes
     ----------
@@ -178,10 +178,10 @@ def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[I
 def squared_distances(
     attribute: RecordAttribute, codes: Codes, numbers: Floats, standing: Codes, *, scaled: bool
 ) -> Floats:
-    """Squared distance of each value to what stands for it, shape (N,).
+    """Squared distance of each value to what represents it, shape (N,).
 
     Numbers by z-score (or, not `scaled`, as they are), ordinal values by rank over V - 1,
-    categories 0 or 1. A missing value stands at the mean (ordinal: the middle of the scale) and
+    categories 0 or 1. A missing value is at the mean (ordinal: the middle of the scale) and
     one unit aside, a standard deviation when not scaled.
 
     Parameters
@@ -189,7 +189,7 @@ def squared_distances(
     codes
         The values, shape (N,).
     numbers, standing
-        What stands for each: numbers (numeric attributes) or codes (others), shape (N,).
+        What represents each: numbers (numeric attributes) or codes (others), shape (N,).
     """
     if attribute.kind is AttributeKind.CATEGORICAL:
         mismatches: Floats = (codes != standing).astype(np.float64)

@@ -75,7 +75,7 @@ def centroid_loss(
 ) -> float:
     """IL of Wei et al.: squared deviations and mismatches against those from overall centroids.
 
-    0 where all records are alike to begin with, or where there is no group.
+    0 where all records are the same to begin with, or where there is no group.
     """
     if not len(groups):
         return 0.0

@@ -26,7 +26,7 @@ class Options:
     k
         The least number of records in a group, at least 2.
     l
-        The least number of distinct values of every sensitive attribute in a group; 1 asks for
+        The least number of distinct values of every sensitive attribute in a group; 1 requires
         nothing. Only methods that say so accept more than 1.
     rounded
         Put numeric centroids on the resolution of their attribute; whole numbers then stay whole.
@@ -78,14 +78,14 @@ class Options:
             )
         if self.l > 1 and not records.sensitive:
             raise PolicyError(
-                f"l = {self.l} asks for diversity, but no attribute is sensitive.",
+                f"l = {self.l} requires diversity, but no attribute is sensitive.",
                 hint="Give a column the role 'sensitive', or leave l out.",
             )
         for attribute in records.sensitive:
             held = len(np.unique(attribute.codes))
             if held < self.l:
                 raise DataError(
-                    f"l = {self.l} asks for {self.l} distinct values of {attribute.name!r} in each "
+                    f"l = {self.l} requires {self.l} distinct values of {attribute.name!r} in each "
                     f"group, but the table holds {held}.",
                     hint=f"The most that is possible is l = {held}.",
                 )

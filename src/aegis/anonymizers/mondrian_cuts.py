@@ -180,7 +180,7 @@ def _cut(part: _Partitions, number: int, k: int, distinct: int, relaxed: bool) -
 
 
 def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return who goes left of the more even of the two cuts beside the median value."""
+    """Return who goes left of the more even of the two cuts next to the median value."""
     of = part.of
     key = np.sort(of * size + codes)
     median = key[part.starts + (part.sizes - 1) // 2] - np.arange(len(part.sizes)) * size

@@ -92,7 +92,7 @@ class Recipe:
         Raises
         ------
         PolicyError
-            The rule asks for more rows or sensitive values in a class than there are, or the method
+            The rule requires more rows or sensitive values in a class than there are, or the method
             does not take what the rule and the recipe ask for together.
         """
         held = {attribute.name: len(np.unique(attribute.codes)) for attribute in records.sensitive}
@@ -101,7 +101,7 @@ class Recipe:
             # A sensitive attribute is released under its first mask.
             shown = "" if "k" in lacks.parameters else " as it is released"
             raise PolicyError(
-                f"The rule asks for {lacks}{shown}.",
+                f"The rule requires {lacks}{shown}.",
                 hint=f"No grouping can mend that: {lacks.remedy}.",
             )
         demanded = demanded_options(self.anonymizer, policy, records, self.options)
@@ -179,10 +179,10 @@ def dump_recipe(recipe: Recipe, *, measure: str | None = None) -> str:
 def demanded_options(
     anonymizer: Anonymizer, policy: Policy, records: Records, given: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Return the k and l that the policy's rule asks for, for methods that can keep them.
+    """Return the k and l that the policy's rule requires, for methods that can keep them.
 
     An l is passed on where every sensitive attribute, protected or not, has as many values: the
-    methods keep l for all of them. Whatever the rule asks for beyond that is left to suppression.
+    methods keep l for all of them. Whatever the rule requires beyond that is left to suppression.
     """
     demanded = {}
     if policy.privacy.minimum_size >= MINIMUM_K:

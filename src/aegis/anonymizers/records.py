@@ -34,7 +34,7 @@ class ValueTree:
     ----------
     levels
         Shape (V, L), int32: `levels[v, h]` is the number of the group that value v belongs to at
-        height h. Column 0 tells all values apart, the last column puts them in one group, and
+        height h. Column 0 distinguishes all values, the last column puts them in one group, and
         each column is a coarsening of the one before.
     labels
         Per height the text of each group.

@@ -17,13 +17,13 @@ from aegis.errors import InternalError
 from aegis.policy import AttributeKind
 
 SUPPRESSED_VALUE = "*"
-"""What a generalised value shows where it stands for everything."""
+"""What a generalised value shows where it represents everything."""
 
 
 def build_release(
     table: pa.Table, records: Records, grouped: Grouped, *, style: Style | None = None
 ) -> pa.Table:
-    """Return the masked table: `table` with what stands for each group in place of its values.
+    """Return the masked table: `table` with what represents each group in place of its values.
 
     Identifiers, ignored columns and suppressed records are left out; other columns and the order of rows stay.
     A centroid release keeps the type of ordinal and categorical columns and turns numeric ones

@@ -32,7 +32,7 @@ from aegis.summary.codes import encode
 
 @dataclass(frozen=True, eq=False)
 class Anonymized:
-    """One record-level release before the rule has been held against it.
+    """One record-level release before the rule has been checked against it.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Anonymized:
 
     @property
     def judged(self) -> pa.Table:
-        """The released rows, with `PERSON` beside them where persons are counted."""
+        """The released rows, with `PERSON` next to them where persons are counted."""
         if self.persons is None:
             return self.data
         persons = self.persons[self.grouped.groups.of >= 0]
@@ -159,7 +159,7 @@ def anonymize_records(
 
     Where persons are counted, persons are grouped, each by the middle of its rows, and their rows
     follow: all rows of a person are in one group, which has at least k persons. Where single cells
-    are suppressed, rows stand for themselves, in classes of at least k persons each.
+    are suppressed, rows represent themselves, in classes of at least k persons each.
 
     A `seed` repeats the draws of a recipe without one, for figures that are estimated: a release
     must leave it out (`Recipe.for_draws`).

@@ -1,6 +1,6 @@
 """Projects of ARX (`project.deid`) as policies: data, roles, hierarchies, models and limits.
 
-A project is a ZIP archive. What it says in XML and CSV is read; of the Java objects beside them nothing
+A project is a ZIP archive. What it says in XML and CSV is read; of the Java objects next to them nothing
 but which rows are selected.
 """
 
@@ -61,7 +61,7 @@ class ImportedProject:
         The least loss of an admissible transformation that the project has stored, and its levels;
         None where it has none.
     sampled
-        Options of the method `safe-pub`, where the project asks for differential privacy; the policy
+        Options of the method `safe-pub`, where the project requires differential privacy; the policy
         names it among its anonymizers.
     """
 

@@ -54,7 +54,7 @@ _QUALITY = {
     "kl-divergence": QualityModel("kl-divergence", None, False),
     "entropybasedinformationloss": QualityModel("log-width(over=quasi-identifiers)"),
 }
-"""What ARX's quality models are here, by their names in lower case without what stands in brackets."""
+"""What ARX's quality models are here, by their names in lower case without what is in brackets."""
 
 
 def quality_model(metric: str) -> QualityModel | None:
@@ -146,7 +146,7 @@ _DEMANDS: dict[str, Callable[[Groups], tuple[str, Any]]] = {
         {key: value for key, value in _stakes(g).items() if key in ("attacker", "gain", "cost")},
     ),
 }
-"""What a policy asks for, by how ARX writes a privacy model."""
+"""What a policy requires, by how ARX writes a privacy model."""
 
 
 def demand(text: str, people: int | None) -> tuple[str, Any]:
@@ -175,18 +175,18 @@ def demand(text: str, people: int | None) -> tuple[str, Any]:
             return said(match.groups())
     if re.fullmatch(r"(no-attack-)?profitability \(\w+\)", text):
         raise PolicyError(
-            f"The project asks for {text!r}, and does not say in a text what is won and lost.",
+            f"The project requires {text!r}, and does not say in a text what is won and lost.",
             hint="ARX writes the amounts once it has anonymised: do that, and save the project again.",
         )
     uniqueness = re.fullmatch(rf"\({_NUMBER}\)-population-uniqueness \((\w+)\)", text)
     if uniqueness is None:
         raise PolicyError(
-            f"The project asks for {text!r}, which no policy can say.",
+            f"The project requires {text!r}, which no policy can say.",
             hint=f"Understood are: {', '.join(_shown())}. Remove the model in ARX.",
         )
     if people is None:
         raise PolicyError(
-            f"The project asks for {text!r}, and does not say in a text how large the population is.",
+            f"The project requires {text!r}, and does not say in a text how large the population is.",
             hint="Give the number of people: --people N.",
         )
     kind = {"estimator": uniqueness[2], "threshold": float(uniqueness[1]), "population": people}

@@ -92,14 +92,14 @@ def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
 def _places(advice: Advice, top: int | None) -> list[int]:
     """Return the places of the ranking that are shown: the first `top`, and every release below.
 
-    Whoever asks for record-level releases wants to see where they stand.
+    A reader who asks for record-level releases wants to see their ranks.
     """
     first = len(advice.ranking) if top is None else top
     return [i for i, r in enumerate(advice.ranking) if i < first or r.method is not None]
 
 
 def _rank(advice: Advice, place: int) -> str:
-    """Return a rank as text: a search lists the best alone, so what stands below has no known rank."""
+    """Return a rank as text: a search lists the best alone, so what is below has no known rank."""
     last = max((i for i, r in enumerate(advice.ranking) if r.method is None), default=None)
     if advice.search is None or last is None or place <= last:
         return str(place + 1)
@@ -197,7 +197,7 @@ def _extent(advice: Advice) -> tuple[str, str]:
         "Searched" if advice.optimal else "Searched among",
         f"{counted(advice.combinations, 'combination')} of masks; {what}"
         f"{'' if not admissible else f' {_are(admissible)} listed'}"
-        f"{f', beside {beside}' if releases else ''}",
+        f"{f', and {beside}' if releases else ''}",
     )
 
 
@@ -370,7 +370,7 @@ def _below(ranks: list[str]) -> str:
     unknown = next((rank for rank in ranks if rank.startswith(">")), None)
     if unknown is None:
         return ""
-    return f"\n#: {unknown} stands below what the search lists; others may stand between."
+    return f"\n#: {unknown} is below what the search lists; others may be between."
 
 
 def _score(ranked: Ranked, highest: Ranked | None) -> str:
@@ -383,7 +383,7 @@ def _score(ranked: Ranked, highest: Ranked | None) -> str:
 
 
 def _certainty(advice: Advice) -> str:
-    """Say how sure the first score is, and what the mark beside others means."""
+    """Say how sure the first score is, and what the mark next to others means."""
     from aegis.cli.tables import fixed
 
     first = advice.ranking[0] if advice.ranking else None
@@ -421,7 +421,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 
 def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
-    """Yield the masks of the best, and what each attribute tells before and after."""
+    """Yield the masks of the best, and what each attribute predicts before and after."""
     from aegis.advisor import utility_kept
     from aegis.cli.tables import Column, fixed, line, number, percent, table
     from aegis.measures import MEASURES
@@ -456,11 +456,11 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     )
     if left_out:
         yield line(
-            f"\n{len(left_out):,} more attributes tell less each: --format json has all of them."
+            f"\n{len(left_out):,} more attributes predict less each: --format json has all of them."
         )
     if advice.lost_alone:
         yield line(
-            f"\n{advice.baseline_word}, masked, kept: what the attribute tells by itself. lost: what the whole "
+            f"\n{advice.baseline_word}, masked, kept: what the attribute predicts by itself. lost: what the whole "
             "table would lose if only this attribute were masked.",
             style="dim",
         )

@@ -96,7 +96,7 @@ class MethodOptions:
         typer.Option(
             "--k",
             metavar="K",
-            help="Records in each group at least; by default what the policy's rule asks for.",
+            help="Records in each group at least; by default what the policy's rule requires.",
         ),
     ] = None
 

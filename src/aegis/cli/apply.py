@@ -154,7 +154,7 @@ def command(asked: ApplyCommand) -> None:
     identifiers and without the rows of classes that break the rule. Privacy is
     measured on the written file before it takes its name; when the rule is not
     met, nothing is written and the exit code is 1. The same configuration masks
-    tomorrow's rows alike.
+    tomorrow's rows in the same way.
     """
     from aegis.policy import load_configurations, load_policy, read_document
     from aegis.signing import load_private_key
@@ -276,7 +276,7 @@ def choose(
 
 
 def nothing_to_predict(policy: Policy) -> str:
-    """Return what is to be known of a release whose label tells no classes apart."""
+    """Return what is to be known of a release whose label distinguishes no classes."""
     return (
         f"the label {policy.label.column} shows fewer than two classes in the released rows: there "
         "is nothing to predict, and the certificate states no utility"

@@ -1,4 +1,4 @@
-"""`aegis audit`: the privacy of any table, as it stands."""
+"""`aegis audit`: the privacy of any table, as it is."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def command(asked: AuditCommand) -> None:
 
     In: a table and its quasi-identifiers, named here or in a policy. Out: class
     sizes, every privacy model, the risk of re-identification; with a rule also
-    whether the table meets it as it stands. Exit code 1 when it does not. With a
+    whether the table meets it as it is. Exit code 1 when it does not. With a
     certificate: whether it matches this file, a line for each field that differs,
     and exit code 1 when any does. The fields that were not checked are listed;
     with --original fewer are left.
@@ -233,7 +233,7 @@ def _check(
 
 
 def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
-    """Measure the table as it stands, print the figures, and return whether it meets the rule."""
+    """Measure the table as it is, print the figures, and return whether it meets the rule."""
     from aegis.policy import load_configurations
     from aegis.privacy import PrivacyRule
     from aegis.release import audit
@@ -263,7 +263,7 @@ def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
 
 
 def _refuse(options: Mapping[str, object]) -> None:
-    """Raise for the first of these options that was given beside a certificate."""
+    """Raise for the first of these options that was given in addition to a certificate."""
     for name, given in options.items():
         if given is not None:
             raise PolicyError(

@@ -36,8 +36,8 @@ def user_file() -> Path | None:
 def read_defaults(root: Any) -> dict[str, Any]:
     """Return the defaults of all commands as the parser of the command line takes them.
 
-    A key beside tables is the default of every command that has the option; the table of a command
-    holds those of this command alone, and goes first. The folder's file goes before the project's,
+    Top-level keys apply to all commands that have the option; a section such as `[advise]` applies to
+    that command only, and goes first. The folder's file goes before the project's,
     that before the user's, and the command line before all.
 
     Parameters

@@ -15,7 +15,7 @@ class ReconstructedFormat(SummaryFormat, Protocol):
     def reconstruct(
         self, path: str, attribute: str, options: Mapping[str, Any], shell: Output
     ) -> None:
-        """Print the joint of an attribute and the label, as far as the file tells."""
+        """Print the joint of an attribute and the label, as far as the file shows."""
 
 
 def reconstructed_format(given: str) -> ReconstructedFormat | None:

@@ -69,7 +69,7 @@ def listening() -> bool:
 
 
 def verbose() -> bool:
-    """Whether it goes to standard error, where bars would stand in between."""
+    """Whether it goes to standard error, where bars would be in between."""
     return any(type(handler) is logging.StreamHandler for handler in _ours)
 
 

@@ -303,7 +303,7 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
 
 
 def process() -> None:
-    """Run the command line as a process of its own, which ends at once; the entry point of `aegis`."""
+    """Run the command line as its own process, which ends at once; the entry point of `aegis`."""
     codes: list[int] = []
     atexit.register(lean.end, codes)  # registered first, so that it is called last
     try:

@@ -84,7 +84,7 @@ class FileValues:
         _option(
             "--units",
             "TEXT",
-            "What stands before or behind all numbers of a column and is no part of them, such as $ "
+            "What is before or behind all numbers of a column and is no part of them, such as $ "
             "or %; may be given again.",
         ),
     ] = None
@@ -116,7 +116,7 @@ class FileValues:
 class Opening:
     """What a user says of how a table is opened; None or empty for nothing.
 
-    What is said of text files stands before what the policy says under `reading`.
+    What is said of text files is before what the policy says under `reading`.
     """
 
     table_name: TableName = None

@@ -164,8 +164,7 @@ Merit = Annotated[
     typer.Option(
         "--merit",
         metavar="NAME",
-        help="Rank by a figure of merit that models are expected to reach, in place of a measure: "
-        "auc, accuracy or log-loss.",
+        help="Rank by a predicted model metric: auc, accuracy or log-loss.",
     ),
 ]
 Models = Annotated[
@@ -173,7 +172,7 @@ Models = Annotated[
     typer.Option(
         "--models",
         metavar="NAMES",
-        help="The models whose merit is expected, with equal weights: lr (logistic "
+        help="The models whose metric is predicted, with equal weights: lr (logistic "
         "regression), nb (naive Bayes), gbdt (boosted trees), pairs (the same with "
         "the strongest interaction of two attributes; AUC only), separated by commas. By default "
         "the better one of linear models and trees.",
@@ -225,7 +224,7 @@ With = Annotated[
         "--with",
         metavar="A,B,...",
         autocompletion=completion.methods,
-        help="Also the releases of these record-level methods, beside the configurations "
+        help="Also the releases of these record-level methods, in addition to the configurations "
         "(aegis anonymizers lists them); by default those of the policy.",
     ),
 ]

@@ -160,7 +160,7 @@ def print_error(*lines: str) -> None:
 
 
 def labelled(label: str, *lines: str, style: str) -> RenderableType:
-    """Return a block of text that hangs beside its label."""
+    """Return a block of text that hangs next to its label."""
     from rich.table import Table
     from rich.text import Text
 

@@ -30,7 +30,7 @@ class _BarStep:
         self._bars.advance(self._task, amount)
 
     def note(self, text: str) -> None:
-        """Show `text` beside the bar."""
+        """Show `text` next to the bar."""
         self._bars.update(self._task, note=clean(text))
 
 

@@ -51,7 +51,7 @@ These options may be given anywhere on the line. Defaults of any option may be k
 
 
 def _everywhere(group: Any) -> Iterator[str]:
-    """Yield the lines of the options that stand before any command."""
+    """Yield the lines of the options that come before any command."""
     yield EVERYWHERE
     for param in group.params:
         if {"--verbose", "--log-file", "--version"} & set(param.opts):
@@ -59,7 +59,7 @@ def _everywhere(group: Any) -> Iterator[str]:
 
 
 def _parameters(group: Any, name: str) -> list[Any]:
-    """Return the arguments and options of a command, which may stand in a group."""
+    """Return the arguments and options of a command, which may be in a group."""
     command = group
     for part in name.split():
         command = command.commands[part]

@@ -61,7 +61,7 @@ class RiskCommand:
 
 @opens_table
 def command(given: RiskCommand) -> None:
-    """Measure the risk of single records: of a sample, of special uniques, of masked numbers.
+    """Measure the risk of single records: survey samples, unusual records (SUDA), perturbed numbers.
 
     In: a table and its quasi-identifiers; a column of sampling weights where there is
     one. Out: the chance to find the person behind each record in the population, how

@@ -76,7 +76,7 @@ class SummaryOptions:
         typer.Option(
             "--information",
             metavar="WHAT",
-            help="What the summary carries of each attribute beside what its masks show: raw (the "
+            help="What the summary carries of each attribute in addition to what its masks show: raw (the "
             "joint of values and label), histogram or nothing.",
         ),
     ] = "raw"

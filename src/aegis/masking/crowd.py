@@ -14,7 +14,7 @@ from aegis.summary.classes import ROWS
 def masked_population(policy: Policy, masks: Mapping[str, Mask | None]) -> Source | None:
     """Return the population under the masks of its quasi-identifiers.
 
-    None where the policy names none, or its rule goes by none.
+    None where the policy names none, or its rule depends on none.
     """
     if policy.population is None or not policy.privacy.by_crowd:
         return None
@@ -23,5 +23,5 @@ def masked_population(policy: Policy, masks: Mapping[str, Mask | None]) -> Sourc
     for name in shown:
         people.require(name, where="of the population")
     if ROWS not in shown:
-        shown[ROWS] = None  # says how many persons a row stands for, where it is there
+        shown[ROWS] = None  # says how many persons a row represents, where it is there
     return Source(masked_table(people, shown), people.origin)

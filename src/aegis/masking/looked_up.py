@@ -65,7 +65,7 @@ def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bo
     """Return whether looking texts up is quicker than making them."""
     kind = column.type()
     quicker = kind.is_integer() or (kind.is_string() and source.is_parquet)
-    of_values = bool(plain.op().find(ops.Field))  # a constant asks for no value
+    of_values = bool(plain.op().find(ops.Field))  # a constant requires no value
     return mask.deterministic and quicker and plain.type().is_string() and of_values
 
 

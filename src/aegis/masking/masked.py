@@ -96,10 +96,9 @@ def suppress(
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
     population
-        The population as the table shows it, for models that go by it.
+        The population as the table shows it, for models that depend on it.
     leaves
-        What each value of the quasi-identifiers, the first of `quasi`, may stand for: for models that go
-        by it.
+        What each value of the quasi-identifiers, the first of `quasi`, may represent: for models that depend on it.
     earlier
         Columns of the table that hold what earlier releases showed, in order; they stay in it.
 
@@ -138,7 +137,7 @@ def _suppress_after(
     hierarchies: Mapping[str, Hierarchy],
     earlier: Sequence[ShownColumns],
 ) -> tuple[ir.Table, Verdict]:
-    """Leave out what fails the rule beside earlier releases, and what would stand alone missing."""
+    """Leave out what fails the rule together with earlier releases, and what would be alone missing."""
     own = ShownColumns(tuple(quasi), {name: name for name in sensitive})
     releases = (*earlier, own)
     names = tuple(name for release in releases for name in release.quasi)

@@ -1,4 +1,4 @@
-"""The rows of a release beside their true values: what released columns say of hidden ones."""
+"""The rows of a release together with their true values: what released columns say of hidden ones."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The contract of a mask: one frozen object, one Ibis expression.
 
-Everything else about a mask follows from that expression. Which values it treats alike is found
+Everything else about a mask follows from that expression. Which values it treats in the same way is found
 by evaluating it on the distinct values of a column; how it looks in SQL is what Ibis compiles;
 what it does to a table is what the engine computes. So a mask cannot mean two things.
 """
@@ -60,7 +60,7 @@ class Kind(StrEnum):
 
     @property
     def ordered(self) -> bool:
-        """Whether values of this kind have an order of their own."""
+        """Whether values of this kind have their own order."""
         return self.numeric or self is Kind.DATE
 
 
@@ -109,7 +109,7 @@ class Targets:
 class Mask(ABC):
     """A masking function: a frozen object with its parameters as fields.
 
-    Two masks with equal parameters are equal and hash alike, so whatever is computed for a mask
+    Two masks with equal parameters are equal and hash in the same way, so whatever is computed for a mask
     can be remembered under it. Null stays null unless a mask says otherwise; NaN is a value of
     its own.
     """
@@ -124,12 +124,12 @@ class Mask(ABC):
     """The mask as a policy writes it (YAML), for the reference."""
     learns: ClassVar[str | None] = None
     """What bounds that are learnt from the data give away of it, for certificates; None where none
-    are. `{rows}` stands for the rows that share one. A release cannot tell whether a policy declared
+    are. `{rows}` represents the rows that share one. A release cannot tell whether a policy declared
     them."""
     shows_intervals: ClassVar[bool] = False
     """Whether what is shown are intervals of numbers, as text."""
     deterministic: ClassVar[bool] = True
-    """Whether equal values are always masked alike."""
+    """Whether equal values are always masked in the same way."""
 
     @abstractmethod
     def expression(self, column: ir.Column) -> ir.Value:
@@ -142,7 +142,7 @@ class Mask(ABC):
         """
 
     def told_apart(self, column: ir.Column) -> ir.Value:
-        """Return an expression that is equal for two values just where the mask treats them alike.
+        """Return an expression that is equal for two values just where the mask treats them in the same way.
 
         The masked value itself, unless what is shown is drawn at random.
         """
@@ -151,7 +151,7 @@ class Mask(ABC):
     def known(self, column: ir.Column) -> ir.BooleanValue | None:  # noqa: ARG002 - most know all
         """Return the Ibis condition that a value is one that the mask has a rule for.
 
-        None stands for "every value". A value that is not known is masked as `SUPPRESSED`, so
+        None represents "every value". A value that is not known is masked as `SUPPRESSED`, so
         that it does not leak; whether it is also an error is for the policy to say.
         """
         return None

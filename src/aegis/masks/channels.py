@@ -59,7 +59,7 @@ def geometric_channel(
     """Return the channel of two-sided geometric noise on integers, clipped to lower..upper.
 
     P(v + k | v) = (1 - alpha) / (1 + alpha) alpha^|k| with alpha = exp(-epsilon / sensitivity);
-    the ends take all beyond them. Column j stands for the released value `lower` + j.
+    the ends take all beyond them. Column j represents the released value `lower` + j.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Compose(Mask):
             if not mask.deterministic:
                 raise PolicyError(
                     f"Mask {self.name!r} cannot hold {mask.name!r}, which draws what it shows.",
-                    hint="Let the noise mask stand alone.",
+                    hint="Leave the noise mask alone.",
                 )
         object.__setattr__(self, "masks", masks)
 

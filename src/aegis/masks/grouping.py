@@ -1,4 +1,4 @@
-"""What masks treat alike: groupings of a column's distinct values, and their partial order.
+"""What masks treat in the same way: groupings of a column's distinct values, and their partial order.
 
 A grouping is obtained by evaluating the mask's own expression on the distinct values, so it
 cannot differ from what the mask does to a table.
@@ -33,7 +33,7 @@ Codes = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Which distinct values of a column a mask treats alike.
+    """Which distinct values of a column a mask treats in the same way.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ def _masked(
 
 def _group(column: pa.ChunkedArray) -> Grouping:
     if pa.types.is_floating(column.type):
-        # -0.0 + 0.0 is 0.0. Arrow tells NaN apart by their bits.
+        # -0.0 + 0.0 is 0.0. Arrow distinguishes NaN by their bits.
         column = pc.add(column, pa.scalar(0.0, column.type))
         column = pc.if_else(pc.is_nan(column), pa.scalar(np.nan, column.type), column)
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")

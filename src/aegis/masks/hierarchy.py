@@ -41,7 +41,7 @@ class Hierarchy:
     """A generalisation hierarchy: per value its group on every level.
 
     Level 0 is the value itself; a higher level never splits a group of a lower one. Hierarchies
-    with the same rows are equal and hash alike, whatever their name and the order of their rows.
+    with the same rows are equal and hash in the same way, whatever their name and the order of their rows.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Hierarchy:
         path
             The file, UTF-8.
         null
-            The text in column 0 that stands for null.
+            The text in column 0 that represents null.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class Hierarchy:
         Returns
         -------
         array of shape (V, L)
-            Column 0 tells the values apart; each further column holds the codes of one level up.
+            Column 0 distinguishes the values; each further column holds the codes of one level up.
 
         Raises
         ------
@@ -404,7 +404,7 @@ def _shown(row: Row) -> str:
 
 
 def _check_nested(rows: tuple[Row, ...], lower: int, upper: int, name: str) -> None:
-    """Raise `DataError` where level `upper` tells values apart that level `lower` does not."""
+    """Raise `DataError` where level `upper` distinguishes values that level `lower` does not."""
     first: dict[str | None, Row] = {}
     for row in rows:
         other = first.setdefault(row[lower], row)

@@ -292,7 +292,7 @@ class EqualWidth(_Cuts):
     value of tomorrow always falls somewhere (the infinities too). NaN is shown as "NaN". A column
     without two different finite values gets one interval. The cut points give away the bounds, so
     these are the least and the greatest value only where at least 11 rows hold them, or k where
-    the rule asks for more, and else rounded outward to bounds that so many rows share
+    the rule requires more, and else rounded outward to bounds that so many rows share
     (`aegis.masks.bounds`).
 
     Reference: equal-width generalisation of the AEGIS paper (Laskar et al., SIGMOD 2025).

@@ -34,7 +34,7 @@ class Lookup:
     Attributes
     ----------
     values
-        The values, of the column's type, no two alike and without null.
+        The values, of the column's type, no two equal and without null.
     shown
         What each shows, texts.
     otherwise

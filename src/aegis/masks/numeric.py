@@ -126,7 +126,7 @@ def _nearest_float(column: ir.NumericValue, grid: Grid) -> ir.FloatingValue:
 def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue:
     """Return the number with `digits` significant digits.
 
-    An exponent that the engine's logarithm misses by one, just beside a power of ten, does no
+    An exponent that the engine's logarithm misses by one, just next to a power of ten, does no
     harm: with at most 15 digits both units round such a number to that power.
     """
     size = value.abs()
@@ -254,7 +254,7 @@ class EraseDigits(Mask):
         if column.type().is_integer():
             return _towards_zero(arithmetic.widened(column), unit)
         if column.type().is_decimal():
-            # Digits before the point of v and of -v are erased alike, and floor is exact for v >= 0.
+            # Digits before the point of v and of -v are erased, and floor is exact for v >= 0.
             whole, inside = arithmetic.floor_decimal(column.abs())
             truncated = _towards_zero(whole, unit)
             shown = ibis.ifelse(column < 0, -truncated, truncated)

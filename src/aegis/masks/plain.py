@@ -33,7 +33,7 @@ class Identity(Mask):
 
 @dataclass(frozen=True)
 class Suppress(Mask):
-    """Shows "*" for everything, null included, so that nothing can be told apart."""
+    """Shows "*" for everything, null included, so that nothing can be distinguished."""
 
     name: ClassVar[str] = "suppress"
     summary: ClassVar[str] = 'Shows "*" in place of every value, null included.'

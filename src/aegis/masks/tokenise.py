@@ -1,4 +1,4 @@
-"""Keyed tokens for identifiers: the same value gives the same token, which tells nothing of it."""
+"""Keyed tokens for identifiers: the same value gives the same token, which shows nothing of it."""
 
 from __future__ import annotations
 

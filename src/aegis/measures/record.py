@@ -52,7 +52,7 @@ class Direction(StrEnum):
 
 
 class Trace(StrEnum):
-    """How a measure stands to Pillai's trace, whose bound of many configurations is sharp."""
+    """Relation of a measure to Pillai's trace, used to bound the search."""
 
     PLUG_IN = "plug-in"
     """It is the trace."""

@@ -1,4 +1,4 @@
-"""Which rules can be held against several releases of one table together."""
+"""Which rules can be checked against several releases of one table together."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ and 01234, all of which YAML 1.1 would turn into something else. Keys are texts 
 written, so that a column may be called 2024, on or null.
 
 A file may come from anywhere, so its length, depth and number of parts are limited, and what an
-alias stands for counts once for each alias, though it is held but once: a few aliases of aliases
-would otherwise stand for billions of parts.
+alias represents counts once for each alias, though it is held but once: a few aliases of aliases
+would otherwise represent billions of parts.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _float(text: str) -> float:
 
 _SCALARS: dict[str, tuple[re.Pattern[str], Callable[[str], Any]]] = {
     "bool": (_BOOL, lambda text: text == "true"),
-    "null": (_NULL, lambda text: None),  # noqa: ARG005 - whatever stands for it
+    "null": (_NULL, lambda text: None),  # noqa: ARG005 - whatever represents it
     "int": (_INT, int),
     "float": (re.compile(f"{_FLOAT.pattern}|{_INT.pattern}"), _float),
 }
@@ -126,7 +126,7 @@ def read_yaml(text: str, origin: str, *, remedy: str = "Write a value.") -> Loca
     Raises
     ------
     PolicyError
-        Bad syntax, a repeated key, a tag, an alias that stands for itself, or more than the limits
+        Bad syntax, a repeated key, a tag, an alias that represents itself, or more than the limits
         above. The message names the line.
     """
     if len(text) > MOST_CHARACTERS:
@@ -320,8 +320,8 @@ class _Reader:
             raise _invalid(
                 self.origin,
                 line,
-                f"the alias stands for itself: {anchor!r}",
-                "Write out what the alias stands for.",
+                f"the alias represents itself: {anchor!r}",
+                "Write out what the alias represents.",
             )
         return _ReadValue(part.value, Place(line, part.place.parts), part.size)
 
@@ -357,7 +357,7 @@ class _Reader:
 
 
 def write_yaml(data: Mapping[str, Any]) -> str:
-    """Return plain data as YAML that `read_yaml` and readers of YAML 1.1 take alike.
+    """Return plain data as YAML that `read_yaml` and readers of YAML 1.1 take in the same way.
 
     Raises
     ------

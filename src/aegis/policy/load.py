@@ -188,7 +188,7 @@ def parse_value(text: str, origin: str) -> Any:
 
 
 def write_mapping(data: Mapping[str, Any]) -> str:
-    """Return plain data as YAML, read alike by readers of YAML 1.1 and 1.2."""
+    """Return plain data as YAML, read in the same way by readers of YAML 1.1 and 1.2."""
     return write_yaml(plain(data))
 
 

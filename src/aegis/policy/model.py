@@ -250,7 +250,7 @@ def _no_configuration(given: object) -> PolicyError:
 
 @dataclass(frozen=True)
 class MethodChoice:
-    """A record-level method that the policy wants ranked beside the configurations.
+    """A record-level method that the policy wants ranked together with the configurations.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ class MethodChoice:
     options
         Its options by name, as written.
     where
-        File and line of the policy that name it, for messages; empty where it stands in none.
+        File and line of the policy that name it, for messages; empty where it is in none.
     """
 
     name: str
@@ -291,7 +291,7 @@ class Policy:
     unseen
         What happens at apply time to values that a mask does not know.
     anonymizers
-        Record-level methods to rank beside the configurations.
+        Record-level methods to rank together with the configurations.
     reading
         How the table's text files are written; None where they are asked themselves.
     release
@@ -349,7 +349,7 @@ class Policy:
     def measure_by(self, *names: str | None) -> Measure:
         """Return the first measure that is named, else the policy's, else the default.
 
-        Without a label the default is the measure of all columns alike.
+        Without a label the default is the measure that treats all columns equally.
 
         Raises
         ------

@@ -57,7 +57,7 @@ class AttributeEntry(PolicyMapping):
     hierarchy: str | dict[Any, Any] | None = None
     """A CSV file in ARX format, relative to the policy, or an inline tree."""
     weight: float = Field(default=1.0, ge=1e-9, le=1e9, allow_inf_nan=False)
-    """How much the attribute counts in additive measures, from 1e-9 to 1e9; rows count alike."""
+    """How much the attribute counts in additive measures, from 1e-9 to 1e9; all rows count equally."""
     kind: Literal["numeric", "ordinal", "categorical"] | None = None
     """How values of a quasi-identifier compare when records are grouped; natural where not given."""
     order: list[str | int | float] | None = Field(default=None, min_length=2)
@@ -78,17 +78,17 @@ class ReadingShape(PolicyMapping):
     quote: str | None = None
     """What stands around fields, `"` where not given; `none` where nothing does."""
     escape: str | None = None
-    """What stands before a quote within quotes; the quote itself where not given."""
+    """What is before a quote within quotes; the quote itself where not given."""
     header: bool | None = None
     """Whether the first line names the columns; without one they are `c1`, `c2`, ..."""
     decimal: Literal[".", ","] | None = None
-    """What stands before decimals."""
+    """What is before decimals."""
     thousands: str | None = None
     """The separator of thousands."""
     units: list[str] = Field(default_factory=list)
     """Texts before or behind all numbers of a column that are no part of them: `$`, `%`, `kg`, ..."""
     null: list[str] = Field(default_factory=list)
-    """Texts without quotes that are null, beside the empty one."""
+    """Texts without quotes that are null, in addition to the empty one."""
     dates: Literal["day-first", "month-first"] | None = None
     """Order of dates such as 03/04/2024."""
     text: list[str] = Field(default_factory=list)
@@ -128,7 +128,7 @@ class PolicyShape(PolicyMapping):
     measure: str | None = None
     """The measure that ranks configurations, that a search maximises, and that releases are measured by. By default `held-out-auc` (`held-out-pillai` where no AUC can be expected, which is said); without a label `adjusted-contingency`."""
     merit: Literal["auc", "accuracy", "log-loss"] | None = None
-    """In place of a measure: the figure of merit that models are expected to reach (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
+    """Instead of a measure: a predicted metric of models (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
     models: list[Literal["lr", "nb", "gbdt", "pairs"]] | None = None
     """The models whose merit is expected, with equal weights: logistic regression, naive Bayes, boosted trees, boosted trees with the strongest interaction of two attributes (AUC only). By default the better one of linear models and trees."""
     privacy: dict[str, Any] = Field(default_factory=dict)
@@ -146,7 +146,7 @@ class PolicyShape(PolicyMapping):
     configurations: dict[str, dict[str, MaskSpec]] = Field(default_factory=dict)
     """Explicit configurations, by name."""
     anonymizers: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
-    """Record-level methods to rank beside the configurations: a name, or `{NAME: {OPTION: VALUE}}`."""
+    """Record-level methods to rank together with the configurations: a name, or `{NAME: {OPTION: VALUE}}`."""
     release: ReleaseShape = Field(default_factory=ReleaseShape)
     """What the report says of the release: purpose, recipient, author and so on."""
 

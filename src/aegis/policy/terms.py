@@ -62,7 +62,7 @@ class OwnerRule:
         }
 
     def require(self, rule: PrivacyRule, *, override: bool, what: str) -> RuleOverride | None:
-        """Return how `rule` differs from the owner's, None where it asks for the same.
+        """Return how `rule` differs from the owner's, None where it requires the same.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class RuleOverride:
     used
         The rule that was asked for instead.
     lacks
-        What the owner's rule asks for that does not follow from the one that was used; empty where
+        What the owner's rule requires that does not follow from the one that was used; empty where
         that is stronger.
     """
 
@@ -127,7 +127,7 @@ class RuleOverride:
         """What a reader should know, in words."""
         said = (
             f"the owner's rule was overridden: the summary was made under {self.owner.rule}; "
-            f"this is held against {self.used}"
+            f"this is compared with {self.used}"
         )
         return f"{said}, which does not ask for {'; '.join(self.lacks)}" if self.lacks else said
 
@@ -212,7 +212,7 @@ def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
 
 
 def rule_of(mapping: object) -> PrivacyRule:
-    """Return a rule from what a policy has under `privacy`; nothing there asks for nothing."""
+    """Return a rule from what a policy has under `privacy`; nothing there requires nothing."""
     if mapping is None or mapping == {}:
         return PrivacyRule()
     if isinstance(mapping, Mapping) and mapping.keys() == {"suppression"}:

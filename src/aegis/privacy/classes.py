@@ -3,7 +3,7 @@
 Rows that agree on every quasi-identifier form an *equivalence class*. How many rows each class
 has, and how often each value of a sensitive attribute occurs in it, decides every model of this
 package; the rows themselves are not needed. A null quasi-identifier or sensitive value is a value
-like any other: whoever builds the table gives it a code of its own.
+like any other: whoever builds the table gives it its own code.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SensitiveCounts:
         Rows of each cell, at least 1, shape (nnz,), int64.
     labels
         Display of the V values; their order is the order that ordered distances use. Null is a
-        value with a label of its own. Values that no row holds are allowed: no figure counts them.
+        value with its own label. Values that no row holds are allowed: no figure counts them.
     levels
         Optional hierarchy of the values, shape (V, L): the code of each value's group at height
         0 (the value itself), 1, ... L-1; groups are nested. Needed by hierarchical distances.
@@ -119,7 +119,7 @@ class SensitiveCounts:
         """Whether all members of a class share some value, shape (n_classes,).
 
         Of rows that have one value each this is to have one value in the class. A person may have
-        several, and then such a value is certain although there are others beside it.
+        several, and then such a value is certain although there are others next to it.
         """
         if self.persons is None:
             return np.asarray(self.lengths == 1)
@@ -242,7 +242,7 @@ class ClassTable:
 
     @property
     def crowds(self) -> IntArray:
-        """How many people an adversary cannot tell apart in each class, shape (n_classes,).
+        """How many people an adversary cannot distinguish in each class, shape (n_classes,).
 
         The class's size in the population where it is known, else its size in the table.
         """
@@ -393,7 +393,7 @@ class ClassTable:
         )
 
     def as_shown_earlier(self) -> ClassTable:
-        """Return the classes that only earlier releases tell apart; `ids` are their numbers.
+        """Return the classes that only earlier releases distinguish; `ids` are their numbers.
 
         Raises
         ------

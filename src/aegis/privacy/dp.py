@@ -32,7 +32,7 @@ class PrivacyLoss:
         as randomised response.
     learnt
         The parameter that was taken from the data, which epsilon does not cover; None where all
-        were chosen without looking at the data, as far as the mask tells.
+        were chosen without looking at the data, as far as the mask shows.
     instead
         The mask to write then, as a policy has it.
     """
@@ -93,7 +93,7 @@ class PrivacyAccount:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What keeps an epsilon from holding as it stands, and what to write instead."""
+        """What keeps an epsilon from holding as it is, and what to write instead."""
         return tuple(
             f"epsilon {loss.epsilon:g} of {loss.attribute!r} does not cover which values occur: the "
             f"{loss.learnt} of {loss.mechanism} were taken from the data. Write them in the "

@@ -73,7 +73,7 @@ class Histograms:
     counts
         Shape (n, V); values that no row holds are allowed.
     tree
-        The hierarchy of the values, where the rule asks for one.
+        The hierarchy of the values, where the rule requires one.
     """
 
     counts: FloatArray
@@ -211,7 +211,7 @@ class Bounds:
     room
         Rows that may be suppressed.
     tree
-        The hierarchy of the values, where the rule asks for one.
+        The hierarchy of the values, where the rule requires one.
     """
 
     totals: FloatArray

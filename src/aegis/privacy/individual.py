@@ -25,7 +25,7 @@ def key_counts(
     codes
         Values of the key, shape (N, m), from 0.
     weights
-        How many people each record stands for, shape (N,).
+        How many people each record represents, shape (N,).
     missing
         Which values are unknown and agree with any value, shape (N, m); None: none is.
 
@@ -62,7 +62,7 @@ def key_counts(
 
 
 def _keys(codes: IntArray) -> IntArray:
-    """Return one number per row, from 0, alike where rows are, shape (N,)."""
+    """Return one number per row, from 0, equal where rows are, shape (N,)."""
     keys = np.zeros(len(codes), dtype=np.int64)
     for column in codes.T:
         keys = number(keys * (int(column.max(initial=0)) + 1) + column)[1]

@@ -22,14 +22,14 @@ Figures = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 class ModelNeed(StrEnum):
-    """What a model looks at beside the sizes of the classes."""
+    """What a model looks at in addition to the sizes of the classes."""
 
     SENSITIVE = "sensitive attribute"
     REFERENCE = "distribution in the whole table"
     POPULATION = "population class sizes"
     CROWD = "population class sizes where they are known, else those of the table"
     HIERARCHY = "hierarchy of the sensitive attribute"
-    LEAVES = "how many values each shown value may stand for"
+    LEAVES = "how many values each shown value may represent"
 
 
 class Window(StrEnum):
@@ -85,7 +85,7 @@ class ModelParameter:
     default
         Value when it is not given; None: it must be given.
     larger_is_stronger
-        Whether a larger number asks for more, the others being equal. None: of the limit the
+        Whether a larger number requires more, the others being equal. None: of the limit the
         model's direction says it, unless the model has `fails`; else only equal numbers compare.
     """
 
@@ -244,7 +244,7 @@ class Criterion:
 
         if ModelNeed.LEAVES in needs and table.hidden is None:
             raise PolicyError(
-                f"{self} goes by how many values each shown value may stand for, which is not known here.",
+                f"{self} depends on how many values each shown value may represent, which is not known here.",
                 hint="It can be searched for and released by masks (aegis advise, aegis apply); an audit "
                 "needs a policy with a hierarchy of every quasi-identifier.",
             )
@@ -323,7 +323,7 @@ class PrivacyModel:
     parameters
         All parameters.
     needs
-        What it looks at beside class sizes.
+        What it looks at in addition to class sizes.
     monotone
         When every class of a table is safe, every class of a coarser table (classes merged) is.
     monotone_with_suppression
@@ -346,7 +346,7 @@ class PrivacyModel:
         Rows of the smallest class that is safe, where the model looks at nothing but sizes; None
         where it does.
     values
-        How many sensitive values a class has to hold; None where it asks for none in particular.
+        How many sensitive values a class has to hold; None where it requires none in particular.
     weakening
         The step by which a search asks what a weaker rule would gain; None: it does not ask.
     strictest_counts
@@ -407,7 +407,7 @@ class PrivacyModel:
 
     @property
     def bare(self) -> str | None:
-        """The parameter that may stand for the whole mapping, as in `k: 5`; None without one."""
+        """The parameter that may represent the whole mapping, as in `k: 5`; None without one."""
         alone = len(self.parameters) == 1 and self.variant is None
         return self.parameters[0].name if alone and ModelNeed.SENSITIVE not in self.needs else None
 
@@ -444,7 +444,7 @@ class PrivacyModel:
         low, high = self.ordered
         if values[low] > values[high]:
             raise PolicyError(
-                f"{self.title} asks for {low} = {values[low]:g} and {high} = {values[high]:g}: no class "
+                f"{self.title} requires {low} = {values[low]:g} and {high} = {values[high]:g}: no class "
                 "meets both.",
                 hint=f"Give a {low} that is not above the {high}.",
             )

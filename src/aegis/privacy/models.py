@@ -74,7 +74,7 @@ _BASE = ModelParameter(
     default=math.e,
 )
 # Entropy is at most the logarithm of the number of values, and the tail from rank l on is empty
-# below l of them: each kind of l-diversity asks for l.
+# below l of them: each kind of l-diversity requires l.
 L_VALUES = ValueDemand(
     "l", lambda asked: math.ceil(asked - TOLERANCE), lambda held: f"an l of at most {held:,}"
 )
@@ -224,7 +224,7 @@ MODELS.register_all(
     PrivacyModel(
         name="l_diversity.recursive",
         title="recursive (c,l)-diversity",
-        description="The most frequent value is not too frequent beside the rarer ones.",
+        description="The most frequent value is not too frequent compared with the rarer ones.",
         formula="r_1 < c (r_l + ... + r_m), r_1 >= r_2 >= ... the value frequencies of E",
         reference=f"{_MACHANAVAJJHALA}, Definition 4.2",
         direction=Comparison.BELOW,

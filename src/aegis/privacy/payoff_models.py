@@ -1,6 +1,6 @@
 """Privacy models of an adversary who attacks only where that pays, and of a publisher who knows it.
 
-They stand in the registry beside those of `aegis.privacy.models`. Who finds a person gains, who tries
+They are in the registry next to those of `aegis.privacy.models`. Who finds a person gains, who tries
 has a cost: with the chance 1 / n of a class of n an attack is worth gain / n, and nobody makes one
 that is worth less than it costs. A publisher has a benefit of what is released, less by what masks
 hide, and a loss of each person found: rows whose release costs more than it brings stay unreleased.
@@ -56,7 +56,7 @@ def expected_loss(
     Parameters
     ----------
     people
-        How many people an adversary cannot tell apart, of any shape, at least 1.
+        How many people an adversary cannot distinguish, of any shape, at least 1.
     gain, cost
         What a person found is worth to an adversary, and what an attack on one person costs.
     loss

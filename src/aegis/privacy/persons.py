@@ -2,7 +2,7 @@
 
 A person is in a class where one of its rows is, and so in several classes where its rows differ in
 the quasi-identifiers. Counts of distinct persons do not add up over classes: whoever asks how many
-persons stand behind several classes has to say which (`Persons.within`).
+persons are behind several classes has to say which (`Persons.within`).
 """
 
 from __future__ import annotations

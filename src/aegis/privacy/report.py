@@ -483,7 +483,7 @@ def _notes(table: ClassTable) -> tuple[str, ...]:
         )
     if table.population is None:
         notes.append(
-            "No population is given, so the table stands for it: journalist risk equals "
+            "No population is given, so the table represents it: journalist risk equals "
             "prosecutor risk."
         )
     if not table.sensitive:

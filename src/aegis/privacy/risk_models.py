@@ -1,6 +1,6 @@
 """Privacy models of presence and of re-identification: what a class is in its population.
 
-They stand in the registry beside those of `aegis.privacy.models`.
+They are in the registry next to those of `aegis.privacy.models`.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ MODELS.register_all(
         title="marketer risk",
         description=(
             "Expected share of rows that a match of the whole release with a register gets right; "
-            "the table stands for the population where that is unknown. The classes in the "
+            "the table represents the population where that is unknown. The classes in the "
             "smallest crowds are removed until the mean meets the threshold."
         ),
         formula="sum_E |E| / population of E <= threshold * rows",

@@ -4,7 +4,7 @@ Suppression. Rows of classes that fail any criterion are removed from the releas
 admissible when no more than floor(suppression * N + 1e-9) rows are removed and at least one class
 remains. Models that compare a class with the whole table (t-closeness, beta-likeness,
 delta-disclosure, marketer risk, delta-presence) refer to the rows that are *kept*: failing classes
-are dropped, the reference is computed anew, and so on until nothing changes. The kept set only
+are dropped, the reference is computed again, and so on until nothing changes. The kept set only
 shrinks, so this ends; and whoever audits the released rows alone finds the figures that we claim.
 With `reference: input` a class is compared with all rows before suppression, once; then the released
 rows alone may look worse than the limit.
@@ -134,7 +134,7 @@ class PrivacyRule:
 
     @classmethod
     def parse(cls, mapping: Mapping[str, object]) -> PrivacyRule:
-        """Return the rule that a policy's `privacy:` mapping asks for.
+        """Return the rule that a policy's `privacy:` mapping requires.
 
         Keys are `suppression`, `preset` and the models of the registry; a value is the model's
         parameters, or a list of them for several sensitive attributes. `k: 5` is short for
@@ -158,7 +158,7 @@ class PrivacyRule:
                 criteria.extend(_criteria(key, value))
         if not criteria:
             raise PolicyError(
-                "The privacy rule asks for nothing.",
+                "The privacy rule requires nothing.",
                 hint=f"Name a model, for example {{k: 5}}. Models: {', '.join(_keys())}.",
             )
         return cls(_strictest(criteria), mapping.get("suppression", 0.0))  # type: ignore[arg-type]
@@ -209,12 +209,12 @@ class PrivacyRule:
 
     @property
     def by_leaves(self) -> bool:
-        """Whether a criterion goes by how many values each shown value may stand for."""
+        """Whether a criterion depends on how many values each shown value may represent."""
         return any(ModelNeed.LEAVES in criterion.model.needs for criterion in self.criteria)
 
     @property
     def by_crowd(self) -> bool:
-        """Whether a criterion goes by class sizes of the population, at least where they are known."""
+        """Whether a criterion depends on class sizes of the population, at least where they are known."""
         return any(
             {ModelNeed.POPULATION, ModelNeed.CROWD} & criterion.model.needs
             for criterion in self.criteria
@@ -222,7 +222,7 @@ class PrivacyRule:
 
     @property
     def without_crowd(self) -> PrivacyRule:
-        """The rule without the criteria that go by class sizes of the population."""
+        """The rule without the criteria that depend on class sizes of the population."""
         beyond = {ModelNeed.POPULATION, ModelNeed.CROWD}
         rest = tuple(criterion for criterion in self.criteria if not beyond & criterion.model.needs)
         return replace(self, criteria=rest)
@@ -318,12 +318,12 @@ class PrivacyRule:
         lacks = self.shortage(rows, values)
         if lacks is not None:
             raise PolicyError(
-                f"The rule asks for {lacks}.", hint=f"No masks can mend that: {lacks.remedy}."
+                f"The rule requires {lacks}.", hint=f"No mask can fix this: {lacks.remedy}."
             )
 
     @cached_property
     def sizes_only(self) -> bool:
-        """Whether `minimum_size` is all that the criteria ask for."""
+        """Whether `minimum_size` is all that the criteria require."""
         return all(criterion.model.least_size is not None for criterion in self.criteria)
 
     def allowed_rows(self, rows: int) -> int:
@@ -356,9 +356,9 @@ class PrivacyRule:
         return self._verdict(table, self._without_lonely(table, kept_classes), failed)
 
     def _without_lonely(self, table: ClassTable, kept_classes: BoolArray) -> BoolArray:
-        """Return the classes to keep so that rows that go missing do not stand alone.
+        """Return the classes to keep so that rows that go missing are not alone.
 
-        Rows that earlier releases show alike, and that this one leaves out, are a class for a reader
+        Rows that earlier releases show in the same way, and that this one leaves out, are a class for a reader
         of all releases: it has no rows or meets the rule. Where it fails, the smallest kept class of
         the same earlier class is left out, too. At the end a whole earlier class may be missing: that
         is as it was before.
@@ -441,7 +441,7 @@ class PrivacyRule:
         if table.earlier is not None and removed > max([allowed, *rows]):
             worst.append(
                 f"with earlier releases: {counted(removed, unit)} fail or must be left out so that "
-                f"missing rows do not stand alone; {allowed:,} may be suppressed"
+                f"missing rows are not alone; {allowed:,} may be suppressed"
             )
         elif removed > max([allowed, *rows]):
             worst.append(

@@ -1,6 +1,6 @@
 """Differential privacy by sampling and generalisation: which classes a sample may show.
 
-Who draws each record with a chance of its own, generalises in a way that does not depend on the data,
+Who draws each record with its own chance, generalises in a way that does not depend on the data,
 and leaves out classes below k, gives (epsilon, delta)-differential privacy: Li, Qardaji, Su, On
 sampling, anonymization, and differential privacy (ASIACCS 2012), theorem 5; Bild, Kuhn, Prasser,
 SafePub (PoPETs 2018).

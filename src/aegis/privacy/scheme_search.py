@@ -149,7 +149,7 @@ class SchemeCells:
     beyond
         Further rows, which all schemes leave out.
     targets
-        Places of the attributes that others should predict, for scores that go by it.
+        Places of the attributes that others should predict, for scores that depend on it.
     """
 
     codes: tuple[npt.NDArray[np.int64], ...]
@@ -280,7 +280,7 @@ class SchemeScore:
     sensitivity
         What one record more or less changes the value by, at most, given the smallest class m.
     by_leaves, by_target
-        Whether it goes by `SchemeCells.shares`, and by `SchemeCells.targets`.
+        Whether it depends on `SchemeCells.shares`, and by `SchemeCells.targets`.
     """
 
     name: str

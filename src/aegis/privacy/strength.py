@@ -1,7 +1,7 @@
-"""Whether one privacy rule asks for at least as much as another, demand by demand.
+"""Whether one privacy rule requires at least as much as another, demand by demand.
 
 Rule B is *at least as strong* as rule A where every table that was released under B, and removed
-no more rows than B allows, meets A as it stands and removed no more than A allows. That is decided
+no more rows than B allows, meets A as it is and removed no more than A allows. That is decided
 here by what the rules say, not by trying tables: each demand of A must follow from the demands of B,
 and B must allow no more suppression and count the same thing, rows or persons. What does not follow
 by the steps below counts as not following: rules that cannot be compared are *weaker* both ways,
@@ -9,8 +9,8 @@ so that whoever asks "is this rule weak?" errs on the safe side.
 
 A demand follows from
 
-- a demand of the same model, of the same attribute, each of whose numbers asks for as much;
-- a demand of a model that implies it (`PrivacyModel.implies`), with numbers alike;
+- a demand of the same model, of the same attribute, each of whose numbers requires as much;
+- a demand of a model that implies it (`PrivacyModel.implies`), with the same numbers;
 - the size of classes, where the model looks at sizes only: k, prosecutor risk, and every demand for
   so many values, each of which needs a row;
 - the number of values, where no more is asked for: (c,l)-, entropy l-diversity and
@@ -37,7 +37,7 @@ class Strength(StrEnum):
     STRONGER = "stronger"
     """At least as strong, and not the other way round."""
     WEAKER = "weaker"
-    """Not at least as strong: it asks for less, or the two cannot be compared."""
+    """Not at least as strong: it requires less, or the two cannot be compared."""
 
 
 def strength(rule: PrivacyRule, other_rule: PrivacyRule) -> Strength:
@@ -48,7 +48,7 @@ def strength(rule: PrivacyRule, other_rule: PrivacyRule) -> Strength:
 
 
 def missing(rule: PrivacyRule, other_rule: PrivacyRule) -> tuple[str, ...]:
-    """Return what `other_rule` asks for that does not follow from `rule`, in words."""
+    """Return what `other_rule` requires that does not follow from `rule`, in words."""
     return tuple(_missing(rule, other_rule))
 
 
@@ -112,7 +112,7 @@ def _as_much(model: PrivacyModel, parameter: ModelParameter, given: float, asked
 
 
 def larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:
-    """Return which way a number asks for more; None where that is not known."""
+    """Return which way a number requires more; None where that is not known."""
     if parameter.larger_is_stronger is not None:
         return parameter.larger_is_stronger
     if parameter.name == model.limit and model.fails is None:

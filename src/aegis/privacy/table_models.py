@@ -1,6 +1,6 @@
 """Privacy models of the whole table, and of diversity corrected for small classes.
 
-They stand in the registry beside those of `aegis.privacy.models`.
+They are in the registry next to those of `aegis.privacy.models`.
 """
 
 from __future__ import annotations

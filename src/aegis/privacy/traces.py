@@ -32,7 +32,7 @@ def extended(trace: Ints, classes: Ints, released: Bools) -> Ints:
     trace
         What the releases before show of each cell, shape (cells,): 0 where none shows it.
     classes
-        The class of each cell in the release, told apart by `trace`, too: see `joined`.
+        The class of each cell in the release, distinguished by `trace`, too: see `joined`.
     released
         Which cells the release shows.
     """
@@ -55,7 +55,7 @@ def traces(
     rule
         Which every release met, together with those before.
     releases
-        What the masks of each release show alike, shape (cells,) each, in the order of release.
+        What the masks of each release show in the same way, shape (cells,) each, in the order of release.
     count
         Counts the classes of a release: its place, the class of each cell, what was shown before.
     start

@@ -1,13 +1,13 @@
 """Which cells to suppress so that every class is large enough: greedy, one pattern at a time.
 
-A *pattern* is a set of attributes whose cells a record loses. Records that are alike in all other
+A *pattern* is a set of attributes whose cells a record loses. Records that are the same in all other
 attributes are then one class. Few cells come first: the records that are safe as they are stay so;
 of the patterns of one cell the one that rescues most records is taken, and so on until it rescues
 none; then the patterns of two cells, and so on. What is left in the end joins the class that it
 costs the fewest cells to join: some records of a large class, or all of a small one, lose the cells
 in which they differ from it.
 
-A suppressed cell is a value of its own: it is like other suppressed cells, and like nothing else. To
+A suppressed cell is its own value: it is like other suppressed cells, and like nothing else. To
 find the fewest cells is NP-hard (Meyerson and Williams 2004); the tests hold the greedy answer
 against all answers on small tables.
 """
@@ -129,7 +129,7 @@ class CellSearch:
         """Take patterns while one rescues a record; return those worth growing, the best first.
 
         What a pattern rescues can only fall as records are rescued by others, so a count that is
-        still the largest when it is taken anew is the largest of all.
+        still the largest when it is taken again is the largest of all.
         """
         waiting: list[tuple[float, int]] = []
         ranked: list[tuple[float, int]] = []

@@ -306,7 +306,7 @@ def _run(
 def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
     """What is spent on telling any two values apart, summed over the noisy attributes, per part.
 
-    With a sensitivity below the range, values at its ends are told apart by as many times epsilon as
+    With a sensitivity below the range, values at its ends are distinguished by as many times epsilon as
     the range holds it. Strict releases spend none.
     """
     spent = 0.0

@@ -55,7 +55,7 @@ class ReleasedCells:
 
         Where the entropy of every sensitive attribute in a group reaches `diversity`, categories
         go to the lowest level that makes the group uniform; elsewhere at least to the middle
-        level. Groups below `exact_below` keep their categories, which are alike already.
+        level. Groups below `exact_below` keep their categories, which are the same already.
         `numbers` generalises numbers, and ordinal attributes without a hierarchy, to the range of
         the group as well.
         """

@@ -1,7 +1,7 @@
 """Local suppression: only the cells that keep a record out of a class are left out.
 
 The cells are those of the quasi-identifiers as masks show them. Whether a class is large enough is
-counted with a suppressed cell as a value of its own, as every audit of the release counts it. Others
+counted with a suppressed cell as its own value, as every audit of the release counts it. Others
 (sdcMicro) let a suppressed cell match any value, and so suppress fewer; but a record that is the only
 one to match a combination of known values is then told by it.
 """
@@ -158,7 +158,7 @@ def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
     return (
         f"{cells:,} of {starred.size:,} cells of quasi-identifiers ({100 * cells / starred.size:.2g} "
         f"%) in {rows:,} of {len(records):,} rows are suppressed and {shown}: {listed}",
-        "a suppressed cell counts as a value of its own, which matches no other: classes are as large "
+        "a suppressed cell counts as its own value, which matches no other: classes are as large "
         "as an audit of the released rows finds them",
     )
 

@@ -1,10 +1,10 @@
 """Differential privacy by sampling and generalisation (SafePub).
 
-Each record is drawn with a chance of its own, shown by masks that do not depend on the table, and left
+Each record is drawn with its own chance, shown by masks that do not depend on the table, and left
 out where fewer than k drawn records show the same: see `aegis.privacy.sampling`. The masks are named, or
 drawn by a search that spends a part of epsilon (`aegis.privacy.scheme_search`): it looks at all records,
 and draws by itself, so that it and the sample compose by adding up. The guarantee is one of the
-quasi-identifiers; what is released beside them it does not cover.
+quasi-identifiers; what is released next to them it does not cover.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class SampledOptions(Options):
 
     @property
     def privacy(self) -> SampledPrivacy:
-        """The rate and the k that the guarantee of the sample asks for: epsilon less the search."""
+        """The rate and the k that the guarantee of the sample requires: epsilon less the search."""
         rest = math.nextafter(self.epsilon - self.search, 0) if self.search else self.epsilon
         return sampled_privacy(rest, self.delta, self.rate)
 

@@ -1,6 +1,6 @@
 """Masks of quasi-identifiers drawn with differential privacy, for `safe-pub`.
 
-What the search looks at beside the rows must not depend on them: the candidates of the policy in the
+What the search looks at in addition to the rows must not depend on them: the candidates of the policy in the
 order in which it names them, and the leaves of hierarchies.
 """
 
@@ -57,7 +57,7 @@ def drawn_masks(
     Raises
     ------
     PolicyError
-        A candidate learns from the table or draws at random, or the score goes by leaves of an
+        A candidate learns from the table or draws at random, or the score uses leaves of an
         attribute without a hierarchy.
     """
     given = options.masks or {}
@@ -158,7 +158,7 @@ def _targets(policy: Policy, quasi: tuple[Attribute, ...]) -> tuple[int, ...]:
     label = policy.label.column if policy.label else None
     if label not in names:
         raise PolicyError(
-            "Score 'classification' goes by what others tell of the label, and the guarantee covers "
+            "Score 'classification' depends on what others predict of the label, and the guarantee covers "
             f"quasi-identifiers alone: {', '.join(names)}.",
             hint="Name a label in the policy, and give it the role quasi-identifier; or choose another "
             "score.",
@@ -183,7 +183,7 @@ def _shares(
     level = 0 if isinstance(mask, Identity) else mask.level if isinstance(mask, Level) else None
     if hierarchy is None or level is None:
         raise PolicyError(
-            f"Score 'loss' goes by the leaves of a hierarchy, and {mask} of {attribute.name!r} has none.",
+            f"Score 'loss' depends on the leaves of a hierarchy, and {mask} of {attribute.name!r} has none.",
             hint="Choose score precision, or candidates that are levels of a hierarchy.",
         )
     leaves = hierarchy.groups(level)
@@ -196,7 +196,7 @@ def _shares(
 def _searched(
     table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
 ) -> dict[str, Any] | None:
-    """Return the masks that are drawn where the options ask for a search."""
+    """Return the masks that are drawn where the options require a search."""
     if not isinstance(options, SampledOptions) or not options.search:
         return None
     return drawn_masks(table, policy, options, seed, progress)

@@ -1,7 +1,7 @@
 """The coordinates in which microaggregation measures distance.
 
 Squared distance is the sum over attributes of: the squared difference of z-scores (numeric), of
-ranks over V - 1 (ordinal), or 0/1 (categorical). A missing number or rank stands at the mean (the
+ranks over V - 1 (ordinal), or 0/1 (categorical). A missing number or rank is at the mean (the
 middle of the scale), one unit aside of the present ones. This is the metric of `losses`, so what
 the methods minimise is what is reported.
 """

@@ -2,7 +2,7 @@
 
 `rank-swap` swaps numbers and other ordered values with values of a close rank: Moore, Controlled
 data-swapping techniques for masking public use microdata (US Census Bureau, RR 96-04). `record-swap`
-swaps where records lie, those that are at risk there first, between records that are alike in chosen
+swaps where records lie, those that are at risk there first, between records that are the same in chosen
 columns: targeted record swapping, as in the 2021 census round (sdcMicro's recordSwap).
 """
 
@@ -96,7 +96,7 @@ class RecordSwapOptions(Options):
         both = set(self.geography) & set(self.similar)
         if both:
             raise PolicyError(
-                f"{', '.join(sorted(both))}: swapped, and alike in what is swapped.",
+                f"{', '.join(sorted(both))}: swapped, and equal in what is swapped.",
                 hint="Name a column under `geography` or under `similar`, not both.",
             )
 
@@ -121,7 +121,7 @@ def _rank_swap(
 def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.Generator) -> Codes:
     """Return the codes of an attribute with each present value swapped with one of a close rank.
 
-    Values that are alike have their ranks by lot. A value whose partners are all taken stays.
+    Values that are the same have their ranks by lot. A value whose partners are all taken stays.
     """
     rows = np.flatnonzero(attribute.codes != attribute.missing)
     ranked = rows[np.lexsort((random.random(len(rows)), attribute.codes[rows]))]
@@ -258,7 +258,7 @@ def _outcome(
     }
     changed = float(np.mean([released[a.name] != a.codes for a in records.attributes]))
     warning = (
-        "nothing is promised of the sizes of classes: the rule is held against what is released"
+        "nothing is promised of the sizes of classes: the rule is checked against what is released"
     )
     return Outcome(
         labels,
@@ -326,7 +326,7 @@ RANK_SWAP = _swap(
 )
 RECORD_SWAP = _swap(
     "record-swap",
-    "Records at risk change places with records that are alike elsewhere.",
+    "Records at risk change places with records that are the same elsewhere.",
     "Targeted record swapping, as for the census round of 2021; sdcMicro",
     RecordSwapOptions,
     _record_swap,

@@ -1,4 +1,4 @@
-"""What earlier releases of a table showed, as columns beside its masked ones."""
+"""What earlier releases of a table showed, as columns in addition to its masked ones."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class WithEarlier:
         masks: Mapping[str, Mask | None],
         releases: Sequence[Configuration],
     ) -> WithEarlier:
-        """Return the table beside what `releases` showed.
+        """Return the table in addition to what `releases` showed.
 
         Raises
         ------

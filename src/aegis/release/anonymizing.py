@@ -123,7 +123,7 @@ def anonymize(
     The quasi-identifiers are replaced group by group; other columns are released as they are, or
     under their first candidate mask where the policy does not name `identity` among them.
     Identifiers are dropped or tokenised as the policy says. Privacy is measured on what was
-    written: the file is read back, held against the policy's rule and against the k that the
+    written: the file is read back, checked against the policy's rule and against the k that the
     method claims, before it takes its final name. Without `output` the rows come back in memory,
     audited all the same.
 

@@ -57,10 +57,10 @@ class Release(Released):
     Attributes
     ----------
     configuration
-        The masks, all fitted: apply it to other tables and equal values are masked alike.
+        The masks, all fitted: apply it to other tables and equal values are masked in the same way.
     noised_quasi_identifiers
-        Quasi-identifiers that show noise: the rule was held against their true values, while
-        `audit` measures the noisy ones as they stand.
+        Quasi-identifiers that show noise: the rule was checked against their true values, while
+        `audit` measures the noisy ones as they are.
     seeded_noise
         Attributes whose noise comes from a seed: a reader who knows it can take the noise off.
     into
@@ -158,7 +158,7 @@ def apply(
         `into` is given, and the table is in no database: a file, or rows in memory.
     PolicyError
         An output exists and `force` is not set, its extension names no format, or a certificate
-        is asked for without an output or under its name; the rule asks for more than any masks
+        is asked for without an output or under its name; the rule requires more than any masks
         could keep; the rule or a mask cannot be written in the SQL that makes a table; or the rule
         is another one than `made_under` and `rule_override` is not set, or weaker than a locked one.
 
@@ -182,7 +182,7 @@ def _apply(
     request: ApplyRequest,
     progress: Progress,
 ) -> Release:
-    """Return the release that a request asks for."""
+    """Return the release that a request requires."""
     output, into, instead = request.output, request.into, None
     if request.made_under is not None:
         if not isinstance(request.made_under, OwnerRule):
@@ -320,7 +320,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         together = ""
         if self.after:
             together = ", together with what was released before, if rows can be linked"
-            hint = "Choose a coarser configuration; aegis advise --after finds the best beside the others."
+            hint = "Choose a coarser configuration; aegis advise --after finds the best together with the others."
         if (
             not self.verdict.smallest_class
         ):  # no row is kept: it may be that no masks could keep any
@@ -328,7 +328,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             rule.require_possible(rows, self._values(masked=False))
             lacks = rule.shortage(rows, self._values(masked=True))
             if lacks is not None:
-                hint = f"The rule asks for {lacks} under its mask: choose a finer mask."
+                hint = f"The rule requires {lacks} under its mask: choose a finer mask."
         raise NoAdmissibleConfiguration(
             f"Configuration {configuration.name!r} does not meet the privacy rule on this table{together}: "
             f"{'; '.join(self.verdict.violations)}.",

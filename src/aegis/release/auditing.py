@@ -38,7 +38,7 @@ class Audit:
     quasi_identifiers, sensitive
         The columns that were taken as such.
     rule
-        The rule that the table was held against, or None.
+        The rule that the table was checked against, or None.
     violations
         What falls short of the rule without any further suppression; empty when it is met.
     differential_privacy
@@ -121,7 +121,7 @@ def audit(
     leaves: ShownLeaves | None = None,
     progress: Progress = SILENT,
 ) -> Audit:
-    """Measure the privacy of a table as it stands, also one that Aegis did not make.
+    """Measure the privacy of a table as it is, also one that Aegis did not make.
 
     Parameters
     ----------
@@ -138,12 +138,12 @@ def audit(
         where the table has it. Where it has not, rows are counted, and a note says so.
     configuration
         The masks that the table was made with, for the account of its noise, which is as good as this
-        statement, and for the level of a hierarchy that its values stand on.
+        statement, and for the level of a hierarchy that its values are on.
     population
         The persons that the rows are drawn from, shown as the audited table shows them, a row each or
         with a column `rows`: for k-map, journalist risk and delta-presence.
     leaves
-        How many values each shown value may stand for; by default as the hierarchies say.
+        Number of original values behind each masked value; by default taken from the hierarchies.
     progress
         Receives two steps.
 
@@ -283,7 +283,7 @@ def _with_leaves(
 
 def _rows_alone(person: str) -> str:
     return (
-        f"The policy counts persons ({person}), whom the table does not tell apart: rows are "
+        f"The policy counts persons ({person}), whom the table does not distinguish: rows are "
         "counted, which are at least as many."
     )
 

@@ -125,7 +125,7 @@ def check_certificate(
     """Return whether a certificate is of this table, and every figure of it true.
 
     The file's digest and rows; the columns and, as far as masks say what they can show, their values;
-    the rule, held against the file anew; every figure of privacy; the utility of what was released.
+    the rule, checked against the file again; every figure of privacy; the utility of what was released.
 
     Parameters
     ----------
@@ -424,7 +424,7 @@ class _Check:
         if odd is None:
             if str(mask) != "identity":
                 self.unchecked.append(
-                    f"configuration.masks.{name}: it does not say what it can show"
+                    f"configuration.masks.{name}: the certificate does not record the groups of {mask}"
                 )
         elif odd:
             self.mismatches.append(Mismatch(f"configuration.masks.{name}", spec, odd))
@@ -482,7 +482,7 @@ class _Check:
             self._differs("suppressed_persons", suppressed, None)
             return
         self.unchecked.append(
-            "persons, suppressed_persons: the release does not tell persons apart"
+            "persons, suppressed_persons: the release does not distinguish persons"
         )
         self._limit("suppressed_persons", persons, suppressed, persons=True)
 
@@ -495,7 +495,7 @@ class _Check:
             self._differs("privacy.violations", said.get("violations"), [])
             self._differs("privacy.passed", said.get("passed"), True)
             self.unchecked.append(
-                f"privacy: figures of persons ({said['person']}), whom the release does not tell apart"
+                f"privacy: figures of persons ({said['person']}), whom the release does not distinguish"
             )
             return None
         lacking = [name for name in named if name not in self.source.columns]
@@ -603,7 +603,7 @@ class _Check:
         return checked if said.get("rule") is not None else replace(checked, rule=None)
 
     def _checkable(self, rule: PrivacyRule, quasi: list[str]) -> PrivacyRule:
-        """Return the rule without demands that go by leaves where no hierarchy says what they are."""
+        """Return the rule without demands that depend on leaves where no hierarchy says what they are."""
         if not rule.by_leaves or (self.policy and not without_hierarchy(self.policy, quasi)):
             return rule
         asked = [c for c in rule.criteria if ModelNeed.LEAVES in c.model.needs]
@@ -630,7 +630,7 @@ class _Check:
         return Configuration("certified", parsed)
 
     def _crowd_unknown(self, rule: PrivacyRule) -> bool:
-        """Whether figures were measured beside a population that is not at hand."""
+        """Whether figures were measured with a population that is not at hand."""
         named = self.policy is not None and self.policy.population is not None
         return rule.by_crowd and "population" in self.document["policy"] and not named
 

@@ -219,7 +219,7 @@ def _persons(document: Mapping[str, Any]) -> Iterator[Mismatch]:
         what = f"at most {released:,}, the persons of the release"
         yield Mismatch("privacy.k", k, what, possible=True)
     elif is_count(asked) and k < asked:
-        what = f"at least {asked:,}, which the rule asks for"
+        what = f"at least {asked:,}, which the rule requires"
         yield Mismatch("privacy.k", k, what, possible=True)
 
 

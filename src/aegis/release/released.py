@@ -36,7 +36,7 @@ CERTIFICATE_VERSION = 2
 def utility_of(
     source: Source, output: Source, policy: Policy, *, seed: int, measure: str | None = None
 ) -> UtilityFigure | None:
-    """Return the utility of an output, against that of its input, both as they stand.
+    """Return the utility of an output, against that of its input, both as they are.
 
     By `measure`, else by the policy's, else by what ranks the input by default. None where the
     output shows one class only, so that there is nothing to predict.

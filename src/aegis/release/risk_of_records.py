@@ -37,7 +37,7 @@ class Missing(StrEnum):
     """What a missing value of a key says."""
 
     VALUE = "value"
-    """It is a value of its own: two missing ones agree, and with no other."""
+    """It is its own value: two missing ones agree, and with no other."""
     WILDCARD = "wildcard"
     """It agrees with any value, as sdcMicro counts."""
 
@@ -76,7 +76,7 @@ class RecordRisk:
     quasi_identifiers
         The columns of the key.
     weight
-        The column of sampling weights; None: every record stands for itself.
+        The column of sampling weights; None: every record represents itself.
     missing
         What a missing value of the key says.
     risks
@@ -84,7 +84,7 @@ class RecordRisk:
     counts, people
         Records of the sample, and estimated people, with the same key as each record, shape (N,).
     people_in_all
-        The people that the records stand for: the sum of the weights.
+        The people that the records represent: the sum of the weights.
     unknown
         Values of the key that are missing, of all records together.
     uniques
@@ -197,7 +197,7 @@ def record_risk(
     progress: Progress = SILENT,
     **options: Unpack[RiskOptions],
 ) -> RecordRisk:
-    """Measure the risk of every record of a table, as it stands.
+    """Measure the risk of every record of a table, as it is.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def _weights(source: Source, name: str) -> Floats:
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise DataError(
             f"Weight {name!r} of {source.origin} is not above 0 in every row.",
-            hint="Give each row the number of people that it stands for, or leave such rows out.",
+            hint="Give each row the number of people that it represents, or leave such rows out.",
         )
     return weights
 

@@ -36,7 +36,7 @@ class MaskingTransformer:
     `get_feature_names_out`) without importing scikit-learn, so that it fits into a `Pipeline` or
     `ColumnTransformer`. Rows are never suppressed: a transformer must keep them aligned with the
     target. A frame that goes in comes out as the same kind of frame, a NumPy array as an array whose
-    columns are called `x0`, `x1`, ...; `set_output` asks for another kind.
+    columns are called `x0`, `x1`, ...; `set_output` requires another kind.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The one way in which releases are written: rows in, verify, utility, certificate, rename.
 
 Masks and record-level methods differ in how the rows of a release come about. What follows does
-not: the rows are written under a temporary name, what was written is read back and held against
+not: the rows are written under a temporary name, what was written is read back and checked against
 the rule, its utility is measured, the certificate is made, and only then file and certificate
 take their names. So nothing that failed a check can be taken for a release.
 """

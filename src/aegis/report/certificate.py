@@ -87,7 +87,7 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     yield {
         "label": "Smallest class",
         "value": count(audit.get("k")),
-        "note": f"{'rows' if audit.get('person') is None else 'persons'} that look alike in every "
+        "note": f"{'rows' if audit.get('person') is None else 'persons'} that look the same in every "
         "quasi-identifier, measured on the written file",
     }
     alone = unique_figure(_outside(certificate))
@@ -124,7 +124,7 @@ def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield the figures that an officer asks for first."""
+    """Yield the figures that an officer looks for first."""
     yield {"name": "Equivalence classes", "value": count(audit.get("classes"))}
     yield {"name": "Rows unique by quasi-identifiers", "value": count(audit.get("uniques"))}
     risk = audit.get("risk") or {}

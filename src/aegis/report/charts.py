@@ -1,7 +1,7 @@
 """The report's charts: from plain points to Altair charts, and nothing else.
 
 Names from the data are never a field, a scale's domain or an expression: charts count places, and
-axes look the names up in a list. So no name can be mistaken for syntax, and two that look alike
+axes look the names up in a list. So no name can be mistaken for syntax, and two that look the same
 stay two. Admissible configurations are filled circles, all others hollow diamonds: shape says what
 colour says.
 """

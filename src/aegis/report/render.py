@@ -90,7 +90,7 @@ def render_report(
     shown
         Values of the release, which `Study.report` adds; None leaves them out.
     sections
-        What packages add, which `Study.report` asks for, too.
+        What packages add, which `Study.report` collects, too.
 
     Examples
     --------

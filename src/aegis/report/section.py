@@ -20,7 +20,7 @@ SECTIONS = Extensions("report section")
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A section that stands below those of the report's own.
+    """A section that is below those of the report's own.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class ReportSection:
     title
         What the contents call it.
     html
-        The section as it stands in the page. Its maker has escaped every value of the table.
+        The section as it is in the page. Its maker has escaped every value of the table.
     """
 
     anchor: str

@@ -44,7 +44,7 @@ _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 @dataclass(frozen=True)
 class Drawing:
-    """One chart as it stands in the page.
+    """One chart as it is in the page.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Drawing:
 def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
     """Return a chart as an inline SVG with a title and a description.
 
-    The data joins the specification only here: Altair copies and checks whatever stands in a
+    The data joins the specification only here: Altair copies and checks whatever is in a
     chart, which for data would be the larger part of the time.
 
     Parameters

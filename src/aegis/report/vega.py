@@ -1,4 +1,4 @@
-"""The chart engine, in a process of its own where this one may not have what it takes.
+"""The chart engine, in its own process where this one may not have what it takes.
 
 The engine holds a JavaScript machine, which reserves tens of gigabytes of addresses at once and ends the
 process with a trap where it does not get them. So under a limit of addresses (`ulimit -v`) a child

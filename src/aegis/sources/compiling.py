@@ -33,7 +33,7 @@ def compile_query(query: ir.Table, dialect: str) -> tuple[Any, exp.Expression]:
 
 
 class _SparkOptions(Config):  # type: ignore[misc]
-    """What the compiler of Spark asks for; Ibis fills it in only where Spark is installed."""
+    """What the compiler of Spark requires; Ibis fills it in only where Spark is installed."""
 
     treat_nan_as_null: bool = False
 

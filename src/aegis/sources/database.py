@@ -28,7 +28,7 @@ def open_database(url: str, table: str | None) -> Source:
     Parameters
     ----------
     url
-        postgres://user:password@host:port/database (the password may also stand in PGPASSWORD
+        postgres://user:password@host:port/database (the password may also be in PGPASSWORD
         or in ~/.pgpass), or duckdb:///path/to/file. Anything behind `?` goes to the driver.
     table
         The table or view: name or schema.name, in the database's own spelling.
@@ -129,7 +129,7 @@ def _within(path: tuple[str, ...]) -> dict[str, Any]:
 
 
 def table_names(connection: Any, table: str) -> list[str]:
-    """Return the names of the tables and views beside `table`; none where its schema is missing."""
+    """Return the names of the tables and views in addition to `table`; none where its schema is missing."""
     place = _within(table_path(table))
     try:
         with engine_errors(table):

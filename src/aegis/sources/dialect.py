@@ -69,16 +69,16 @@ class Reading:
     header
         Whether the first line names the columns.
     decimal, thousands
-        What stands before the decimals, and between thousands, of a number.
+        What is before the decimals, and between thousands, of a number.
     units
         Texts before or behind numbers that are no part of them, such as $ and %.
     null
-        Texts that mean that nothing is known, beside the empty one, where no quotes stand around
+        Texts that mean that nothing is known, in addition to the empty one, where no quotes stand around
         them.
     dates
         Which comes first in dates such as 03/04/2024: day-first or month-first.
     text, numbers
-        Columns that are read as text, or as numbers although spellings merge (1.0 beside 1).
+        Columns that are read as text, or as numbers although spellings merge (1.0 next to 1).
     sheet
         The sheet of a workbook.
 
@@ -160,7 +160,7 @@ class TextDialect:
     skip
         Lines before the table: `sep=;`, or a title above the header.
     decimal, thousands
-        One character each; thousands is empty where nothing stands between them.
+        One character each; thousands is empty where nothing is between them.
     units
         Texts before or behind the numbers of a column.
     null
@@ -332,7 +332,7 @@ def not_of_encoding(
     encoding
         What it should be.
     data, place
-        Bytes, and where the wrong one stands in them.
+        Bytes, and where the wrong one is in them.
     lines
         Lines before them.
     """
@@ -356,7 +356,7 @@ def _named_delimiter(text: str) -> tuple[str | None, int]:
 def _likely_delimiter(text: str, quote: str, whole: bool) -> str:
     """Return the delimiter that gives the most records one common number of fields.
 
-    Where several do alike, it is the one of the most fields; the first line breaks ties.
+    Where several do so, it is the one of the most fields; the first line breaks ties.
     """
 
     def fit(delimiter: str) -> tuple[float, int, int]:
@@ -375,7 +375,7 @@ def _whole_records(records: list[list[str]], whole: bool) -> list[list[str]]:
 
 
 def _preamble(text: str, delimiter: str, quote: str, whole: bool) -> int:
-    """Return how many lines stand before the table: empty ones, and those of one field where all
+    """Return how many lines are before the table: empty ones, and those of one field where all
     others have more.
     """
     lines = text.split("\n")
@@ -415,7 +415,7 @@ def _check_unit(unit: str) -> None:
     if not unit.strip() or len(unit) > _UNIT or not _MARKS.isdisjoint(unit):
         raise PolicyError(
             f"The unit {unit!r} is none.",
-            hint=f"Give what stands before or behind numbers, such as $, % or kg: up to {_UNIT} "
+            hint=f"Give what is before or behind numbers, such as $, % or kg: up to {_UNIT} "
             "characters, without digits, signs, points, commas and quotes.",
         )
 
@@ -426,7 +426,7 @@ def _check_apart(reading: Reading) -> None:
         value = getattr(reading, first)
         if value and value == getattr(reading, other):
             raise PolicyError(
-                f"{first} and {other} are both {value!r}.", hint="Give each a character of its own."
+                f"{first} and {other} are both {value!r}.", hint="Give each its own character."
             )
     if reading.decimal is not None and reading.decimal not in (".", ","):
         raise PolicyError(

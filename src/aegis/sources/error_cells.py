@@ -22,7 +22,7 @@ _NAMED = 3
 def error_notes(file: Path, sheet: str) -> list[str]:
     """Return what a user is told of the cells with an error in a sheet of an .xlsx file.
 
-    Files of other formats give nothing: their error cells cannot be told from empty ones.
+    Files of other formats give nothing: their error cells cannot be distinguished from empty ones.
     """
     if not zipfile.is_zipfile(file):
         return []

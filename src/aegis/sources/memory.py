@@ -30,7 +30,7 @@ _FILES = 8
 """Files of a table that are looked at."""
 _PARQUET = (".parquet", ".pq")
 _POINTER = 16
-"""Bytes that the engine takes for a value beside those of a long text."""
+"""Bytes that the engine takes for a value in addition to those of a long text."""
 _MOST = 1 << 60
 """Most bytes that may be asked for."""
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

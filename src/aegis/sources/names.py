@@ -1,4 +1,4 @@
-"""Names of columns: each must stand for one column, in every engine."""
+"""Names of columns: each must represent one column, in every engine."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from aegis.errors import DataError
 def refuse_duplicates(names: Iterable[str], origin: str) -> None:
     """Raise when two columns share a name, also when they differ only in case.
 
-    SQL engines do not tell capitals apart in names, or rename the second of two.
+    SQL engines do not distinguish capitals in names, or rename the second of two.
     """
     seen: dict[str, tuple[int, str]] = {}
     for place, name in enumerate(names, start=1):
         before, other = seen.setdefault(name.lower(), (place, name))
         if before == place:
             continue
-        alike = f"{name!r}" if name == other else f"{other!r} and {name!r}, alike but for capitals"
+        alike = (
+            f"{name!r}" if name == other else f"{other!r} and {name!r}, the same but for capitals"
+        )
         raise DataError(
             f"{origin} has two columns named {alike}: number {before} and number {place}.",
-            hint="Each column needs a name of its own, in which capitals do not count: rename one "
+            hint="Each column needs its own name, in which capitals do not count: rename one "
             "of the two.",
         )

@@ -25,7 +25,7 @@ STATISTICS = {
 }
 """Files of SPSS, Stata and SAS, and what reads them."""
 _EXACT = 1 << 53
-"""Whole numbers that doubles tell apart are below."""
+"""Whole numbers that doubles distinguish are below."""
 
 
 def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
@@ -147,7 +147,7 @@ def _from_rows(
 def _array(values: list[Any], as_text: bool) -> tuple[pa.Array, bool]:
     """Return a column, and whether its values are of several types, and texts therefore.
 
-    Numbers that are all whole are whole numbers; dates beside times are times.
+    Numbers that are all whole are whole numbers; dates mixed with times are times.
     """
     kinds = {type(value) for value in values if value is not None}
     if not as_text:
@@ -164,7 +164,7 @@ def _array(values: list[Any], as_text: bool) -> tuple[pa.Array, bool]:
 
 
 def _numbers(values: list[Any]) -> list[Any]:
-    """Return numbers as whole ones where all are, and a double tells each apart."""
+    """Return numbers as whole ones where all are, and a double distinguishes each."""
     known = [value for value in values if value is not None]
     if all(float(value).is_integer() and abs(value) < _EXACT for value in known):
         return [None if value is None else int(value) for value in values]

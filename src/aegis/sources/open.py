@@ -85,7 +85,7 @@ def open_table(
     Notes
     -----
     Columns of CSV files are read with the type that all their values have. Where two texts that
-    differ would become one value they stay text: codes such as 01234, 1.0 beside 1, integers of
+    differ would become one value they stay text: codes such as 01234, 1.0 next to 1, integers of
     more than 64 bits. Only true and false are Booleans, spelt in one way.
     """
     if isinstance(table, Source):
@@ -291,7 +291,7 @@ def _open_sqlite(given: str, files: tuple[Path, ...], name: str | None) -> Sourc
 def _require_one(given: str, files: tuple[Path, ...]) -> None:
     if len(files) > 1:
         raise DataError(
-            f"{given} stands for {len(files)} files of the format {_suffix(files[0])}.",
+            f"{given} represents {len(files)} files of the format {_suffix(files[0])}.",
             hint="Give one file, or convert them to Parquet or CSV.",
         )
 
@@ -331,7 +331,7 @@ def _read_arrow(file: Path) -> pa.Table:
 
 
 def _files(given: str) -> tuple[Path, ...]:
-    """Return the existing files that a path, folder or glob stands for."""
+    """Return the existing files that a path, folder or glob represents."""
     path = Path(given).expanduser()
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if _is_part(p, path))
@@ -360,7 +360,7 @@ def _files(given: str) -> tuple[Path, ...]:
 
 
 def _is_part(path: Path, folder: Path) -> bool:
-    """Return whether a file holds rows of a folder: JSON beside them, and names from . or _, are by-products."""
+    """Return whether a file holds rows of a folder: JSON next to them, and names from . or _, are by-products."""
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     return not hidden and path.is_file() and _suffix(path) in _KNOWN - {_DOCUMENT}
 

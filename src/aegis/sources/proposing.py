@@ -23,7 +23,7 @@ _AT_ONCE = 20
 _COMMA = "[+-]?([0-9]+|[0-9]{1,3}([.][0-9]{3})+)(,[0-9]+)?"
 _POINT = "[+-]?[0-9]+([.][0-9]+)?"
 _BETWEEN = ",'’ \u00a0\u202f"
-"""What stands between thousands, beside the point that `_COMMA` knows."""
+"""What is between thousands, in addition to the point that `_COMMA` knows."""
 _SIGNS = "$€£¥₹%"
 """Units that are proposed."""
 _FIGURE = f"[0-9][0-9.{_BETWEEN}]*"
@@ -36,7 +36,7 @@ def open_proposing(table: Any, reading: Reading | None = None) -> Source:
     """Open a table as `open_table` does, and say more of a text file than its user did.
 
     Proposed is the encoding of a file that is not UTF-8, a decimal comma where a column of numbers
-    has one, what stands between thousands, signs of currencies and of percent at all numbers of a column, and what stands for null in columns of numbers (and ? in any). `Source.reading` is
+    has one, what is between thousands, signs of currencies and of percent at all numbers of a column, and what represents null in columns of numbers (and ? in any). `Source.reading` is
     what the table is to be opened with from now on; `Source.notes` says what was proposed.
     """
     said = reading or Reading()
@@ -133,7 +133,7 @@ def _thousands(
 
 
 def _marks(signs: Sequence[str]) -> tuple[str | None, str] | None:
-    """Return decimal mark and mark between thousands of numbers of which the signs beside digits are given.
+    """Return decimal mark and mark between thousands of numbers of which the signs other than digits are given.
 
     None where they say nothing for certain: of 1,234 alone the comma may be either.
     """
@@ -158,7 +158,7 @@ def _pointed(source: Source, thousands: str | None) -> list[str]:
 
 def _two_marks(name: str) -> str:
     return (
-        f"{name}: numbers with a decimal comma stand beside numbers with a decimal point, so the column "
+        f"{name}: numbers with a decimal comma are next to numbers with a decimal point, so the column "
         "is read as text. Write them one way in the file."
     )
 
@@ -171,7 +171,7 @@ def _other_mark(name: str) -> str:
 
 
 def _units(source: Source, said: Reading) -> tuple[str, ...]:
-    """Return the units that are said, and the signs that stand at all numbers of a column of text."""
+    """Return the units that are said, and the signs at all numbers of a column of text."""
     texts = [name for name, dtype in source.table.schema().items() if dtype.is_string()]
     texts = [name for name in texts if name not in said.text]
     listed = ", ".join(map(literal, _NULLS))
@@ -207,7 +207,7 @@ def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> 
 
     Of each: values that are not null, those written as numbers with a point, those with a comma,
     those with either, those with a comma and those with a point anywhere, those in groups of three digits, their
-    signs beside digits, and the texts that mean null.
+    signs other than digits, and the texts that mean null.
     """
     listed = ", ".join("'" + text + "'" for text in _NULLS)
     place = source.backend.compile(source.table)

@@ -1,8 +1,8 @@
 """An independent count of the records of a text file, by its quotes and line ends alone.
 
-A line end is the end of a record where an even number of quotes stands before it: doubled quotes
+A line end is the end of a record where an even number of quotes is before it: doubled quotes
 within a quoted field count twice (RFC 4180, section 2). Bytes are looked at as arrays, so that the
-count costs little beside reading.
+count costs little in addition to reading.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LF, _CR = 10, 13
 
 @dataclass(frozen=True)
 class FileRecords:
-    """What stands in a file of bytes.
+    """What is in a file of bytes.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Counter:
     Parameters
     ----------
     quote, escape
-        The quote, or empty for none; and what stands before one within a quoted field.
+        The quote, or empty for none; and what is before one within a quoted field.
     old
         Whether records end in CR alone, as in old files of the Macintosh.
     """
@@ -143,7 +143,7 @@ class Counter:
         return bare
 
     def _count(self, data: NDArray[np.uint8], ends: NDArray[np.int64], returns: bool) -> None:
-        """Count the records that end in a chunk; `returns` says whether a CR may stand before one."""
+        """Count the records that end in a chunk; `returns` says whether a CR may be before one."""
         windows = np.zeros(len(ends), dtype=bool)
         if returns and self._end == _LF:
             windows = np.where(ends > 0, data[ends - 1], self._last) == _CR
@@ -173,10 +173,9 @@ class Counter:
 def _parities(
     marked: NDArray[np.bool_], places: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], bool]:
-    """Return whether an odd number of marks stands before each place, and whether one stands in all.
+    """Return whether an odd number of marks is before each place, and whether one is in all.
 
-    Marks are packed into words of 64 bits: a place asks for the parity of the words before its own,
-    which is summed up once, and for that of the lower bits of its own.
+    Marks are packed into words of 64 bits: a place needs the parity of the words before its own, which is summed up once, and that of its own lower bits.
     """
     packed = np.packbits(marked, bitorder="little")
     words = np.frombuffer(packed.tobytes() + bytes(-len(packed) % 8), dtype="<u8")
@@ -199,7 +198,7 @@ def count_records(file: IO[bytes], quote: str, escape: str) -> FileRecords:
     records = counter.result()
     if records.old or records.ended or not records.returns:
         return records
-    # No record ends in LF, so those that there are stand in quotes, and CR may end records.
+    # No record ends in LF, so those that there are are in quotes, and CR may end records.
     file.seek(0)
     counter = Counter(quote, escape, old=True)
     while chunk := file.read(_CACHED):

@@ -19,7 +19,7 @@ SQLITE = frozenset({".sqlite", ".sqlite3", ".db"})
 _ROWS = 50_000
 """Rows that are held as objects of Python at once."""
 _EXACT = 1 << 53
-"""Whole numbers that doubles tell apart are below."""
+"""Whole numbers that doubles distinguish are below."""
 _TIMES = {"DATE": pa.date32(), "DATETIME": pa.timestamp("us"), "TIMESTAMP": pa.timestamp("us")}
 """Declared types whose texts are dates or times where all of them are in ISO 8601."""
 

@@ -171,7 +171,7 @@ class Advising:
         request, options
             By what to rank them: a `RankRequest`, or its fields as keywords.
         methods
-            Record-level methods whose releases are ranked beside the configurations: names or
+            Record-level methods whose releases are ranked together with the configurations: names or
             recipes; by default those of the policy, with an estimate none.
         exact
             Count co-occurrences on all rows for this ranking, as `Study(exact=True)` does for all.
@@ -276,7 +276,7 @@ class Advising:
         ----------
         span
             What varies and over which values: "k=2..50", "k=2,5,10", "risk=0.05..0.5",
-            "suppression=0..0.1", or a number of a model that the policy asks for: "l=2..4", "t=0.1..0.4".
+            "suppression=0..0.1", or a number of a model that the policy requires: "l=2..4", "t=0.1..0.4".
         objective, measure, time_limit
             As in `search`.
 
@@ -317,7 +317,7 @@ class Advising:
         measure
             A measure of single attributes.
         know
-            What is known beside what masks show: `raw`, `histogram` or `nothing`; by default what
+            What is known in addition to what masks show: `raw`, `histogram` or `nothing`; by default what
             the summary carries.
         method
             A method of reconstruction; by default all evidence.
@@ -353,7 +353,7 @@ class Advising:
         attribute
             Its name.
         know
-            What is known beside what the masks show: `raw`, `histogram` or `nothing`; by default
+            What is known in addition to what the masks show: `raw`, `histogram` or `nothing`; by default
             the histogram, where the summary carries it.
         method
             A method of reconstruction; by default all evidence.

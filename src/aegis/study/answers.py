@@ -1,4 +1,4 @@
-"""What answers take beside a ranking: releases of records, figures of privacy, training, a page."""
+"""What answers take in addition to a ranking: releases of records, figures of privacy, training, a page."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ class Study(Advising):
         return release
 
     def audit(self, *, population: Any = None) -> Audit:
-        """Return the privacy of the table as it stands, held against the policy's rule.
+        """Return the privacy of the table as it is, compared with the policy's rule.
 
         Examples
         --------
@@ -300,7 +300,7 @@ class Study(Advising):
         return audit(rows, policy=self.policy, population=population, progress=progress)
 
     def protect(self, output: str | Path | None = None, **options: Any) -> Any:
-        """Return the `ProtectedSummary` that may leave the house: see `aegis.safe.protect.protect` for the options.
+        """Return the `ProtectedSummary` that may leave your organisation: see `aegis.safe.protect.protect` for the options.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class Study(Advising):
         path
             The file, with the extension `.aegis`.
         information
-            What is written of each attribute beside what its masks show: `raw`, the joint with
+            What is written of each attribute in addition to what its masks show: `raw`, the joint with
             the label; `histogram`; or `nothing`.
         locked
             Whether no rule weaker than the policy's is accepted with it.

@@ -50,9 +50,9 @@ def told_alone(attribute: AttributeSummary, max_levels: int) -> float:
 def set_aside(
     attributes: Mapping[str, AttributeSummary], max_levels: int, together: int = TOGETHER
 ) -> dict[str, AttributeSummary]:
-    """Return the attributes, all but those that tell most of the label with one level each.
+    """Return the attributes, all but those that predict the label best with one level each.
 
-    They are taken in the order of what they tell of the label alone, those with fewer atoms first
+    They are taken in the order of what they predict of the label alone, those with fewer atoms first
     where that is equal; one that does not fit is passed over, unless it is the first. Attributes with
     noise masks take part always: what noise shows is not known level by level.
 

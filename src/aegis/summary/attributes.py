@@ -51,10 +51,10 @@ def describe(
         Most levels of a candidate in multi-attribute measures.
     like
         The same attribute of another table: where that one pools the groups of a candidate, the
-        same groups keep a level of their own here, all others are pooled, and ranges are cut where
+        same groups keep their own level here, all others are pooled, and ranges are cut where
         they are there.
     groupings
-        What each mask, and the identity after them, treats alike, where that is known.
+        What each mask, and the identity after them, treats in the same way, where that is known.
     """
     masks = with_identity(masks)
     if groupings is None:
@@ -82,7 +82,7 @@ def _ranges(
 ) -> Ints | None:
     if not (data.kind.ordered and mask.deterministic):
         return None
-    # Where the model tells all groups apart there is nothing to follow: parts that do can be cut
+    # Where the model distinguishes all groups there is nothing to follow: parts that do can be cut
     # anywhere once they are merged, as the whole is.
     if model is None or kept_groups(*model) is None:
         return ranges_of(grouping.codes, data.counts, max_levels, data.values)
@@ -145,7 +145,7 @@ def assemble(
 def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Array | None) -> Ints:
     """Return the level of each value, shape (V,).
 
-    `model` holds what the groups show that keep a level of their own, and all others share one
+    `model` holds what the groups show that keep their own level, and all others share one
     level; with None the most frequent groups keep theirs.
     """
     if model is None:
@@ -157,7 +157,7 @@ def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Arr
 
 
 def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array | None:
-    """Return what the groups show that keep a level of their own; None where none is pooled."""
+    """Return what the groups show that keep their own level; None where none is pooled."""
     if candidate.size <= candidate.n_levels:
         return None
     alone = ~pooled_groups(attribute, candidate)

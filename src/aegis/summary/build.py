@@ -264,7 +264,7 @@ class _Builder:
         return read_coded(self.source, names, self._class, classes, label or None)
 
     def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
-        """Summarise the attributes; what their masks treat alike comes from one query."""
+        """Summarise the attributes; what their masks treat in the same way comes from one query."""
         features = self.policy.features
         counted, fitted = [], []
         with self.progress.step("Counting values by class", len(features)) as step:

@@ -1,4 +1,4 @@
-"""Equivalence classes of a table as it stands, counted in the engine."""
+"""Equivalence classes of a table as it is, counted in the engine."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ShownColumns:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """The classes of a release beside those that were made before it.
+    """The classes of a release together with those that were made before it.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ def count_classes(
     population: Source | None = None,
     coded: CodedRows | None = None,
 ) -> CountedClasses | PersonClasses:
-    """Count the equivalence classes of a table as it stands.
+    """Count the equivalence classes of a table as it is.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def count_classes(
 
 
 ROWS = "rows"
-"""Column of a population that says how many persons a row stands for."""
+"""Column of a population that says how many persons a row represents."""
 
 
 def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
@@ -281,7 +281,7 @@ def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
     if counted and not table[ROWS].type().is_integer():
         raise DataError(
             f"Column {ROWS!r} of {population.origin} holds no whole numbers.",
-            hint="It says how many persons a row stands for; leave it out where each row is one.",
+            hint="It says how many persons a row represents; leave it out where each row is one.",
         )
     number = table[ROWS].sum().fill_null(0) if counted else table.count()
     grouped = table.group_by(**keys) if keys else table

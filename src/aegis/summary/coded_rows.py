@@ -153,7 +153,7 @@ def read_stored(source: Source, names: Sequence[str]) -> CodedRows | None:
     """Return columns of all rows, which are then of one class; None where the engine counts better.
 
     That is where they are not stored in files with the values of each column, are too many, or hold
-    what is not told apart.
+    what is not distinguished.
     """
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):

@@ -46,7 +46,7 @@ def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
 
 
 def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
-    """Return codes of a column's values, in few bytes, and what they stand for, in no order.
+    """Return codes of a column's values, in few bytes, and what they represent, in no order.
 
     Of a dictionary some values may occur twice, and others in no row.
     """
@@ -104,7 +104,7 @@ def natural_order(labels: Sequence[str]) -> npt.NDArray[np.int64]:
     """Return the order of shown values: by the number they start with, then text, null last.
 
     Whoever audits a release sees the shown values alone, so their order must follow from them:
-    9 stands before 10, and "[5, 10[" before "[10, 20[".
+    9 is before 10, and "[5, 10[" before "[10, 20[".
     """
     return np.array(sorted(range(len(labels)), key=lambda i: _natural(labels[i])), dtype=np.int64)
 

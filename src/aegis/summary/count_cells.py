@@ -87,7 +87,7 @@ def count_cells(
     if read is None:
         return None
     joined = read[0]
-    # The code after the last class stands for null and is there only where a label is missing.
+    # The code after the last class represents null and is there only where a label is missing.
     representatives[label] = np.arange(int(joined[label].max(initial=0)) + 1, dtype=np.int32)
     names = (quasi, sensitive, label)
     return _in_order(names, read, representatives)

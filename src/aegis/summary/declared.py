@@ -11,7 +11,7 @@ from aegis.summary.model import AttributeSummary, Summary
 def declared_policy(summary: Summary) -> Policy:
     """Return what the summary knows of the policy that it was made under.
 
-    Of a summary of an earlier version, which does not say its rule, the rule asks for nothing:
+    Of a summary of an earlier version, which does not say its rule, the rule requires nothing:
     see `says_rule`.
     """
     terms, label = summary.terms, summary.label

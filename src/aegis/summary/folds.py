@@ -1,7 +1,7 @@
 """Row folds of co-occurrence counts: what a delete-a-group jackknife leaves out, fold by fold.
 
 Each labelled row falls into one of a few folds by a seeded hash of its place among the rows, so
-that folds are a random partition. The counts by fold stand beside those of all rows, cell by cell.
+that folds are a random partition. The counts by fold are next to those of all rows, cell by cell.
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ def _flat(pairs: PairCounts) -> tuple[Counts, npt.NDArray[np.int8], npt.NDArray[
     flat_folds = pairs.__dict__.get("_flat_folds")
     if flat_folds is None:
         flat_folds = _flattened(pairs)
-        pairs.__dict__["_flat_folds"] = flat_folds  # beside the cached properties, for all folds
+        pairs.__dict__["_flat_folds"] = (
+            flat_folds  # in addition to the cached properties, for all folds
+        )
     flat: tuple[Counts, npt.NDArray[np.int8], npt.NDArray[np.int32]] = flat_folds
     return flat
 

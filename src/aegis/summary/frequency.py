@@ -36,7 +36,7 @@ class FrequencyTable:
         Rows per cell, shape (cells,).
     representatives
         Per column the index of one value that has each code, shape (codes,): a candidate's groups
-        at these indices say which codes it treats alike.
+        at these indices say which codes it treats in the same way.
     persons
         The persons behind the cells, where the policy counts them in place of rows.
     earlier

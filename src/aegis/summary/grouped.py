@@ -1,6 +1,6 @@
 """Count rows by computed keys: where raw values repeat, the keys are computed once for each.
 
-Tables hold few combinations of values beside their rows, mostly. There a plain GROUP BY of the
+Tables hold few combinations of values in addition to their rows, mostly. There a plain GROUP BY of the
 columns comes first, which engines do on dictionaries and without building texts, and the keys are
 computed on its result. Whether combinations repeat is seen on the first rows.
 """

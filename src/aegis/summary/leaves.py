@@ -1,4 +1,4 @@
-"""How many values a shown value may stand for: the leaves of its group, and the bits they hide.
+"""How many values a shown value may represent: the leaves of its group, and the bits they hide.
 
 Leaves are those of an attribute's hierarchy, whether or not a row has them; else the distinct values
 of the table.
@@ -144,7 +144,7 @@ def shown_leaves(source: Source, policy: Policy, masks: Mapping[str, Mask | None
             continue
         if isinstance(mask, NoiseMask):
             raise PolicyError(
-                f"The rule goes by how many values each shown value may stand for, and {mask} of "
+                f"The rule depends on how many values each shown value may represent, and {mask} of "
                 f"{attribute.name!r} draws what it shows: {policy.privacy}.",
                 hint="Choose a mask that groups values, or ask for k.",
             )
@@ -186,7 +186,7 @@ def leaves_by_hierarchy(
         hierarchy = None if known is None else _first_hierarchy(known.masks)
         if hierarchy is None:
             raise PolicyError(
-                f"The rule goes by how many values each value of {name!r} may stand for, and {name!r} has "
+                f"The rule depends on how many values each value of {name!r} may represent, and {name!r} has "
                 "no hierarchy.",
                 hint="Only a hierarchy says that of a table that is masked already. aegis apply states what "
                 "the rule says of a release while it makes it.",
@@ -247,7 +247,7 @@ def _of_level(hierarchy: Hierarchy, level: int, shown: pa.Array) -> Floats:
 
 
 def _all_leaves(hierarchy: Hierarchy, null: bool) -> int:
-    # Null is a leaf of its own where the hierarchy has no row for it.
+    # Null is its own leaf where the hierarchy has no row for it.
     return len(hierarchy.rows) + int(null and None not in hierarchy.values)
 
 

@@ -46,7 +46,7 @@ def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
 def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
     """Return levels of neighbouring values with about as many rows each, shape (V,).
 
-    A value with more rows than that has a level of its own and leaves the others theirs: most rows
+    A value with more rows than that has its own level and leaves the others theirs: most rows
     with 0 do not cost the rest its levels. LightGBM bins numbers in the same spirit (Ke et al.,
     LightGBM, NeurIPS 2017, histograms).
 
@@ -55,7 +55,7 @@ def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
     counts
         Rows per value, shape (V,), in the values' order; may be expected counts.
     max_levels
-        Most levels, at least 1; with no more values, each is a level of its own.
+        Most levels, at least 1; with no more values, each is its own level.
     """
     rows = np.asarray(counts, dtype=np.float64)
     if len(rows) <= max_levels:
@@ -67,7 +67,7 @@ def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
             share -= 1
         elif (excess := int(level[-1]) + 1 - max_levels) <= 0:
             return level
-        else:  # the rows between two frequent values begin a level of their own
+        else:  # the rows between two frequent values begin their own level
             share -= excess
     return _quantiles(rows, max_levels)
 

@@ -1,8 +1,8 @@
 """Add up the summaries of disjoint parts of a table.
 
-Counts add; everything that depends on counts is computed anew. The result equals the summary of
+Counts add; everything that depends on counts is computed again. The result equals the summary of
 the whole table, or, where a part pools groups, that of the whole summarised like that part: which
-groups keep a level of their own, and where ranges are cut, is then as there. Where the parts do not
+groups keep their own level, and where ranges are cut, is then as there. Where the parts do not
 hold enough to say what that would be, they are refused, never approximated.
 """
 
@@ -231,7 +231,7 @@ class _Merger:
         """Return the level of each value for one candidate.
 
         They are those of the whole by its counts where no part pools groups. Else they are those
-        of the part that tells most groups apart among those that all the others follow, so that
+        of the part that distinguishes most groups among those that all the others follow, so that
         the whole summarised like that part has the same.
         """
         own_level = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
@@ -348,8 +348,8 @@ class _Merger:
     ) -> tuple[Ints, Ints]:
         """Return the code of each part's cells in the whole, and a value for each code.
 
-        Codes are those by which the whole would be counted where every part tells them apart,
-        else those that some candidate tells apart.
+        Codes are those by which the whole would be counted where every part distinguishes them,
+        else those that some candidate distinguishes.
         """
         finest = attribute.finest_key
         keys = np.arange(len(attribute.values)) if finest is None else finest.groups

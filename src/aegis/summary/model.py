@@ -32,7 +32,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Information(StrEnum):
-    """What is known of an attribute beside the joints that its masks show (AEGIS, section 4)."""
+    """What is known of an attribute in addition to the joints that its masks show (AEGIS, section 4)."""
 
     RAW = "raw"
     """The joint of its values and the label."""
@@ -159,7 +159,7 @@ class AttributeSummary:
         Rows where the attribute is null.
     domain
         Where information was withheld (`withhold`): the values of the table. `values` are then
-        cells of values that all candidates treat alike, each named by its first value, and
+        cells of values that all candidates treat in the same way, each named by its first value, and
         `unmasked` shows them apart.
     """
 

@@ -13,7 +13,7 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     """Return a summary with the candidates of another policy; None where the table must be read.
 
     A summary serves a policy with the same label and roles whose masks are all among its candidates
-    and whose rule protects no attribute beyond those that were counted, and asks for no larger
+    and whose rule protects no attribute beyond those that were counted, and requires no larger
     classes than share the bounds that masks have learnt. Atoms stay as they were:
     finer ones than needed change no score. The same summary comes back where nothing differs.
     """

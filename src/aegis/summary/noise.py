@@ -78,7 +78,7 @@ def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) 
         if mask is None or mask.deterministic:
             continue
         if name == policy.label.column:
-            raise _refused(name, mask, "the label is what all scores are held against")
+            raise _refused(name, mask, "the label is what all scores are compared with")
         if name in policy.privacy.sensitive:
             raise _refused(name, mask, "the privacy rule counts the attribute's true values")
 
@@ -86,7 +86,7 @@ def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) 
 def _refused(attribute: str, mask: Mask, why: str) -> PolicyError:
     return PolicyError(
         f"Mask {str(mask)!r} of {attribute!r} draws what it shows, but {why}.",
-        hint="Give it masks that show equal values alike.",
+        hint="Give it masks that show equal values in the same way.",
     )
 
 

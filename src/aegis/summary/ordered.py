@@ -1,7 +1,7 @@
 """Ranges: what learners see of a mask that cut numbers and dates in two.
 
 Levels of their own serve the most frequent groups and leave the others in one heap, which has no
-place in an order. So candidates of ordered attributes have ranges beside their levels: neighbouring
+place in an order. So candidates of ordered attributes have ranges in addition to their levels: neighbouring
 groups with about as many rows each. They are made from what the mask shows and nothing else, so
 that a score does not depend on which other candidates there are.
 """

@@ -26,7 +26,7 @@ from aegis.summary.person_classes import count_persons
 from aegis.words import joined, percent
 
 NEAR_KEY = 0.5
-"""Shown values per row from which a column is nearly a key: most of them stand in one or two rows."""
+"""Shown values per row from which a column is nearly a key: most of them are in one or two rows."""
 MOST_ROWS = 2_000_000
 """Largest table whose rows are compared over all columns."""
 MOST_NAMED = 3
@@ -44,7 +44,7 @@ class Outside:
         counted, no row of another person. None where the rows were not at hand, are drawn with noise,
         or are more than two million.
     near_keys
-        Columns that show nearly a value of their own for each row, with the number of values.
+        Columns that show nearly their own value for each row, with the number of values.
     singling
         A few columns which, known with the quasi-identifiers, single out most of the unique rows; None
         where none do.

@@ -122,7 +122,7 @@ class _Part:
     size
         How many combinations there are.
     shown
-        Which atoms a combination stands for, shape (atoms, size); None for a single attribute.
+        Which atoms a combination represents, shape (atoms, size); None for a single attribute.
     """
 
     members: Sequence[int]

@@ -24,7 +24,7 @@ Counts = npt.NDArray[np.int64]
 def withhold(summary: Summary, information: Information | str) -> Summary:
     """Return the summary without the joints that no candidate mask shows.
 
-    Values that every candidate of an attribute treats alike become one *cell*, of which the
+    Values that every candidate of an attribute treats in the same way become one *cell*, of which the
     summary then knows what it knew of a value: counts, joint with the label, co-occurrences and
     classes of the privacy rule. Scores, rankings, searches and the rule are those of the full
     summary, for they read nothing finer. What compares with the unmasked table compares with the
@@ -37,7 +37,7 @@ def withhold(summary: Summary, information: Information | str) -> Summary:
     summary
         One with the raw joints.
     information
-        What the result carries of an attribute beside its cells: `histogram` keeps the rows that
+        What the result carries of an attribute in addition to its cells: `histogram` keeps the rows that
         hold each value, `nothing` only which values occur; `raw` changes nothing.
 
     Raises

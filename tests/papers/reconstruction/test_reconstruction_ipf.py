@@ -200,11 +200,11 @@ class TestInconsistent:
 
     def test_a_positive_target_on_zero_cells(self):
         family = Margin("rows", (2, 2), (0,), np.array([3.0, 4]))
-        with pytest.raises(DataError, match=r"'rows' asks for 3 rows in group 0.*only 0"):
+        with pytest.raises(DataError, match=r"'rows' requires 3 rows in group 0.*only 0"):
             ipf(np.array([[0.0, 0], [1, 1]]), [family])
 
     def test_a_group_without_cells(self):
-        with pytest.raises(DataError, match=r"'lost' asks for 2 rows in group 1"):
+        with pytest.raises(DataError, match=r"'lost' requires 2 rows in group 1"):
             ipf(np.ones(2), [Groups("lost", np.array([0, 0]), np.array([1.0, 2]))])
 
     def test_a_cell_fixed_at_more_than_its_other_group_has(self):

@@ -1,4 +1,4 @@
-"""Feasibility of rules that go by a population: classes are counted beside it."""
+"""Feasibility of rules that depend on a population: classes are counted next to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BesidePopulation(InMemory):
     """Feasibility from the frequency table and the population.
 
     What of the rule looks at the table alone strikes candidates as it does without a population. What
-    goes by people is counted at the coarsest corner of a box, where there is one: it proves that
+    depends on people is counted at the coarsest corner of a box, where there is one: it proves that
     nothing in the box is admissible where it is monotone and fails, or is `hopeless`.
     """
 
@@ -59,7 +59,7 @@ class BesidePopulation(InMemory):
         return tuple(left)
 
     def _corner_possible(self, box: Box) -> bool:
-        """Return whether something in a box may meet what goes by people, as far as its corner tells."""
+        """Return whether something in a box may meet what depends on people, as far as its corner shows."""
         if not self._tells:
             return True
         corner = []

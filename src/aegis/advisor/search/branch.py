@@ -7,7 +7,7 @@ domains, which lowers the bound again. Then it is split in two along one variabl
 that refine some candidate c, and the rest. In the first half the coarsest corner is finer, so the
 rule strikes candidates from the other domains; in the second the finest grouping is coarser, so
 the bound falls. A domain of many masks that do not compare is not split in two but divided at once:
-together they tell apart what none of them does alone. When the largest bound left is no better than the best configuration found, that
+together they distinguish what none of them does alone. When the largest bound left is no better than the best configuration found, that
 configuration is optimal.
 """
 

@@ -18,7 +18,7 @@ _SPREAD = 16
 
 
 class RuleCells:
-    """The cells of the frequency table that a rule can tell apart: all, or only by their classes."""
+    """The cells of the frequency table that a rule can distinguish: all, or only by their classes."""
 
     def __init__(self, frequency: FrequencyTable, *, whole: bool) -> None:
         self._frequency = frequency
@@ -93,7 +93,7 @@ def dense(ids: Ids, space: int) -> tuple[Ids, int]:
     if space <= max(4 * len(ids), 1 << 12):
         return ids, space
     if space <= _DENSE:
-        # One cell stands for each class, whichever was written last: places that no class has are never read.
+        # One cell represents each class, whichever was written last: places that no class has are never read.
         cells = np.arange(len(ids))
         one_of = np.empty(space, dtype=np.int64)
         one_of[ids] = cells

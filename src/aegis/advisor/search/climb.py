@@ -2,7 +2,7 @@
 
 The coarsest configuration is the likeliest to be admissible, and the cheapest to score. From there
 the mask that gains most is made finer, again and again. Gains are looked at lazily (Minoux,
-Accelerated greedy algorithms, 1978): that of a move is computed anew only when it comes first, so
+Accelerated greedy algorithms, 1978): that of a move is computed again only when it comes first, so
 that a step costs few scores where gains shrink as other masks become finer. It is a heuristic; the
 branch and bound that follows proves or improves what it finds.
 """

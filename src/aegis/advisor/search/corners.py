@@ -51,12 +51,12 @@ class Corners:
     problem
         The search space.
     cells
-        The cells of the frequency table that the rule tells apart.
+        The cells of the frequency table that the rule distinguishes.
 
     Attributes
     ----------
     below
-        Rows in classes of fewer than k, by what tells the classes from others, and by k.
+        Rows in classes of fewer than k, by what distinguishes the classes from others, and by k.
     """
 
     def __init__(self, problem: Problem, cells: RuleCells) -> None:
@@ -135,7 +135,7 @@ class Corners:
         return tuple(self._finest(i, domain) for i, domain in enumerate(box))
 
     def _finest(self, index: int, domain: int) -> int:
-        """Return what tells the finest grouping of a domain from others."""
+        """Return what distinguishes the finest grouping of a domain from others."""
         variable = self._problem.variables[index]
         if not variable.quasi:
             return 0

@@ -2,7 +2,7 @@
 
 A box is checked at its *coarsest* corner. A monotone rule that fails there fails for every
 configuration in the box, because each of them refines that corner; and a candidate for which the
-rule fails while all other variables stand at their coarsest can be struck from its domain, with
+rule fails while all other variables are at their coarsest can be struck from its domain, with
 everything that refines it. Criteria that are not monotone under the rule's suppression limit are
 checked at single configurations (see docs/theory.md for which, and the proofs); of a box most of them
 tell how many rows of the corner's classes anything finer can keep (`aegis.privacy.histograms`).
@@ -43,7 +43,7 @@ class Feasibility(Protocol):
 
     @property
     def checked(self) -> int:
-        """Class counts that were held against the rule."""
+        """Class counts that were checked against the rule."""
 
     def possible(self, box: Box) -> bool:
         """Return whether anything in the box may be admissible; False proves that nothing is."""
@@ -74,7 +74,7 @@ class InMemory:
     Attributes
     ----------
     cells
-        The cells that the rule can tell apart.
+        The cells that the rule can distinguish.
     room
         Rows that may be suppressed.
     """
@@ -177,7 +177,7 @@ class InMemory:
         rule
             As `_rule` returns it.
         instead
-            A variable, and what stands in place of its domain for the classes.
+            A variable, and what is in place of its domain for the classes.
         """
         masks = self._masks(box) if self._bounds else None
         if rule is None and masks is None:
@@ -202,7 +202,7 @@ class InMemory:
     ) -> bool:
         """Return whether classes of the corner may keep enough of their parts at the finest masks.
 
-        Parameters are those of `_passes`; `corner` tells the corner from others.
+        Parameters are those of `_passes`; `corner` distinguishes the corner from others.
         """
         inner = box
         if instead is not None:
@@ -287,9 +287,9 @@ class InMemory:
         return self._rest[rule]
 
     def _node(self, box: Box, instead: tuple[int, int] | None) -> tuple[int, ...]:
-        """Return what tells the corner of a box from others: the coarsest candidates of its domains.
+        """Return what distinguishes the corner of a box from others: the coarsest candidates of its domains.
 
-        A domain without a coarsest candidate stands for itself. With all other variables at
+        A domain without a coarsest candidate represents itself. With all other variables at
         their coarsest, a domain is refined by what stands `instead` of it.
         """
         node = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]

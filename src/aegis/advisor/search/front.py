@@ -43,7 +43,7 @@ class Varied:
     counts
         Whether a range is walked in whole numbers, else in even steps.
     larger_is_stronger
-        Whether a larger number asks for more.
+        Whether a larger number requires more.
     """
 
     low: float
@@ -54,11 +54,11 @@ class Varied:
 
 
 _OF_RULES = {"risk": Varied(1e-9, 1), "suppression": Varied(0, 0.999999)}
-"""What can vary beside the parameters of models."""
+"""What can vary in addition to the parameters of models."""
 
 
 def varying() -> dict[str, Varied]:
-    """Return what a front can vary: numbers of which the models agree which way asks for more."""
+    """Return what a front can vary: numbers of which the models agree which way requires more."""
     varied: dict[str, list[tuple[ModelParameter, bool | None]]] = {}
     for model in MODELS:
         for parameter in model.parameters:
@@ -171,11 +171,11 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
     weakest = lacking[0]
     if weakest is None or not all(lacking):
         return
-    remedy = f"No masks can mend that: {weakest.remedy}."
+    remedy = f"No mask can fix this: {weakest.remedy}."
     if span.parameter in weakest.parameters:
         remedy = f"Choose values of {span.parameter} that the table can meet."
     raise PolicyError(
-        f"Every point of the front over {span.parameter} asks for {weakest}.", hint=remedy
+        f"Every point of the front over {span.parameter} requires {weakest}.", hint=remedy
     )
 
 

@@ -1,4 +1,4 @@
-"""Configurations and boxes held against a rule of more than class sizes, from ids of their classes.
+"""Configurations and boxes checked against a rule of more than class sizes, from ids of their classes.
 
 What a search asks thousands of times: classes that are too small are dropped first, with all that they
 hold; what is left is counted in a plain matrix of classes by values.

@@ -1,8 +1,8 @@
-"""Which boxes a rule that goes by leaves rules out, although it is not monotone.
+"""Which boxes a rule that depends on leaves rules out, although it is not monotone.
 
 A row of any configuration in a box is in a class no larger than at the coarsest corner, and hides at
 least what it hides at the finest masks. What it fails under both, it fails in the whole box: models
-that go by leaves (`ModelNeed.LEAVES`) never fail less where a class is smaller or hides more.
+that depend on leaves (`ModelNeed.LEAVES`) never fail less where a class is smaller or hides more.
 """
 
 from __future__ import annotations

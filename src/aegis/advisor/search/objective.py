@@ -1,4 +1,4 @@
-"""What every objective of a search answers, and what many of them answer alike."""
+"""What every objective of a search answers, and what many of them answer in the same way."""
 
 from __future__ import annotations
 

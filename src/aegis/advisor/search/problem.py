@@ -60,7 +60,7 @@ class Variable:
         Per noise mask among the candidates P(level | atom), shape (A, L).
     people
         Per candidate the group of each value of the population that classes are counted beside,
-        shape (n, W); None without one. Candidates that group the table's values alike may differ there.
+        shape (n, W); None without one. Candidates that group the table's values in the same way may differ there.
     """
 
     attribute: AttributeSummary
@@ -105,7 +105,7 @@ class Variable:
 
     @cached_property
     def _level_order(self) -> npt.NDArray[np.bool_]:
-        """As `_order`, of levels: where rare groups are pooled, a finer mask may tell less apart."""
+        """As `_order`, of levels: where rare groups are pooled, a finer mask may distinguish less."""
         return _refinements(np.stack([c.levels for c in self.candidates]))
 
     @cached_property
@@ -172,8 +172,8 @@ class Variable:
     def _ends(self, domain: int, beyond: npt.NDArray[np.bool_]) -> list[int]:
         """Return the candidates of a domain that have none of it beyond them.
 
-        `beyond[c]` tells which candidates are at least as coarse as c, or as fine. Of those that
-        are alike the first is taken.
+        `beyond[c]` shows which candidates are at least as coarse as c, or as fine. Of those that
+        are the same the first is taken.
         """
         if domain & (domain - 1) == 0:
             return members(domain)
@@ -232,7 +232,7 @@ class Problem:
     variables
         The scored attributes in the summary's order, then the label where it has candidates.
     duplicates
-        Candidates left out because another of the same attribute groups alike, as sentences.
+        Candidates left out because another of the same attribute groups in the same way, as sentences.
     """
 
     summary: Summary
@@ -252,7 +252,7 @@ class Problem:
     def division(self, box: Box) -> Division | None:
         """Return the first variable with many candidates that do not compare, and its covers.
 
-        What many of them tell apart together, none of them does alone.
+        What many of them distinguish together, none of them does alone.
         """
         for index, (variable, domain) in enumerate(zip(self.variables, box, strict=True)):
             if covers := variable.covers(domain):
@@ -279,7 +279,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
     summary
         The aggregates behind the search.
     of_people
-        How candidates group a population beside which classes are counted.
+        How candidates group a population that classes are compared with.
     """
     quasi = set(summary.frequency.quasi) if summary.frequency else set()
     variables = []
@@ -296,7 +296,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
             people.setdefault(id(first), outside)
             if first is not candidate:
                 duplicates.append(
-                    f"{attribute.name}: {candidate.mask} groups the values as {first.mask} does; left out"
+                    f"{attribute.name}: {candidate.mask} and {first.mask} give the same groups; one was skipped"
                 )
         is_quasi = attribute.name in quasi or (
             summary.frequency is None and attribute.role == "quasi-identifier"
@@ -314,7 +314,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
 
 
 def _told_apart(candidate: Candidate, outside: Ints | None) -> bytes:
-    """Return what a candidate tells apart of a population, alike for candidates that do so alike."""
+    """Return what a candidate distinguishes of a population, in the same way for candidates that do so."""
     if outside is None:
         return b""
     return _first_alike(np.concatenate([candidate.groups, outside])).tobytes()

@@ -72,7 +72,7 @@ class Searcher:
             return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def sees_nothing(self, unmasked: float) -> bool:
-        """Whether the measure sees nothing in the unmasked table, so that it cannot tell masks apart."""
+        """Whether the measure sees nothing in the unmasked table, so that it cannot distinguish masks."""
         least = self.measure.worst(self.scorer.label_rows)
         return self.measure.direction is Direction.HIGHER and not unmasked > least
 
@@ -303,8 +303,8 @@ class Searcher:
         if blind:
             notes = (
                 *notes,
-                f"by {self.measure.name} the unmasked table tells nothing: it is too small, or its "
-                "attributes say too little, to tell masks apart; the least masking is preferred",
+                f"by {self.measure.name} the unmasked table predicts nothing: it is too small, or its "
+                "attributes are too weak, to compare masks; the least masking is preferred",
             )
         return replace(
             figures,
@@ -326,7 +326,7 @@ class Searcher:
 def _notes_on_proof(proven: ProvenList | None, *, first_alone: bool) -> Iterator[str]:
     """Yield what is to be known of a proof."""
     if proven is not None and proven.least is not None:
-        yield "the bound is the AUC within reach before classes are counted"
+        yield "the bound ignores the privacy rule, so it is generous"
     if first_alone:
         yield "the first is proven best, the order of the others is not"
 

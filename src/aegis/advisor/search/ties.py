@@ -67,7 +67,7 @@ class AboveScore:
 
     @property
     def checked(self) -> int:
-        """Class counts that were held against the rule."""
+        """Class counts that were checked against the rule."""
         return self._inner.checked
 
     def possible(self, box: Box) -> bool:

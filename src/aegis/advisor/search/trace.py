@@ -153,9 +153,9 @@ class _Grouping:
 
 @dataclass(frozen=True)
 class _Reduced:
-    """Counts between the values that some candidate tells apart.
+    """Counts between the values that some candidate distinguishes.
 
-    Everything a search asks for is a grouping of these, and they are fewer than the summary's
+    Everything a search requires is a grouping of these, and they are fewer than the summary's
     atoms.
 
     Attributes
@@ -275,7 +275,7 @@ class _Corner:
         return fit, int(joint.any(axis=0).sum())
 
     def _beside(self, key: Key) -> tuple[PillaiFit, int]:
-        """Return the fit beside the attributes that stay as they are."""
+        """Return the fit together with the attributes that stay as they are."""
         assert self._rest is not None
         given = self._rest.given
         counted, joint, offsets, _ = self._counts(key)
@@ -348,7 +348,7 @@ class _Corner:
 
 
 def _added(matrix: npt.NDArray[np.float64], rows: Ints, starts: Ints) -> npt.NDArray[np.float64]:
-    """Return the sums of the rows of each group; groups stand one after the other in `rows`."""
+    """Return the sums of the rows of each group; groups follow each other in `rows`."""
     if len(rows) < _MANY_ROWS:
         return np.add.reduceat(matrix[rows], starts, axis=0)
     # A sparse product takes longer to set up and reads each row once, without a copy.

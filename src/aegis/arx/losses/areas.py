@@ -1,4 +1,4 @@
-"""Losses over the combinations of leaves that a released row may stand for."""
+"""Losses over the combinations of leaves that a released row may represent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class AreaLoss(ClassLoss):
-    """A loss that goes by how many combinations of leaves each row may stand for.
+    """A loss that depends on how many combinations of leaves each row may represent.
 
     Areas are computed in logarithms: the product over many attributes exceeds any number.
 
@@ -57,7 +57,7 @@ class AreaLoss(ClassLoss):
 
 
 class Ambiguity(AreaLoss):
-    """The combinations of leaves that a row may stand for, summed over rows.
+    """The combinations of leaves that a row may represent, summed over rows.
 
     Nergiz and Clifton, Thoughts on k-anonymization, DKE 63, 2007.
     """

@@ -141,8 +141,8 @@ def _refuse_withheld(text: str, problem: Problem) -> None:
     carried = problem.summary.information
     if carried is not Information.RAW:
         raise PolicyError(
-            f"Information loss {loss!r} goes by single values, and the summary carries {carried} "
-            "beside what the masks show.",
+            f"Information loss {loss!r} depends on single values, and the summary carries {carried} "
+            "in addition to what the masks show.",
             hint="Search by a measure, or give the table or a summary with the raw joints.",
         )
 
@@ -306,4 +306,4 @@ LOSSES: Mapping[str, ObjectiveType] = MappingProxyType(
         )
     }
 )
-"""Losses by name; a label with a role of its own counts among the attributes."""
+"""Losses by name; a label with its own role counts among the attributes."""

@@ -206,7 +206,7 @@ class ChargedLoss(ClassLoss):
                 return share * attribute.counts.astype(np.float64)
             values = frequency.representatives[attribute.name]
             places = values[frequency.codes[attribute.name][gone]]
-            # Values that no candidate tells apart share what is suppressed of them.
+            # Values that no candidate distinguishes share what is suppressed of them.
             finest = variable.join(variable.full)
             alike = np.bincount(finest, weights=attribute.counts)
             lost = np.bincount(finest[places], weights=counts, minlength=len(alike))
@@ -248,6 +248,6 @@ CHARGED: dict[str, AttributeLoss] = {
 
 
 def charged_loss(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss that a name, with its options, asks for."""
+    """Return the loss that a name, with its options, requires."""
     name, options = LossOptions.parse(text)
     return ChargedLoss(problem, plan, name, CHARGED[name], options, text.strip())

@@ -147,7 +147,7 @@ class AverageClassSize(FactoredLoss):
         if not self._options.suppressed:
             raise PolicyError(
                 f"The factor of {AverageClassSize.name} is 0, and no class that is kept would count.",
-                hint="Give a number above 0, up to 1; 0.5 counts all classes alike.",
+                hint="Give a number above 0, up to 1; 0.5 counts all classes equally.",
             )
 
     def _exact(self, box: Box) -> float:

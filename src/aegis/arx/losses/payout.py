@@ -1,4 +1,4 @@
-"""What a publisher is paid for a release: the worth of what it tells, less what attacks cost.
+"""What a publisher is paid for a release: the worth of what it shows, less what attacks cost.
 
 Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS ONE 10, 2015. A row
 whose masks hide the share h of its bits (see `log-width`) is worth benefit (1 - h). Where an attack on

@@ -90,7 +90,7 @@ class LostRows:
         codes, self._costs = zip(*(_spread(part, cells) for part in parts), strict=True)
         widths = [cost.shape[1] for cost in self._costs]
         self._starts = np.cumsum([0, *widths]).tolist()
-        # All attributes of a cell beside one another, each with places of its own.
+        # All attributes of a cell next to one another, each with places of its own.
         self._places = np.stack(
             [
                 (code + start).astype(np.int32)
@@ -109,9 +109,9 @@ class LostRows:
 
 
 def _spread(part: AttributePart, cells: RuleCells) -> tuple[Places, Floats]:
-    """Return the group of each cell that a part can tell apart, and what a row of each costs, (n, G).
+    """Return the group of each cell that a part can distinguish, and what a row of each costs, (n, G).
 
-    Values that no candidate tells apart share what is suppressed of them, and so do those of attributes
+    Values that no candidate distinguishes share what is suppressed of them, and so do those of attributes
     that form no classes.
     """
     variable = part.variable

@@ -1,4 +1,4 @@
-"""The classification metric of a label that is a quasi-identifier: what others tell of what is shown.
+"""The classification metric of a label that is a quasi-identifier: what others predict of what is shown.
 
 A class holds one shown label alone there, so that within classes nothing is left to predict. Rows are
 grouped by the other quasi-identifiers instead, and the label counts as it is shown.
@@ -36,7 +36,7 @@ class ShownClassification(Classification):
         return self._share(self._charge(joint, self._hidden(label)) + suppressed)
 
     def _least(self, box: Box) -> float:
-        # What is shown of a label tells most apart where it is coarsest. Each row of a minority is
+        # What is shown of a label distinguishes most where it is coarsest. Each row of a minority is
         # charged, suppressed, or in a tie, at the least of these.
         variables = zip(self._problem.variables, box, strict=True)
         coarsest = next(v.meet(d) for v, d in variables if v.name == self._frequency.label)

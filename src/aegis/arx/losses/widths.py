@@ -54,7 +54,7 @@ def domain_bits(attribute: AttributeSummary) -> float:
 def rank(attribute: AttributeSummary, candidate: Candidate) -> float:
     """Return the level of a mask over the height of its hierarchy, from 0 to 1.
 
-    A mask without hierarchy goes by its rank among the attribute's, from finest to coarsest.
+    A mask without hierarchy depends on its rank among the attribute's, from finest to coarsest.
     """
     if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
         return candidate.mask.level / max(candidate.mask.hierarchy.height, 1)

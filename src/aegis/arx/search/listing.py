@@ -315,7 +315,7 @@ class OpenList:
         self._alive &= ~_packed(over)
 
     def sort(self, limit: float) -> None:
-        """Forget what is decided, and what costs a limit; sort the others anew by what they cost."""
+        """Forget what is decided, and what costs a limit; sort the others again by what they cost."""
         alive = np.unpackbits(self._alive.view(np.uint8), bitorder="little")[: self.size] > 0
         places = np.flatnonzero(alive & (self._sums < limit))
         places = places[np.argsort(self._sums[places], kind="stable")]

@@ -42,16 +42,16 @@ _STAGES = (0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
 """Shares of the best loss that are proven one after the other."""
 _TOLERANCE = 1e-12
 _LEFT = 0.05
-"""Share of a sample at which all that is left is listed anew."""
+"""Share of a sample at which all that is left is listed again."""
 _SHARES = 25
-"""Configurations after which it is counted anew how much a candidate covers."""
+"""Configurations after which it is counted again how much a candidate covers."""
 _SORTED = 64
-"""Configurations after which a short list is sorted anew."""
+"""Configurations after which a short list is sorted again."""
 _SHORT = 1 << 17
 _NOISE = 0.5
 """How far the worth of a step is varied, so that what is learned differs."""
 _FIRST_STEPS, _STEPS = 500, 1
-"""Steps of a walk for better configurations at first, and beside each one that is decided."""
+"""Steps of a walk for better configurations at first, and in addition to each one that is decided."""
 _RECENT = 0.1
 """Weight of the last configuration in where the next one is expected to end."""
 _BITS = 1e-3

@@ -35,7 +35,7 @@ class Tally:
     problem
         The search space.
     cells
-        The cells that a rule on class sizes tells apart.
+        The cells that a rule on class sizes distinguishes.
     least
         Rows that a class has at least.
     """
@@ -92,7 +92,7 @@ class Tally:
         return ids, space
 
     def _crossed(self, ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
-        """Return classes split by others, numbered anew where they are spread too thinly."""
+        """Return classes split by others, numbered again where they are spread too thinly."""
         if space == 1:
             return codes, size
         ids, space = refine(ids, space, codes, size)
@@ -108,7 +108,7 @@ class Tally:
         return number[stands], int(number[-1]) + 1
 
     def _part(self, ids: Ids, stands: npt.NDArray[np.int32]) -> None:
-        """Let a cell of its own stand for each class that has its place together with another one."""
+        """Let its own cell represent each class that has its place together with another one."""
         mixed = np.flatnonzero(ids != ids[stands])
         _, first, which = np.unique(ids[mixed], return_index=True, return_inverse=True)
         stands[mixed] = mixed[first][which]

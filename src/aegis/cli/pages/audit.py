@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aegis.release import Audit, CertificateCheck
 
 BESIDE = 3
-"""Sensitive attributes that one table shows beside each other."""
+"""Sensitive attributes that one table shows next to each other."""
 LONGEST_BAR = 30
 CHECK_SCHEMA = 1
 """Version of the JSON form of a certificate's check."""
@@ -212,8 +212,8 @@ def _verdict(audited: Audit) -> Iterator[RenderableType]:
     asked = "; ".join(map(str, audited.rule.criteria)) or "no demand"
     yield heading(f"Rule: {asked}")
     if audited.passed:
-        yield Text("Met: the table meets the rule as it stands.", style="green")
+        yield Text("Met: the table meets the rule as it is.", style="green")
         return
-    yield Text("Not met by the table as it stands:", style="red")
+    yield Text("Not met by the table as it is:", style="red")
     for violation in audited.violations:
         yield line(f"  {violation}")

@@ -37,7 +37,7 @@ def _head(data: dict[str, Any], origin: str) -> Iterator[RenderableType]:
 
     weight = data["weight"]
     stand = (
-        "each stands for itself"
+        "each represents itself"
         if weight is None
         else f"{weight}; {figure(data['people'], 9)} people in all"
     )

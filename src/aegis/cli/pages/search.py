@@ -1,4 +1,4 @@
-"""What a search says beside its ranking, for people."""
+"""What a search says in addition to its ranking, for people."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _combinations(search: SearchFigures, advice: Advice) -> str:
         return amount(search.work.combinations)
     return (
         f"{amount(search.work.combinations)} that differ, of {amount(advice.combinations)}: masks that group "
-        "the values alike count once"
+        "the values in the same way count once"
     )
 
 
@@ -75,7 +75,7 @@ def _result(search: SearchFigures) -> str:
             return "stopped before anything admissible was found; whether there is any is not known"
         return "proven: no combination meets the rule"
     if not search.tells_masks_apart:
-        return "scores cannot tell masks apart on this table; nothing is proven"
+        return "scores cannot distinguish masks on this table; nothing is proven"
     if search.optimal:
         if search.preferred:
             return "the highest score of all combinations is proven; the first one counts as equal to it"

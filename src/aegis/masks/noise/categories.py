@@ -346,7 +346,7 @@ class Pram(CategoryNoise):
 
 @dataclass(frozen=True)
 class Shuffle(NoiseMask):
-    """Shuffles the column, null included: every value is released, none beside its own row.
+    """Shuffles the column, null included: every value is released, none next to its own row.
 
     The column's distribution stays exactly; what it says of the label and of other columns is
     lost. All rows of a release are shuffled together.

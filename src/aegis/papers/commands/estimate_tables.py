@@ -1,7 +1,7 @@
 """Estimates by value and class that stay readable on a narrow page.
 
 The column of values is never given up: long values and headings are shortened, and classes that do
-not fit beside each other follow below, each block with the values again.
+not fit next to each other follow below, each block with the values again.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def estimate_tables(
 
 
 def shorten_all(texts: Sequence[str], width: int) -> list[str]:
-    """Return texts in at most `width` columns; where that makes some alike, what all begin with goes."""
+    """Return texts in at most `width` columns; where that makes some equal, what all begin with goes."""
     cut = [shorten(text, width) for text in texts]
     if len(set(cut)) == len(set(texts)):
         return cut

@@ -42,7 +42,7 @@ EXAMPLES = (
 SHOWN = 10
 """Configurations in the table for people; JSON and CSV hold all."""
 FEWEST = 4
-"""Configurations that a rank correlation takes: fewer stand in the same order by chance too often
+"""Configurations that a rank correlation takes: fewer are in the same order by chance too often
 (once in 6 for three, once in 24 for four)."""
 
 
@@ -279,7 +279,7 @@ def _agreement(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 def _too_few(count: int) -> str:
     return (
-        f"{count} configuration{'s' * (count != 1)} of masks can stand in the right order by chance: "
+        f"{count} configuration{'s' * (count != 1)} of masks can be in the right order by chance: "
         f"a rank correlation takes at least {FEWEST}. --generate 20 ranks more."
     )
 

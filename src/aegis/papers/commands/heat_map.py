@@ -22,7 +22,7 @@ BROAD = 256
 _NAME, _WHAT = 20, 11
 """Columns of a class's name and of what a band shows, in the terminal."""
 _CELL, _LEFT, _RIGHT, _TOP, _GAP, _BETWEEN = 20, 210, 170, 46, 2, 14
-_READ = "White: no rows. Each class has a scale of its own, the same for estimate and truth."
+_READ = "White: no rows. Each class has its own scale, the same for estimate and truth."
 _BLUE = (11, 74, 117)
 """The darkest cell; the others mix it with white."""
 
@@ -71,7 +71,7 @@ class HeatMap:
         return "\n".join([*lines, f"{indent}{self._ends(width - name - _WHAT)}"])
 
     def svg(self) -> str:
-        """Return the map as a picture: two bands for each class, with its scale beside them."""
+        """Return the map as a picture: two bands for each class, with its scale next to them."""
         bands = list(self._bands(BROAD))
         columns = len(bands[0][2]) if bands else 0
         width = max(2, min(_CELL, 720 // max(columns, 1)))
@@ -143,7 +143,7 @@ class HeatMap:
 
 
 def _top(band: int, beside: int) -> int:
-    """Return where a band starts; the `beside` bands of a class stand close together."""
+    """Return where a band starts; the `beside` bands of a class are close together."""
     return _TOP + band * (_CELL + _GAP) + band // beside * _BETWEEN
 
 

@@ -65,7 +65,7 @@ def command(
         typer.Option(
             "--mapping",
             metavar="FILE",
-            help="The raw values that masked ones stand for, by configuration and attribute (JSON or "
+            help="The raw values that masked ones represent, by configuration and attribute (JSON or "
             "YAML).",
         ),
     ] = None,
@@ -87,7 +87,7 @@ def command(
 
     In: the tables that a publisher has masked, one for each configuration, and the
     policy. Out: their counts (.published), which aegis advise and aegis report
-    take. With the histograms of the raw table, and what masked values stand for,
+    take. With the histograms of the raw table, and what masked values represent,
     aegis advise --estimate also ranks by the estimated deviation from it.
     """
     from aegis.papers.published import (

@@ -74,7 +74,7 @@ def command(
         typer.Option(
             "--know",
             metavar="WHAT",
-            help="What is known beside what the masks show: raw (the joint), histogram or nothing. "
+            help="What is known in addition to what the masks show: raw (the joint), histogram or nothing. "
             "By default histogram, where the summary carries it.",
         ),
     ] = None,
@@ -111,7 +111,7 @@ def command(
     """Estimate the joint of an attribute and the label from what its masks show.
 
     In: a table and its policy, or a summary. Out: the estimated rows by value and
-    class beside the true ones, their total variation distance (0 the same, 1
+    class next to the true ones, their total variation distance (0 the same, 1
     nothing in common), a heat map, and what the estimate says of the attribute's
     predictive value, with bounds that hold whatever the truth is. A summary that
     was made without raw joints has no true rows to show. Of a protected summary:

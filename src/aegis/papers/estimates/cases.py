@@ -35,7 +35,7 @@ ONE_MASK = (
 CHANNEL = "channel-em"
 """The method that takes noise masks alone."""
 MEASURE = "mi"
-"""The measure that is estimated where a ranking goes by one of whole configurations."""
+"""The measure that is estimated where a ranking uses one of whole configurations."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def case_of(name: str) -> PaperEstimate:
 
 
 def estimated_measure(named: str | None) -> Measure:
-    """Return the measure of single attributes that is estimated beside a ranking by `named`."""
+    """Return the measure of single attributes that is estimated in addition to a ranking by `named`."""
     if named is None:
         return MEASURES.get(MEASURE)
     chosen = MEASURES.get(named)

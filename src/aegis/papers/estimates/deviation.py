@@ -1,6 +1,6 @@
 """What a mask took away, estimated by those who do not see the raw joint.
 
-The information settings of the AEGIS paper say what is known of an attribute beside the joints
+The information settings of the AEGIS paper say what is known of an attribute in addition to the joints
 that its masks show: everything (`raw`), its histogram (`histogram`, AEGIS+1D), or nothing more
 (`nothing`, AEGIS-1D). From them the raw joint is reconstructed and the predictive utility
 deviation (PUD; AEGIS, equation 1) estimated, with an interval that needs no model: masking cannot
@@ -211,7 +211,7 @@ def unmasked_measure(
     measure
         A measure of single attributes.
     know, method, masks
-        As of `reconstruct_attribute`; the bounds, too, go by the masks that were seen.
+        As of `reconstruct_attribute`; the bounds, too, depend on the masks that were seen.
     reconstruction
         The reconstruction, where it is there already.
     """
@@ -331,7 +331,7 @@ def _scored(summary: Summary, name: str) -> AttributeSummary:
 
 
 def shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
-    """Whether a mask shows every value as a value of its own, as `identity` does."""
+    """Whether a mask shows every value as its own value, as `identity` does."""
     return candidate.noise is None and candidate.size == len(attribute.all_values)
 
 

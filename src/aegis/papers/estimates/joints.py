@@ -34,7 +34,7 @@ class JointEstimate:
     classes
         What each class of the label shows.
     know
-        What is known beside what the masks show.
+        What is known in addition to what the masks show.
     reconstruction
         The estimated rows by value and class, shape (V, C), and how far they are from the truth.
     measure
@@ -126,7 +126,7 @@ def estimate_joint(
     summary, name
         The aggregates, and one of their attributes.
     know
-        What is known beside what the masks show; by default what the summary carries, short of
+        What is known in addition to what the masks show; by default what the summary carries, short of
         the raw joint.
     method, masks, seed, progress
         As of `reconstruct_attribute`.

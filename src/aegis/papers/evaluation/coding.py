@@ -1,6 +1,6 @@
 """The rows of a table as codes of distinct values, and what a configuration makes of them.
 
-The table is read once. Which values a mask treats alike comes from the summary, where the mask's
+The table is read once. Which values a mask treats in the same way comes from the summary, where the mask's
 own expression was evaluated on the distinct values; so a masked column is one look-up, and it is
 the same masked column that a release holds.
 """
@@ -109,7 +109,7 @@ class CodedTable:
     def design(self, choice: Choice) -> Design:
         """Return the features as a configuration masks them.
 
-        What noise masks show is drawn anew for all rows; by OpenDP differently each time.
+        What noise masks show is drawn again for all rows; by OpenDP differently each time.
         """
         columns, sizes = [], []
         for name, codes in self.codes.items():

@@ -1,7 +1,7 @@
 """What the published estimators say of a configuration, from a summary alone.
 
 Each gives one number per configuration, the estimated loss of predictive value, lower is better;
-`evaluate` holds their rankings against trained models beside the measures. The published
+`evaluate` holds their rankings against trained models in addition to the measures. The published
 procedure and the sampling estimate carry no signal of their own (Theorem 1 of the theory page):
 what they rank by is the noise of their rounding and drawing. They are here to show just that. The
 exhaustive baseline is `evaluate` itself.

@@ -96,7 +96,7 @@ def evaluate_models(
     unmasked
         Whether to train on the table as it is, too.
     comparators
-        Names of estimators of the literature to compare beside the measures; all by default.
+        Names of estimators of the literature to compare in addition to the measures; all by default.
     methods
         Record-level methods whose releases are trained on, too: names of registered anonymizers,
         or recipes; by default those of the policy. Rows that a method leaves out take no part.
@@ -105,7 +105,7 @@ def evaluate_models(
     store
         A file of finished trainings (see `Store`); what is in it is not trained again.
     jobs
-        Trainings at a time, each in a process of its own.
+        Trainings at a time, each in its own process.
     progress
         Receives one step per stage.
 

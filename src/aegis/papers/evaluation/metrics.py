@@ -80,7 +80,7 @@ def roc_auc(prediction: Prediction) -> float:
 
     The probability that a row of the class scores higher than another row, ties counted half
     (Hanley and McNeil 1982). For several classes the mean of one against the rest, each class
-    alike, as the expected AUC counts them; classes without rows, or without others, are left out;
+    in the same way, as the expected AUC counts them; classes without rows, or without others, are left out;
     NaN when none is left.
     """
     truth, scores = prediction.truth, prediction.scores

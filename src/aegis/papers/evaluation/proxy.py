@@ -1,4 +1,4 @@
-"""A small model trained on a sample of the finalists: a look at rows beside what aggregates expect."""
+"""A small model trained on a sample of the finalists: a look at rows in addition to what aggregates expect."""
 
 from __future__ import annotations
 

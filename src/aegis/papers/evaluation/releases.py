@@ -56,7 +56,7 @@ def code_release(
     """Code the scored columns of a release.
 
     Released values of a quasi-identifier are ordered by the mean rank of the originals that they
-    stand for, so that "[5, 9]" comes before "[10, 20]"; others as they are.
+    represent, so that "[5, 9]" comes before "[10, 20]"; others as they are.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def code_release(
             columns.append(whole)
             sizes.append(size)
             shown.append(name)
-    if not columns:  # everything alike: one column that says nothing
+    if not columns:  # everything equal: one column that says nothing
         columns, sizes, shown = [np.zeros(rows.rows, dtype=np.int32)], [1], [names[0]]
     design = Design(np.stack(columns, axis=1), tuple(sizes))
     return CodedRelease(ranked, design, tuple(shown), grouped)

@@ -59,7 +59,7 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The gold standard of a set of configurations.
+    """Results of training real models on each configuration.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Summarise masked tables as they stand, and hold what is said of their raw values against them."""
+"""Summarise masked tables as they are, and hold what is said of their raw values against them."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _check_mapping(published: Published, name: str, attribute: str, possible: Po
         raise DataError(
             f"The mapping of {attribute!r} under {name} does not cover {len(missing)} of its masked "
             f"values: {', '.join(map(repr, missing[:5]))}.",
-            hint="Say for each masked value which raw ones it may stand for.",
+            hint="Say for each masked value which raw ones it may represent.",
         )
     seen: dict[str, str] = {}
     for masked, raws in possible.items():

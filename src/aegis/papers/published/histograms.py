@@ -116,7 +116,7 @@ def _checked(name: str, rows: object) -> dict[str, int]:
 
 
 def read_mapping_of(path: str | Path) -> dict[str, dict[str, Possible]]:
-    """Return what masked values stand for: `{configuration: {attribute: {masked: [raw, ...]}}}`.
+    """Return what masked values represent: `{configuration: {attribute: {masked: [raw, ...]}}}`.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def read_mapping_of(path: str | Path) -> dict[str, dict[str, Possible]]:
     return told
 
 
-_SHAPE = "{path} does not say what masked values stand for."
+_SHAPE = "{path} does not say what masked values represent."
 _WRITE = "Write {configuration: {attribute: {masked value: [raw values]}}}."
 
 

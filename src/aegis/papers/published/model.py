@@ -15,7 +15,7 @@ from aegis.summary import Summary
 Histogram = Mapping[str, int]
 """Rows of each raw value of an attribute, values as text."""
 Possible = Mapping[str, tuple[str, ...]]
-"""The raw values that each masked value may stand for, all as text."""
+"""The raw values that each masked value may represent, all as text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +25,12 @@ class Published:
     Attributes
     ----------
     tables
-        The summary of each masked table as it stands, by the name of its configuration. A name is
+        The summary of each masked table as it is, by the name of its configuration. A name is
         all that is known of a configuration: it need not say which masks made it.
     histograms
         By attribute, where it is known: rows of each raw value.
     mappings
-        By configuration and attribute, where it is known: what masked values may stand for.
+        By configuration and attribute, where it is known: what masked values may represent.
     marginal
         Configurations of which only contingency tables are known, each attribute's against the
         label: which values share a row is not, nor then what a rule or several attributes ask.
@@ -69,7 +69,7 @@ class Published:
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
         """Return what a table shows of an attribute, as evidence of its raw values.
 
-        None where what its masked values stand for is not known.
+        None where what its masked values represent is not known.
         """
         summary = self.tables[name].attributes[attribute]
         domain = self.domain(attribute)

@@ -1,4 +1,4 @@
-"""Rank masked tables by what they tell of the label, and by the estimated deviation from the raw one."""
+"""Rank masked tables by what they predict of the label, and by the estimated deviation from the raw one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ AGAINST = (
 )
 
 NO_ERRORS = (
-    "no standard errors: contingency tables do not tell which values share a row, and so not how their "
+    "no standard errors: contingency tables do not show which values share a row, and so not how their "
     "scores move together when rows are left out"
 )
 TOO_MANY_VALUES = (
@@ -67,7 +67,7 @@ def rank_published(
     published
         The tables.
     policy
-        Label, roles and the rule, which is held against the tables as they stand; or its file, or
+        Label, roles and the rule, which is checked against the tables as they are; or its file, or
         what the file holds.
     measure
         Name of a measure; by default the policy's, else the default of rankings.
@@ -83,7 +83,7 @@ def rank_published(
     ------
     PolicyError
         A measure or estimate is unknown, or the policy has other attributes or another rule; an
-        estimate is asked for, and of an attribute it is not known what its masked values stand for;
+        estimate is asked for, and of an attribute it is not known what its masked values represent;
         or of contingency tables it is asked what they cannot tell.
     """
     started = time.perf_counter()
@@ -138,7 +138,7 @@ def _with_errors(
 ) -> tuple[list[Ranked], tuple[str, ...]]:
     """Return the ranking with standard errors and ties, and a sentence where there are none.
 
-    Each table is scored anew without each fold of its own rows. Folds go by the place of a row, so
+    Each table is scored again without each fold of its own rows. Folds depend on the place of a row, so
     tables whose rows are in the same order are compared as masks of one table are. In another order
     folds have nothing to do with one another: the errors of both then add up in that of their
     difference, and ties are seen rather too often than too rarely.
@@ -161,7 +161,7 @@ def _with_errors(
 
 
 def _known(published: Published) -> Information:
-    """Return what is known of every attribute beside what the tables show."""
+    """Return what is known of every attribute in addition to what the tables show."""
     whole = all(name in published.histograms for name in published.first.attributes)
     return Information.HISTOGRAM if whole else Information.NOTHING
 
@@ -179,8 +179,8 @@ def _check_marginal(published: Published, policy: Policy, measure: Measure) -> N
         )
     if policy.privacy.criteria:
         raise PolicyError(
-            f"Contingency tables ({names}) do not tell which values share a row, so the rule cannot "
-            "be held against them.",
+            f"Contingency tables ({names}) do not show which values share a row, so the rule cannot "
+            "be compared with them.",
             hint="Give masked tables; or write privacy: {} where the owner has held the rule.",
         )
 
@@ -193,7 +193,7 @@ def _override(published: Published, policy: Policy, meant: bool) -> RuleOverride
 
 
 def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -> Ranked:
-    """Return a masked table with its score as it stands, and what the rule says of it."""
+    """Return a masked table with its score as it is, and what the rule says of it."""
     summary = replace(published.tables[name], terms=None)
     scorer = Scorer(summary)
     plan = plan_of(summary, as_it_stands(policy))
@@ -264,7 +264,7 @@ class _PublishedEstimator:
         if missing or not told:
             where = ", ".join(missing) or "any table"
             raise PolicyError(
-                f"What the masked values of {attribute!r} in {where} stand for is not known, so that "
+                f"What the masked values of {attribute!r} in {where} represent is not known, so that "
                 "no deviation from the raw table can be estimated.",
                 hint="Give a mapping for it (of a column that is as it was, its histogram), or rank by "
                 "a measure, which needs none.",
@@ -317,7 +317,7 @@ class _PublishedEstimator:
         values: int,
         used: Sequence[MaskedJoint],
     ) -> tuple[float | None, float | None]:
-        """Return bounds of the raw attribute's measure: no mask adds to what it tells."""
+        """Return bounds of the raw attribute's measure: no mask adds to what it predicts."""
         classes = used[0].joint.sum(axis=0)
         if not self.measure.monotone or self.measure.limit is None:
             return None, None

@@ -33,7 +33,7 @@ def all_evidence(
        so the joint of their common refinement is exact, by differences;
     2. a mask that another one refines adds nothing and is dropped, once it is found to agree;
     3. what remains is fitted on the blocks of the common refinement and spread inside each block
-       as Theorem 1 says, because no constraint tells its atoms apart.
+       as Theorem 1 says, because no constraint distinguishes its atoms.
 
     Where one family remains the answer is a closed form.
 

@@ -136,7 +136,7 @@ def determine(seed: FloatArray, families: Sequence[Family], slack: float) -> Det
     Raises
     ------
     DataError
-        A group asks for rows that its cells cannot hold; family and group are named.
+        A group needs rows that its cells cannot hold; family and group are named.
     """
     cells = seed.copy()
     is_open = seed > 0
@@ -173,13 +173,13 @@ def _check_possible(family: Family, remaining: FloatArray, left: IntArray, slack
     target = family.targets[group]
     if remaining[group] > 0:
         message = (
-            f"Inconsistent constraints: family {family.name!r} asks for {target:g} rows in group "
+            f"Inconsistent constraints: family {family.name!r} requires {target:g} rows in group "
             f"{group}, but its cells can hold only {target - remaining[group]:g} (the others are "
             "zero in the seed or emptied by other families)."
         )
     else:
         message = (
-            f"Inconsistent constraints: family {family.name!r} asks for {target:g} rows in group "
+            f"Inconsistent constraints: family {family.name!r} requires {target:g} rows in group "
             f"{group}, but the other families put {target - remaining[group]:g} there."
         )
     raise DataError(message, hint="All targets must come from the same rows.")

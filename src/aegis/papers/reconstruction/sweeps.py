@@ -34,10 +34,10 @@ class Fit(Protocol):
         """
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the table as it stands, and its family."""
+        """Return the largest deviation of the table as it is, and its family."""
 
     def cells(self) -> FloatArray:
-        """Return the table as it stands."""
+        """Return the table as it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +79,13 @@ class CellFit:
         return correction
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the table as it stands, and its family."""
+        """Return the largest deviation of the table as it is, and its family."""
         return max(
             (_largest(step.measure(self._values) - step.targets), step.name) for step in self._steps
         )
 
     def cells(self) -> FloatArray:
-        """Return the table as it stands."""
+        """Return the table as it is."""
         return self._values
 
 
@@ -112,11 +112,11 @@ class FactorFit:
         return self._pass(update=True)[0]
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the table as it stands, and its family."""
+        """Return the largest deviation of the table as it is, and its family."""
         return self._pass(update=False)
 
     def cells(self) -> FloatArray:
-        """Return the table as it stands."""
+        """Return the table as it is."""
         weights = np.ones(1)
         # From the last axis backwards the inner loops of the products stay long.
         for factor in reversed(self._factors):
@@ -201,13 +201,13 @@ class PairFit:
         return math.sqrt(off.dot(off) / len(off))
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the table as it stands, and its family."""
+        """Return the largest deviation of the table as it is, and its family."""
         off_first = _largest(self._first * self._bare - self._targets[0])
         two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])
         return max((off_first, self._names[0]), (two, self._names[1]))
 
     def cells(self) -> FloatArray:
-        """Return the table as it stands."""
+        """Return the table as it is."""
         if self._codes is not None:
             first_codes, two = self._codes
             factors = self._first[first_codes] * self._second[two]

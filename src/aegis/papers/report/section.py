@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CORRELATION_BOUNDS = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Rank correlations at which the next step of the heat map begins."""
 FEWEST = 4
-"""Configurations that a rank correlation takes: three stand in the same order once in 6 by chance."""
+"""Configurations that a rank correlation takes: three are in the same order once in 6 by chance."""
 
 METRIC_WORDS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
 """Figures of merit that officers are shown, in words."""

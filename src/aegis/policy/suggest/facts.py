@@ -52,7 +52,7 @@ class ColumnFacts:
     peak
         Share of the values that are the most frequent one; of texts, whole numbers, dates, flags.
     separation
-        Share of the pairs of values that differ: how well the column alone tells rows apart.
+        Share of the pairs of values that differ: how well the column alone distinguishes rows.
     ranges
         Of texts that are ranges of numbers: all of them, from low to high; empty otherwise.
     round_share

@@ -56,7 +56,7 @@ def find_fixed(
     """Return which traits each column fixes, in one query over all of them.
 
     Of columns that fix one trait, those with the most values count: what else is the same for a person
-    throughout and tells persons apart, such as the length of a stay, is measured and no key.
+    throughout and distinguishes persons, such as the length of a stay, is measured and no key.
 
     Only values that come back are asked: of a value in one row everything is fixed. Two rows of
     one value agree by chance at most as often as the most frequent value of the trait is met, so

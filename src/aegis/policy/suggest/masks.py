@@ -68,8 +68,7 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
     """Return the candidate masks of a column under a role.
 
     Identifiers and ignored columns get none. What lies outside the rule, features and sensitive
-    attributes, keeps `identity` alone unless the column is itself risky (`_risky`): a mask there
-    costs use and meets no rule. A quasi-identifier gets `identity`, some coarser masks and
+    attributes, keeps `identity` alone unless the column is itself risky (`_risky`): masking it lowers utility and does not help the rule. A quasi-identifier gets `identity`, some coarser masks and
     `suppress`, and goes without `identity` where it has fewer than `ROWS_PER_VALUE` rows per value.
     """
     if role is Role.IDENTIFIER:
@@ -121,7 +120,7 @@ def _differing(facts: ColumnFacts) -> str:
 
 
 def _risky(facts: ColumnFacts) -> bool:
-    """Return whether a column alone nearly tells every row from the others."""
+    """Return whether a column alone nearly distinguishes every row from the others."""
     return facts.unique_share > RISKY_SHARE and facts.values >= FEWEST_FOR_UNIQUE
 
 

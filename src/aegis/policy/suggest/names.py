@@ -1,7 +1,7 @@
 """What a column's name says about its role, in several languages.
 
 A name is read as words: `dateOfBirth`, `date_of_birth` and `DATE OF BIRTH` are the same three, and
-`dateofbirth` is found too. A concept applies when one of its phrases stands in the name as whole
+`dateofbirth` is found too. A concept applies when one of its phrases is in the name as whole
 words; the longest phrase decides, so `marital status` is not a `status`. The concepts and word
 lists are data: `words.toml` in this folder.
 """
@@ -58,9 +58,9 @@ class Concept:
 AGE, POSTCODE, OCCUPATION = "age", "a postcode", "occupation"
 """Concepts that candidate masks depend on."""
 NUMBER = "a number that names one person or record"
-"""Also what a word for a person or record beside one for a number says: `patient_nbr`."""
+"""Also what a word for a person or record next to one for a number says: `patient_nbr`."""
 PERSON_NAME = "a person's name"
-"""Also what `name` says, alone or beside words for persons; see `aegis.policy.suggest.persons`."""
+"""Also what `name` says, alone or in addition to words for persons; see `aegis.policy.suggest.persons`."""
 CONCEPTS: tuple[Concept, ...] = tuple(
     Concept(
         entry["name"],
@@ -152,7 +152,7 @@ def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
 
     In a name of more than six words, a question for example, the first phrase decides. A flag
     (`is_mobile`, `has_email`) tells of a yes or no, not of the thing itself, and never names an
-    identifier. The name of a thing is no person's, although `name` stands in it. How somebody
+    identifier. The name of a thing is no person's, although `name` is in it. How somebody
     rates a thing is not the thing (`job satisfaction`), nor is how often it happened
     (`number_diagnoses`): counts are not sensitive. The age of a thing (`account_age`) and the time of
     a job (`job_date`) point at nobody.
@@ -249,7 +249,7 @@ def names_codes(name: str) -> bool:
 
 
 def names_survey_weight(name: str) -> bool:
-    """Return whether the name speaks of how many persons a row of a survey stands for."""
+    """Return whether the name speaks of how many persons a row of a survey represents."""
     return not word_list("survey_weight").isdisjoint(read_words(name).bare)
 
 

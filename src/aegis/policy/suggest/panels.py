@@ -1,7 +1,7 @@
 """What is observed time and again: no year, visit or wave comes twice with one value of it.
 
 Where persons have many rows and neither a sex nor a date of birth is known, their key is still told
-from a count or a measurement by the column of time beside it: each of them is seen once at each time.
+from a count or a measurement by the column of time next to it: each of them is seen once at each time.
 So are plots, pigs and firms: whether it is persons that are followed, a person must say.
 """
 
@@ -30,7 +30,7 @@ def find_once_each(
     Of two columns that have nothing to do with each other n rows would hold about n (n - 1) / 2 p q
     pairs that agree in both, p and q being the shares of the pairs that agree in one: that there is
     none has a probability of e to the minus that. Pairs of columns that are alone by chance with more than
-    `BY_CHANCE` are not asked, such as any column beside a clock.
+    `BY_CHANCE` are not asked, such as any column next to a clock.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Whose name a column called "... name" holds: a person's, a thing's, or nobody can tell.
 
-`name` alone, or beside words for persons and parts of a name, is a person's: `name`, `guest_name`,
+`name` alone, or in addition to words for persons and parts of a name, is a person's: `name`, `guest_name`,
 `name_of_child`, `nom complet`, `Kundenname`. Beside a word for a thing it is the thing's:
 `product_name`, `file name`, `nom_produit`. Of several words the one next to it decides. With any
 other word the header does not say, and the values decide (`aegis.policy.suggest.roles`).

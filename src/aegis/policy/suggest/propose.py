@@ -38,7 +38,7 @@ MOST_NUMERIC_CLASSES = 20
 MOST_CLASSES = 1_024
 """Most classes of a label that a summary takes."""
 FEWEST_SENSITIVE = 4
-"""Values that a sensitive attribute needs before the rule asks for 2 in every class."""
+"""Values that a sensitive attribute needs before the rule requires 2 in every class."""
 MOST_DOMINANT = 0.8
 """Largest share of one value of such an attribute: above, too many classes would hold it alone."""
 

@@ -28,7 +28,7 @@ FEW_VALUES = 5
 ROWS_PER_VALUE = 20
 """With fewer rows per value, values point at few rows."""
 SEPARATED = 0.95
-"""Share of pairs of rows from which many-valued texts tell rows apart, as those with rare values do."""
+"""Share of pairs of rows from which many-valued texts distinguish rows, as those with rare values do."""
 CODE_LENGTHS = range(4, 13)
 """Lengths of digit strings that are read as codes such as postcodes."""
 SHORTEST_KEY = 5
@@ -76,7 +76,7 @@ def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
     In this order: what carries no information or no mask works on is ignored; direct identifiers
     by form or name, keys by how often their values repeat, and near-unique texts and whole
     numbers, which point at single records; dates, and what a name gives away; codes of diseases;
-    codes of one length; texts that tell rows apart (`warn_of`) are quasi-identifiers; the rest
+    codes of one length; texts that distinguish rows (`warn_of`) are quasi-identifiers; the rest
     are features. Floats and decimals are measured numbers: that they are all different makes no
     identifier.
     """
@@ -110,7 +110,7 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
         return [
             (
                 quasi,
-                f"tells rows apart: {facts.distinct:,} values in {facts.values:,} rows, {share}",
+                f"distinguishes rows: {facts.distinct:,} values in {facts.values:,} rows, {share}",
             )
         ]
     return []
@@ -119,7 +119,7 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
 def warn_of(facts: ColumnFacts, role: Role) -> str:
     """Return what a person must decide about a proposed role, empty where nothing calls for it.
 
-    Texts that tell rows apart, numbers that come once at each time, and values in a form that persons' names or record numbers have,
+    Texts that distinguish rows, numbers that come once at each time, and values in a form that persons' names or record numbers have,
     are no identifiers for certain; neither may they pass in silence.
     """
     if facts.once_each is not None and role is Role.FEATURE:
@@ -156,7 +156,7 @@ def warn_of_label(facts: ColumnFacts, *, bins: int | None = None) -> str:
         return f"the name speaks of {concept.name}{cut}. Choose a label worth predicting"
     if unique and facts.kind in (Kind.TEXT, Kind.INTEGER) and not names_measure(facts.spoken):
         return (
-            f"nearly every row has a value of its own ({facts.distinct:,} in {facts.values:,} rows), as "
+            f"nearly every row has its own value ({facts.distinct:,} in {facts.values:,} rows), as "
             f"numbers of records have{cut}. Choose another label unless it is measured"
         )
     return ""
@@ -310,7 +310,7 @@ def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> b
 
 
 def _is_bare(facts: ColumnFacts) -> bool:
-    """Return whether the name is one word: what stands before an `id` says of what it is the key."""
+    """Return whether the name is one word: what is before an `id` says of what it is the key."""
     return len(facts.name.split()) == 1 and facts.name.isalpha()
 
 

@@ -189,7 +189,7 @@ def _header(
 
 def _measure(policy: Policy) -> str:
     if not policy.label:
-        return f"# measure: {UNLABELLED_MEASURE}   # the default: how much the columns tell of one another"
+        return f"# measure: {UNLABELLED_MEASURE}   # the default: how much the columns predict of one another"
     return (
         f"# measure: {DEFAULT_MEASURE}   # the default: the AUC that models are expected to reach"
     )

@@ -344,7 +344,7 @@ def _pool(state: State, cluster: int) -> Integers:
 
 
 def _kinds(state: State, records: Integers) -> Integers:
-    """Return the first record of each kind: cluster, combination and sensitive values alike."""
+    """Return the first record of each kind: cluster, combination and sensitive values."""
     columns = [state.of[records], state.instance.of[records], *state.instance.sensitive[records].T]
     label = np.zeros(len(records), dtype=np.int64)
     for column in columns:

@@ -191,7 +191,7 @@ def require_database(source: Source, into: str) -> tuple[DatabaseTable, Dialect]
     node, name = source.table.op(), source.engine.name
     if not isinstance(node, DatabaseTable) or not source.is_stored or name not in list(Dialect):
         raise EngineError(
-            f"{source.origin} is no table of a database, so {into} cannot be made beside it.",
+            f"{source.origin} is no table of a database, so {into} cannot be made next to it.",
             hint="Release into a file (-o FILE), or give a table of a database: its URL, such as "
             "duckdb:///path/to/file.db or postgres://..., and --table.",
         )
@@ -274,7 +274,7 @@ def _refuse_secrets(masks: Mapping[str, Mask | None]) -> None:
         parts = mask.masks if isinstance(mask, Compose) else (mask,)
         if any(isinstance(part, Tokenise) for part in parts):
             raise PolicyError(
-                f"{name!r} is tokenised: the key would stand in the SQL.",
+                f"{name!r} is tokenised: the key would be in the SQL.",
                 hint="Release with `aegis apply`, or leave the masks of the identifier out, so that it is dropped.",
             )
         if mask is not None and not mask.deterministic:

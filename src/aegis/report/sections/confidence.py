@@ -26,7 +26,7 @@ def against_best(ranked: Ranked, *, first: bool) -> str:
         return "best"
     if ranked.tied_with_best is None:
         return "–"
-    return "cannot be told apart" if ranked.tied_with_best else "behind"
+    return "cannot be distinguished" if ranked.tied_with_best else "behind"
 
 
 def confidence_section(advice: Advice) -> dict[str, Any] | None:

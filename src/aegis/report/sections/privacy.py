@@ -12,19 +12,19 @@ from aegis.report.words import NONE, clean, count, figure, part, percent, share
 Column = tuple[str, PrivacyReport]
 
 FINEST = "With the finest masks"
-"""What stands for "before masking" where the table is not known as it is."""
+"""What represents "before masking" where the table is not known as it is."""
 
 _WHY_FINEST = (
-    "“With the finest masks” is the table under the finest candidate mask of each attribute: the "
-    "advice counts no finer where no candidate shows all values. The table as it is has at least "
-    "as many classes and unique rows."
+    "“With the finest masks” is the table under the finest candidate mask of each attribute. "
+    "If no mask shows the original values, we count from the finest mask. The original table has at "
+    "least as many classes and unique rows."
 )
 
 _IDENTITY: tuple[tuple[str, str, Callable[[PrivacyReport], str]], ...] = (
     ("Rows", "in the table", lambda r: count(r.rows)),
     (
         "Equivalence classes",
-        "groups of rows that look alike in every quasi-identifier",
+        "groups of rows that look the same in every quasi-identifier",
         lambda r: count(r.classes),
     ),
     ("Smallest class", "its rows; the k of k-anonymity", lambda r: count(r.k)),

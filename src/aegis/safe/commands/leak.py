@@ -51,7 +51,7 @@ class LeakCommand:
         typer.Option(
             "--with",
             metavar="FILE",
-            help="What a reader may have beside it: an older version, or a part of a merge; of a"
+            help="What a reader may have next to it: an older version, or a part of a merge; of a"
             " document, the exact summary of the table. May be given again.",
         ),
     ] = None
@@ -86,7 +86,7 @@ def command(asked: LeakCommand) -> None:
     """Say what a file gives away of single persons.
 
     In: a summary, a protected summary, or a document that is to be passed on. Out:
-    cells of few rows by part, persons who stand alone, values that few have or that
+    cells of few rows by part, persons who are alone, values that few have or that
     tell the label, counts that linear programming pins down, and what two files tell
     together. Exit code 1 where the level that is stated or asked for is not held.
     """
@@ -168,7 +168,7 @@ def _document(subject: Path, kind: str, others: list[Path], threshold: int | Non
         summary = _read(path)
         if isinstance(summary, ProtectedSummary):
             raise PolicyError(
-                f"{path} is protected, and does not tell which values are rare.",
+                f"{path} is protected, and does not show which values are rare.",
                 hint="Give the exact summary (.aegis).",
             )
         known.append(summary)
@@ -199,7 +199,7 @@ def _print_summary(shell: Output, audit: LeakAudit, differences: list[Difference
     shell.show(line(""), table(named, rows), line(""))
     shell.show(
         line(
-            f"{audit.persons_alone:,} rows stand alone; {audit.classes_disclosed:,} rows are in classes "
+            f"{audit.persons_alone:,} rows are alone; {audit.classes_disclosed:,} rows are in classes "
             "of one label"
         )
     )

@@ -110,8 +110,7 @@ def command(asked: LedgerCommand) -> None:
     """Keep the privacy budgets of populations: what work will cost is reserved before it begins.
 
     A population keeps its budget when its table changes. `reserve` refuses what
-    passes the ceiling; `commit` notes what was given out; `cancel` gives a cost back
-    that nothing was given out for; `list` notes releases outside of differential
+    passes the ceiling; `commit` notes what was given out; `cancel` refunds a reservation that was never used; `list` notes releases outside of differential
     privacy. `verify` finds what was changed. Out: the budgets and their entries.
     """
     from aegis.safe.ledger import Ledger

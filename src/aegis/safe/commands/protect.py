@@ -1,4 +1,4 @@
-"""`aegis protect`: a summary that may leave the house."""
+"""`aegis protect`: a summary that may leave your organisation."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class ProtectCommand:
 
 @opens_table
 def command(given: ProtectCommand) -> None:
-    """Protect a summary, so that it may leave the house.
+    """Protect a summary, so that it may leave your organisation.
 
     In: a table, or its exact summary, and a policy. Out: one file (.protected) from
     which `aegis advise` ranks and searches. It has no values, pairs or frequency
@@ -259,7 +259,7 @@ def print_protected(
     shell.say(*written([output]))
     shell.suggest(
         *next_step(
-            "rank configurations from what may leave the house",
+            "rank configurations from the protected file",
             "advise",
             output,
             "--policy",
@@ -292,13 +292,17 @@ def _overview(made: ProtectedSummary) -> str:
         )
         promise = f"noise: epsilon {said.epsilon:g} at delta {said.delta:g} (rho {said.rho:.4g}) for {whom}"
     moments = (
-        "no moments of codes"
+        "no correlations are included"
         if made.moments is None
-        else f"correlations of codes by {made.moments.error:.4f}"
+        else f"{made.moments.error:.4f} per correlation"
+    )
+    verdicts = (
+        f"{len(made.verdicts):,} rule checks are included."
+        if made.verdicts
+        else "No rule checks are included."
     )
     return (
         f"About {made.rows:,.0f} labelled rows; label {made.label}\n"
         f"Protected by {promise}\n"
-        f"Counts err by {made.cell_error:.1f}, {moments}; verdicts on {len(made.verdicts):,} "
-        "configurations"
+        f"Typical error: {made.cell_error:.1f} rows per count, {moments}. {verdicts}"
     )

@@ -1,4 +1,4 @@
-"""What has left the house of each population, and what may still leave it."""
+"""What has left your organisation of each population, and what may still leave it."""
 
 from aegis.safe.ledger.book import Ledger
 from aegis.safe.ledger.record import (

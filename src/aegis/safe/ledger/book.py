@@ -326,7 +326,7 @@ class Ledger:
 
     @checks_types
     def cancel(self, entry: int) -> None:
-        """Give a cost back that nothing was given out for.
+        """Refund a reservation that was never used.
 
         Raises
         ------

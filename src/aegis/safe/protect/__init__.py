@@ -1,4 +1,4 @@
-"""Safe summaries: what may leave the house, what a file gives away, and how both are known."""
+"""Safe summaries: what may leave your organisation, what a file gives away, and how both are known."""
 
 from aegis.safe.protect.accounting import (
     NoiseRound,

@@ -38,10 +38,10 @@ def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 @cache
 def variance_by_count(protection: Protection) -> tuple[float, ...]:
-    """Return the variance that level counts adds to a count of 0, 1, ..; the last stands for all more.
+    """Return the variance that level counts adds to a count of 0, 1, ..; the last represents all more.
 
     Rounding at random to a multiple of b changes a count by -r or b - r, r its remainder: variance
-    r (b - r), whose mean over all remainders stands for large counts.
+    r (b - r), whose mean over all remainders represents large counts.
     """
     step = protection.step or 1
     if protection.method is CellMethod.ROUNDING:

@@ -1,4 +1,4 @@
-"""Protect a summary: the one way from exact counts to what may leave the house."""
+"""Protect a summary: the one way from exact counts to what may leave your organisation."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def protect(
     progress: Progress = SILENT,
     **options: Unpack[ProtectOptions],
 ) -> ProtectedSummary:
-    """Return what may leave the house of a table or of its summary.
+    """Return what may leave your organisation of a table or of its summary.
 
     Parameters
     ----------
     subject
         Anything that `aegis.summarize` takes, or a `Summary`. From the table itself moments need
-        less noise, and no sample stands between.
+        less noise, and no sample is between.
     policy
         Roles, candidate masks, label, the privacy rule.
     request, options
@@ -134,7 +134,7 @@ def _with_counts(
         raise PolicyError(
             "Protection by counts is seeded by a secret key, and none was given.",
             hint="Give at least 16 random bytes, and keep them: the same key perturbs the same "
-            "cell alike.",
+            "cell in the same way.",
         )
     perturbation = Perturbation(
         counts.key, _method(counts.method), counts.threshold, counts.step, counts.variance
@@ -220,7 +220,7 @@ def _check_persons(source: Source | None, person: str | None, allowed: int) -> N
         return
     if source is None:
         raise PolicyError(
-            "A summary does not tell persons.", hint="Give the table, or leave the column out."
+            "A summary does not show persons.", hint="Give the table, or leave the column out."
         )
     most = counted_rows(source, person)
     if most > allowed:

@@ -28,7 +28,7 @@ UNNAMED_SHOWN = "(values not named)"
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """What all candidate masks together tell apart of one attribute, with exact counts.
+    """What all candidate masks together distinguish of one attribute, with exact counts.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Cells:
 
     @property
     def keys(self) -> list[str]:
-        """What tells each cell from the others: what every candidate shows of it."""
+        """What distinguishes each cell from the others: what every candidate shows of it."""
         return [
             "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
             for i in range(self.count)
@@ -141,7 +141,7 @@ def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
 def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandidate:
     """Return a candidate with one more cell, that of all unnamed values.
 
-    Where the mask tells all named cells apart it tells the unnamed ones from them, too. A coarser
+    Where the mask distinguishes all named cells it tells the unnamed ones from them, too. A coarser
     mask puts them somewhere among its groups: into the largest one, so that its score says no more
     than it keeps.
 
@@ -238,7 +238,7 @@ def fit_to(column: TypedColumn, counts: Ints, named: npt.NDArray[np.bool_]) -> l
 
 
 def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
-    """Return which attributes are public; `*` stands for all.
+    """Return which attributes are public; `*` represents all.
 
     Raises
     ------

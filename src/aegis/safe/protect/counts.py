@@ -252,7 +252,7 @@ def _audited(
 ) -> tuple[ProtectedSummary, list[Cells]]:
     """Return label tables from which no small cell follows, and their cells.
 
-    A cell that would follow joins the most similar one, and its attribute is perturbed anew.
+    A cell that would follow joins the most similar one, and its attribute is perturbed again.
     """
     while True:
         bare = _bare(summary, classes, cells, asked)

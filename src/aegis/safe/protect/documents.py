@@ -31,7 +31,7 @@ class DocumentLeak:
     cuts
         Cut points that were learnt from the data: each is a value that occurs.
     rare
-        By attribute, how many values of fewer rows than the threshold stand in it; only known where
+        By attribute, how many values of fewer rows than the threshold are in it; only known where
         a summary was given to compare with.
     findings
         What follows, one sentence each.
@@ -129,7 +129,7 @@ def _told(
     if cuts:
         yield f"{cuts} cut points were learnt from the data: each is a value that occurs"
     for name, hits in rare.items():
-        yield f"{hits} values of {name} that few rows hold stand in it"
+        yield f"{hits} values of {name} that few rows hold are in it"
     if not summaries:
         yield "no summary was given to compare with, so that rare values were not looked for"
     digests = len(set(_DIGEST.findall(text)))

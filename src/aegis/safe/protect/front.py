@@ -1,10 +1,10 @@
-"""The front of privacy against utility, as far as a protected summary tells.
+"""The front of privacy against utility, as far as a protected summary shows.
 
 A protected summary holds no joint counts, so that nobody can say from it how small the smallest class
-is. What it tells is how many rows would look alike if attributes had nothing to do with each
+is. What it tells is how many rows would look the same if attributes had nothing to do with each
 other: the rows times the chance that two of them show the same in every quasi-identifier. Real
-attributes go together, so that rows look alike more often than that; whether a configuration
-meets the rule is checked beside the data.
+attributes go together, so that rows look the same more often than that; whether a configuration
+meets the rule is checked next to the data.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _point(
 def rows_alike(
     summary: ProtectedSummary, choice: Choice, quasi_identifiers: Collection[str]
 ) -> float:
-    """Return the rows that look alike under a choice, were quasi-identifiers independent."""
+    """Return the rows that look the same under a choice, were quasi-identifiers independent."""
     log = sum(
         _log_chance(attribute, place)
         for attribute, place in zip(summary.attributes.values(), choice, strict=True)
@@ -134,7 +134,7 @@ def _log_chance(attribute: ProtectedAttribute, place: int) -> float:
     cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
     shown = np.bincount(candidate.groups, weights=cells, minlength=candidate.size)
     total = shown.sum()
-    # Where noise leaves no rows at all, nothing tells rows apart.
+    # Where noise leaves no rows at all, nothing distinguishes rows.
     return 0.0 if total <= 0 else math.log(float(((shown / total) ** 2).sum()))
 
 

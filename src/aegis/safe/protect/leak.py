@@ -1,4 +1,4 @@
-"""What a file gives away: small cells, persons who stand alone, what can be derived from it.
+"""What a file gives away: small cells, persons who are alone, what can be derived from it.
 
 Of an exact summary every count is known as it is, so that small cells are counted; what it withholds
 is bounded by what it holds. Of a protected one linear programming bounds the true counts. The audit
@@ -31,6 +31,8 @@ from aegis.summary import AttributeSummary, Information, Summary
 from aegis.words import brief
 
 Counts = npt.NDArray[np.int64]
+_LARGEST_EXPONENT = 700.0
+"""Exponents above it overflow."""
 THRESHOLD = 5
 """Rows from which a cell of an exact summary counts as large."""
 
@@ -102,7 +104,7 @@ class LeakAudit:
     level
         The level that the file states.
     demanded
-        The level that it was held against.
+        The level that it was checked against.
     threshold
         Rows from which a cell is large.
     parts
@@ -110,7 +112,7 @@ class LeakAudit:
     attributes
         Values by attribute.
     persons_alone
-        Rows that stand alone in the frequency table.
+        Rows that are alone in the frequency table.
     classes_disclosed
         Rows in equivalence classes of two or more rows that all have one label class.
     findings
@@ -164,7 +166,7 @@ def audit_leak(
     level: ProtectionLevel | str | None = None,
     threshold: int | None = None,
 ) -> LeakAudit:
-    """Return what a summary gives away, held against the level that it states or another one.
+    """Return what a summary gives away, compared with the level that it states or another one.
 
     Parameters
     ----------
@@ -276,7 +278,7 @@ def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
 def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
     """Return how many counts by value and class follow although only a histogram is told.
 
-    Within a cell of values that all masks treat alike the rows per value and the rows per class are
+    Within a cell of values that all masks treat in the same way the rows per value and the rows per class are
     known. Given the margins of a two-way table a count lies between max(0, r + c - n) and min(r, c)
     (Frechet), which is what the linear programs say. Counts that can only be 0 do not count, nor do
     those that are known to be large.
@@ -316,11 +318,11 @@ def _told(summary: Summary, alone: int) -> Iterable[str]:
     if alone:
         share = 100 * alone / max(summary.rows, 1)
         yield (
-            f"{alone:,} rows ({share:.0f} percent) stand alone in the frequency table: whoever knows "
+            f"{alone:,} rows ({share:.0f} percent) are alone in the frequency table: whoever knows "
             "somebody's quasi-identifiers reads the label there"
         )
     if summary.information is Information.RAW:
-        yield "it lists every value that occurs, with exact counts"
+        yield "the file lists every value in the table, with exact counts"
     if summary.frequency is not None and summary.pairs.folds is not None:
         yield "folds hold the counts of tenths of the rows: differences between them are small cells"
 
@@ -398,8 +400,8 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
     if summary.level is ProtectionLevel.NOISE:
         yield (
             f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {str(said.unit).removesuffix('s')}: "
-            f"what a reader takes for the odds of one of them moves by a factor of e^{said.epsilon:g} "
-            "at most"
+            "a reader's odds that any one of them is in the data change at most "
+            f"{math.exp(min(said.epsilon, _LARGEST_EXPONENT)):.3g}-fold"
         )
     else:
         yield "it makes no formal promise; only the linear program was run against it"
@@ -441,7 +443,7 @@ def _sources(said: Protection) -> Iterable[str]:
 
 
 def _unstated(summary: ProtectedSummary) -> Iterable[str]:
-    """Yield what a protected summary publishes beside counts without saying where it comes from."""
+    """Yield what a protected summary publishes in addition to counts without saying where it comes from."""
     domains = summary.protection.domains
     if domains is None:
         yield (

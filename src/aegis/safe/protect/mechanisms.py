@@ -2,7 +2,7 @@
 
 Noise with a promise is drawn by OpenDP on whole numbers, never from a generator of floats. Rounding
 and cell keys are perturbations of official statistics without such a promise; what they draw is a
-keyed hash of the cell, so that the same cell is perturbed alike each time and nobody without the
+keyed hash of the cell, so that the same cell is perturbed in the same way each time and nobody without the
 key can take it off.
 """
 

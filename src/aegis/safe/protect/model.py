@@ -1,4 +1,4 @@
-"""The protected summary: what may leave the house, as a type of its own.
+"""The protected summary: what may leave your organisation, as its own type.
 
 It is not a `Summary` and has none of its parts: no values, no pairs, no frequency table, no folds.
 Code that reads exact counts cannot be given one.
@@ -38,7 +38,7 @@ class ProtectionLevel(StrEnum):
 
 
 class DomainSource(StrEnum):
-    """Where what is published beside counts comes from."""
+    """Where what is published in addition to counts comes from."""
 
     POLICY = "policy"
     """Declared in the policy: public knowledge, whatever the table holds."""
@@ -52,7 +52,7 @@ class DomainSource(StrEnum):
 
 @dataclass(frozen=True)
 class PublishedDomain:
-    """Where one thing comes from that a protected summary publishes beside counts.
+    """Where one thing comes from that a protected summary publishes in addition to counts.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Protection:
     thresholds
         Noisy figures above which something is named, in order.
     domains
-        Where everything comes from that is published beside counts; None in files of earlier
+        Where everything comes from that is published in addition to counts; None in files of earlier
         versions, which do not say it.
     """
 
@@ -189,7 +189,7 @@ class ProtectedAttribute:
         As of `AttributeSummary`.
     table
         Protected rows per cell and class, shape (K, C), whole numbers that may be negative. A cell
-        holds the values that all candidates treat alike.
+        holds the values that all candidates treat in the same way.
     candidates
         The candidate masks, in the order of the policy.
     units
@@ -228,7 +228,7 @@ class ProtectedAttribute:
         names = ", ".join(str(c.declared) for c in self.candidates)
         raise PolicyError(
             f"Mask {mask} of attribute {self.name!r} is not among the protected candidates.",
-            hint=f"Candidates: {names}. Add it to the policy, and protect a summary anew.",
+            hint=f"Candidates: {names}. Add it to the policy, and protect a summary again.",
         )
 
 

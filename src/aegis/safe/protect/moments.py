@@ -149,7 +149,7 @@ def moments_of_rows(
 def _counted_rows(
     source: Source, label: str, names: Sequence[str], labelled: ir.Table | None = None
 ) -> ir.Table:
-    """Return columns a0, a1, ... of the labelled rows, and in `rows` how many rows each stands for.
+    """Return columns a0, a1, ... of the labelled rows, and in `rows` how many rows each represents.
 
     Where rows repeat, the engine counts the distinct ones, which is less work than to hand over all
     of them; where hardly any does, it would be more.
@@ -192,7 +192,7 @@ class _Adder:
         places
             Per attribute the place of each row's value, shape (n,).
         alike
-            How many rows each one stands for, shape (n,).
+            How many rows each one represents, shape (n,).
         """
         if self._most * int(alike.sum()) >= _EXACT:
             rows = np.hstack([own[at] for own, at in zip(self._tables, places, strict=True)])
@@ -252,7 +252,7 @@ def moments_of_pairs(
     Raises
     ------
     PolicyError
-        The counts are of a sample, or pool values that the masks tell apart.
+        The counts are of a sample, or pool values that the masks distinguish.
     """
     offsets = offsets_of(codes)
     on_atoms = atoms_coded(summary, cells, codes, longest)
@@ -285,7 +285,7 @@ def atoms_coded(
         of_atom = own.of_value[first]
         if not np.array_equal(of_atom[attribute.atoms], own.of_value):
             raise PolicyError(
-                f"The summary pools values of {own.name!r} that its masks tell apart.",
+                f"The summary pools values of {own.name!r} that its masks distinguish.",
                 hint="Give the table itself, or leave out masks of more than "
                 f"{summary.max_levels} groups.",
             )

@@ -49,7 +49,7 @@ def narrowed(
     if not attributes:
         raise PolicyError(
             "No candidate of the protected summary is left.",
-            hint="Keep one, or have the table summarised anew under this policy.",
+            hint="Keep one, or have the table summarised again under this policy.",
         )
     moments = summary.moments
     if moments is not None:

@@ -76,7 +76,7 @@ class Nearby:
     seen
         The tables; what is found is added.
     lines
-        Lines of each side beside the cell's own: half those with most rows in the cell's row or column, half
+        Lines of each side in addition to the cell's own: half those with most rows in the cell's row or column, half
         those whose codes are next to the cell's, which hardly move a moment.
     """
 
@@ -104,7 +104,7 @@ class Nearby:
                 return
 
     def _near(self, own: int, held: Floats, codes: Floats) -> Ints:
-        """Return a line and others of its side: those that hold most, and those coded most alike."""
+        """Return a line and others of its side: those that hold most, and those coded most similarly."""
         half = self._lines // 2
         distance = np.abs(codes - codes[own]).sum(axis=1)
         largest = np.argsort(-held, kind="stable")[:half]

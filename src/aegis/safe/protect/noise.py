@@ -384,7 +384,7 @@ def _mean_moments(upper: Ints, size: int, sigma: float, rows: float) -> Moments:
 def _pooled(
     first: Sequence[Ints], sigma: float, again: Sequence[Ints], second: float
 ) -> tuple[list[Ints], float]:
-    """Return the mean of two measurements of the same tables, weighted by what they tell."""
+    """Return the mean of two measurements of the same tables, weighted by their precision."""
     weight = (1 / sigma**2) / (1 / sigma**2 + 1 / second**2)
     pooled = [
         np.rint(weight * a + (1 - weight) * b).astype(np.int64)

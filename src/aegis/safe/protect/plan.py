@@ -1,7 +1,7 @@
 """What level `noise` takes as declared, what it buys, and what it takes from the table as public.
 
 All of it follows from the policy and from what is declared public, never from the table: which rounds
-a budget pays for tells nothing.
+a budget pays for shows nothing.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Planned:
 
 
 class Plan:
-    """Where everything comes from that level noise publishes beside counts.
+    """Where everything comes from that level noise publishes in addition to counts.
 
     Parameters
     ----------

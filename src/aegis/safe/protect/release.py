@@ -142,7 +142,7 @@ def _paying(
 
 
 def _fingerprint(key: bytes) -> str:
-    """Return what tells a key from others without giving it away."""
+    """Return what distinguishes a key from others without giving it away."""
     return hmac.new(key, b"aegis ledger", "sha256").hexdigest()
 
 

@@ -23,9 +23,9 @@ from aegis.safe.protect.model import GRID, Moments, ProtectedSummary
 Floats = npt.NDArray[np.float64]
 Choice = tuple[int, ...]
 FINEST = -1
-"""In a choice: everything that the cells of an attribute tell apart."""
+"""In a choice: everything that the cells of an attribute distinguish."""
 DIFFERENT = 1.96
-"""Errors of a difference beyond which two scores are told apart: two-sided, five percent."""
+"""Errors of a difference beyond which two scores are distinguished: two-sided, five percent."""
 REPLICATES = 24
 """Draws of what protection added, behind standard errors."""
 _MAIN = 0.02
@@ -91,7 +91,7 @@ class ProtectedScorer:
 
     @property
     def finest(self) -> Choice:
-        """The choice of everything that the cells tell apart."""
+        """The choice of everything that the cells distinguish."""
         return (FINEST,) * len(self._attributes)
 
     def _blurred(self, figures: Floats, error: float | Floats) -> Floats:
@@ -238,7 +238,7 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
 
 
 class Replicates:
-    """Scorers of the same summary with what protection adds drawn anew."""
+    """Scorers of the same summary with what protection adds drawn again."""
 
     def __init__(self, summary: ProtectedSummary) -> None:
         self.scorers = [ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES)]

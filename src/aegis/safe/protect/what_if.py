@@ -1,4 +1,4 @@
-"""What another mask of one attribute would change, as far as a protected summary tells."""
+"""What another mask of one attribute would change, as far as a protected summary shows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Types of columns of text that keep each value apart from each other one.
 
 A column becomes one of numbers, dates or Booleans where all its values are such, and where no two
-texts that differ would become one value: codes such as 01234, 1.0 beside 1, or integers beyond 64
+texts that differ would become one value: codes such as 01234, 1.0 next to 1, or integers beyond 64
 bits stay text. Surrounding blanks, and an empty text in quotes, are no part of a number.
 """
 
@@ -166,7 +166,7 @@ def types_of(
 
 
 def _open(forms: Sequence[_Form]) -> bool:
-    """Return whether the first rows do not tell what a column is."""
+    """Return whether the first rows do not show what a column is."""
     return forms[0].doubtful or len({form.order for form in forms if form.order}) > 1
 
 
@@ -290,7 +290,7 @@ def _named_dates(text: str, form: str) -> Iterator[_Form]:
 
 
 def _without(value: str, unit: str, before: bool) -> str | None:
-    """Return a number without the unit before or behind it; None where that does not stand there."""
+    """Return a number without the unit before or behind it; None where it is not there."""
     pattern = _unit_before(unit) if before else _unit_behind(unit)
     stripped, replaced = re.subn(pattern, r"\1" if before else "", value)
     return stripped if replaced else None

@@ -164,7 +164,7 @@ def _read(
             columns = types_of(values, dialect, ask, guarded=False, **said)
             table = _stored(whole, columns)
     read = _rows(table)
-    if read != counted:  # or quotes stand within fields that are not quoted
+    if read != counted:  # or quotes are within fields that are not quoted
         counted = _count_lines(parts, dialect, len(names))
     if read != counted:
         raise DataError(
@@ -273,17 +273,17 @@ def _prepared(file: Path, dialect: TextDialect, target: Path, columns: int) -> _
 
 
 def _refuse_mixed(parts: Sequence[_CsvPart]) -> None:
-    """Raise for a file in which CR alone may end lines beside others."""
+    """Raise for a file in which CR alone may end lines next to others."""
     for part in parts:
         if part.returns:
             raise DataError(
-                f"{part.file} ends lines in more than one way: in CR alone beside LF or CR LF.",
+                f"{part.file} ends lines in more than one way: in CR alone as well as in LF or CR LF.",
                 hint="Save it with line ends of one kind, or put fields that hold them in quotes.",
             )
 
 
 def _count_lines(parts: Sequence[_CsvPart], dialect: TextDialect, columns: int) -> int:
-    """Return the number of rows by a reader of its own; raise for a line that it cannot explain."""
+    """Return the number of rows by its own reader; raise for a line that it cannot explain."""
     rows = 0
     for part in parts:
         with text_of(part.file, dialect) as text:

@@ -83,7 +83,7 @@ def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], na
 
 
 def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
-    """Return the header with a name of its own for each column, and what a user is told of them.
+    """Return the header with its own name for each column, and what a user is told of them.
 
     Columns without a name are called by their place. A name that occurs again, capitals aside, is
     numbered, as tables are exported that were joined: the second `age` is `age_2`.

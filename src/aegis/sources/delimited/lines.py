@@ -19,7 +19,7 @@ def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: 
     name
         The file, for the message.
     dialect
-        How it is written; what is skipped stands in the text.
+        How it is written; what is skipped is in the text.
     columns
         Fields of its lines; its header may have one less.
 

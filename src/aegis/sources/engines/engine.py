@@ -14,7 +14,7 @@ import pyarrow as pa
 from aegis.errors import EngineError, PolicyError
 
 ROW_NUMBER = "aegis_row_number"
-"""Name of the column that tells rows apart where an engine knows them, from 0, below 2**62."""
+"""Name of the column that distinguishes rows where an engine knows them, from 0, below 2**62."""
 BUCKETS = 1 << 30
 """Hashes of rows are numbers below this one."""
 

@@ -120,7 +120,7 @@ def _digest(backend: Any, table: ir.Table) -> str:
     The executors take the SHA-256 of each row as JSON, and add these up as vectors of numbers of
     32 bits; the digest is the SHA-256 of the schema, the number of rows and the sums. (Bellare
     and Micciancio, A new paradigm for collision-free hashing, EUROCRYPT 1997, section 1.3:
-    hashes of parts combined by addition.) It tells tables apart that differ by chance or mistake;
+    hashes of parts combined by addition.) It distinguishes tables that differ by chance or mistake;
     the sums of 32 bits are not meant to stop someone who constructs another table to match.
     """
     row = (
@@ -156,7 +156,7 @@ def _compared(node: Any, changed: dict[str, Any] | None) -> Any:
 
 
 def _null_alone(node: exp.Expression) -> exp.Expression:
-    """Return `x IS NULL` for `x IS NULL OR isnan(x)`, and its contrary alike."""
+    """Return `x IS NULL` for `x IS NULL OR isnan(x)`, and its contrary likewise."""
     if not isinstance(node, exp.Or | exp.And):
         return node
     left, right = node.this, node.expression

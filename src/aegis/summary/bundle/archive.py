@@ -35,7 +35,7 @@ MANIFEST = "manifest.json"
 MAX_MANIFEST = 32 << 20
 """Most bytes of a manifest."""
 MAX_PARTS = 2_000_000
-"""Most keys and values of a manifest: each becomes an object of its own."""
+"""Most keys and values of a manifest: each becomes its own object."""
 MAX_DIRECTORY = 4 << 20
 """Most bytes of the ZIP's directory."""
 MAX_BYTES = 4 << 30

@@ -5,7 +5,7 @@ of a cell of the frequency table all add up to the same rows. Whoever changes on
 or on purpose contradicts another; only a summary in which all agree is used. What lies beyond the
 numbers, that they are those of a table, no check can tell: a signature says who answers for them.
 
-All checks take one pass over an array in blocks, so that they need little memory beside it.
+All checks take one pass over an array in blocks, so that they need little memory next to it.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) ->
         _check_candidate(candidate, attribute, max_levels, own)
     plain = attribute.unmasked
     _require(plain.noise is None, f"{what}: noise in place of the values")
-    _require(plain.size == len(attribute.values), f"{what}: its values are not told apart")
+    _require(plain.size == len(attribute.values), f"{what}: its values are not distinguished")
 
 
 def _check_candidate(
@@ -241,7 +241,7 @@ def _check_candidate(
     _require(distinct == candidate.size, f"{what}: two groups show the same")
     of_values = candidate.levels[attribute.atoms]
     if mask.deterministic:
-        # Before the number of levels asks for an array of that size.
+        # Before the number of levels requires an array of that size.
         _below(candidate.levels, min(max_levels, attribute.n_atoms), f"{what}, levels")
         _all_used(candidate.levels, candidate.n_levels, f"{what}, levels")
         _follows(of_values, candidate.groups, f"{what}: its levels divide a group")
@@ -435,13 +435,13 @@ def _check_column(
 
 
 def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummary]) -> bool:
-    """Return whether the label is counted by groups of classes, as its masks tell them apart."""
+    """Return whether the label is counted by groups of classes, as its masks distinguish them."""
     name = frequency.label
     return name in known and len(frequency.representatives[name]) < len(known[name].values)
 
 
 def _by_code(attribute: AttributeSummary, told: Array, rows: Counts, what: str) -> Counts:
-    """Return the rows per code and class, where each code stands for the values of one group."""
+    """Return the rows per code and class, where each code represents the values of one group."""
     size = len(attribute.values)
     ordered = np.array_equal(told, np.arange(len(told)))
     if ordered and (len(told) == size or not rows[len(told) :].any()):
@@ -452,7 +452,7 @@ def _by_code(attribute: AttributeSummary, told: Array, rows: Counts, what: str) 
     code[parts[told]] = np.arange(len(told))
     _require(
         len(code) == len(told) <= size and bool((code >= 0).all()),
-        f"{what}: its codes are not what the masks tell apart",
+        f"{what}: its codes are not what the masks distinguish",
     )
     due = np.zeros((len(told), rows.shape[1]), dtype=np.int64)
     np.add.at(due, code[parts], rows)

@@ -80,7 +80,7 @@ def load_bundle(path: str | Path, *, verify_key: PublicKey | None = None) -> Sum
     """Return the summary that `save_bundle` wrote; its timings are empty.
 
     Nothing in the file is trusted: sizes are checked before memory is taken, and every number is
-    held against the others before it is used.
+    compared with the others before it is used.
 
     Parameters
     ----------

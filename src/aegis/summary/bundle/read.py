@@ -308,7 +308,7 @@ def _folds_from(
 
 
 def _shaped(flat: npt.NDArray[Any], shapes: list[Any]) -> tuple[npt.NDArray[Any], ...]:
-    """Return arrays of these shapes that stand one after the other in `flat`."""
+    """Return arrays of these shapes that follow each other in `flat`."""
     sizes = [int(np.prod(shape)) for shape in shapes]
     if sum(sizes) != len(flat):
         refuse("the joints of atoms and classes have another size")

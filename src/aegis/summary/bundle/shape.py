@@ -18,7 +18,7 @@ MaskSpec = str | dict[str, Any]
 
 
 class BundleMapping(BaseModel):
-    """A mapping of known keys, each with a value of its own type."""
+    """A mapping of known keys, each with its own value type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

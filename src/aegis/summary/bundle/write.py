@@ -1,4 +1,4 @@
-"""What a bundle holds of a summary: plain JSON values, and arrays in members beside them."""
+"""What a bundle holds of a summary: plain JSON values, and arrays in members next to them."""
 
 from __future__ import annotations
 
