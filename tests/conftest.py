@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -25,6 +26,18 @@ settings.load_profile("aegis")
 os.environ.pop("COLUMNS", None)  # a test that asks for a width sets it
 
 DATA = Path(os.environ.get("AEGIS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add an option by which tests run in an order that a number draws."""
+    parser.addoption("--shuffle", type=int, metavar="N", help="run tests in a random order")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Shuffle the tests where that is asked for: none may need another one to run before it."""
+    seed = config.getoption("--shuffle")
+    if seed is not None:
+        Random(seed).shuffle(items)
 
 
 @pytest.fixture
