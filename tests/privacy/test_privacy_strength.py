@@ -162,6 +162,7 @@ S = {"attribute": "s"}
             rule(t_closeness=S | {"t": 0.1, "distance": "equal"}),
             rule(t_closeness=S | {"t": 0.2, "distance": "ordered"}),
         ),
+        (rule(k=5, t_closeness=S | {"t": 0.2}), rule(t_closeness=S | {"t": 0.2})),
         (rule(k=2), PrivacyRule()),
         (
             rule(l_diversity=S | {"kind": "entropy", "l": 3}),
