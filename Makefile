@@ -75,6 +75,7 @@ docs: extras ## Make the generated parts of the reference anew.
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/way.py
 	$(BIN)/python docs/outputs.py
+	$(BIN)/python docs/notebook.py
 
 site: $(CORE) ## Build the documentation as a site with search, in site/; broken links and anchors fail it.
 	$(INSTALL) --group site

@@ -43,7 +43,7 @@ def test_a_search_does_not_know_the_rank_of_what_stands_below(shell):
         assert " 2 best-1 " in shown
     else:
         assert " >1 mdav " in shown
-        assert "#: >1 stands below what the search lists" in shown
+        assert "#: >1 is below what the search lists" in shown
 
 
 def test_a_report_names_the_finest_masks_where_the_table_is_not_counted_as_it_is(shell, folder):

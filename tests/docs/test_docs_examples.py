@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -100,3 +102,19 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", text):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_notebook_is_its_page() -> None:
+    """The page's code is executed above, so the notebook's is."""
+    path = Path(__file__).parents[2] / "docs" / "notebook.py"
+    spec = importlib.util.spec_from_file_location("docs_notebook", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    held = json.loads(module.NOTEBOOK.read_text(encoding="utf-8"))
+    assert held == module.notebook(module.PAGE.read_text(encoding="utf-8")), "run: make docs"
+    code = ["".join(cell["source"]) for cell in held["cells"] if cell["cell_type"] == "code"]
+    assert len(code) >= 4
+    for cell in code:
+        compile(cell, "cell", "exec")

@@ -397,7 +397,7 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
             "attributes"
             + (": of large pairs at those on which moments weigh most" if partly else "")
         )
-    if summary.level is ProtectionLevel.NOISE:
+    if said.epsilon is not None:
         yield (
             f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {str(said.unit).removesuffix('s')}: "
             "a reader's odds that any one of them is in the data change at most "
