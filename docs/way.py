@@ -116,7 +116,7 @@ flowchart TD
 |---|---|---|
 {lines}
 
-A room imports only what stands below it: `.importlinter` holds the order, and `make imports` checks it.
+A room imports only what is below it: `.importlinter` holds the order, and `make imports` checks it.
 Besides the rooms, `src/aegis` has five wings, which add their commands, formats, sections, estimates, objectives
 and methods by entry points: `arx`, `papers`, `records`, `safe` and `service`
 ([why](decisions/0073-wings-add-themselves.md), [and](decisions/0082-papers-and-other-tools-are-wings.md)).
