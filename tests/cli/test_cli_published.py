@@ -438,7 +438,7 @@ def test_masked_tables_are_not_called_combinations_of_masks(shell, mixed):
     for text in (page.out, html):
         assert "ombination" not in text
         assert "nmasked table" not in text
-    assert "best masked table says about" in html
+    assert "predictive value of the best masked table" in html
     assert "M5: 2 raw values" in html
 
 

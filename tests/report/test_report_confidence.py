@@ -40,7 +40,7 @@ def test_ties_are_named_and_marked() -> None:
     assert scores[0] == "0.3600 ± 0.0040"
     assert "±" not in scores[-1]
     page = render(given)
-    assert "Cannot be told from it: <bdi>c0</bdi>, <bdi>c2</bdi>" in page
+    assert "Not significantly different: <bdi>c0</bdi>, <bdi>c2</bdi>" in page
     assert "Against the best" in page
 
 
