@@ -234,11 +234,11 @@ def listed_configurations(given: object) -> tuple[Configuration, ...]:
     listed = given.values() if isinstance(given, Mapping) else given
     if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
         raise _no_configuration(listed)
-    found = tuple(listed)
-    for each in found:
+    configurations = tuple(listed)
+    for each in configurations:
         if not isinstance(each, Configuration):
             raise _no_configuration(each)
-    return found
+    return configurations
 
 
 def _no_configuration(given: object) -> PolicyError:

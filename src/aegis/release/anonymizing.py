@@ -202,7 +202,6 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         self.source = source
         self.policy = policy
         self.progress = progress
-        self.seed = recipe.seed or 0
         with progress.step("Reading records"):
             self.read: RecordTable = read_records(
                 source, policy, kinds=request.kinds, orders=request.orders

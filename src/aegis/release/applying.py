@@ -228,7 +228,6 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.started = time.perf_counter()
         self.source = source
         self.policy = policy
-        self.seed = request.seed or 0
         self.progress = progress
         self.after = listed_configurations(request.after)
         self.quasi = tuple(a.name for a in policy.quasi_identifiers)

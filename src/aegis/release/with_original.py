@@ -35,7 +35,7 @@ def original_differs(
     utility = document.get("utility")
     if policy is None or not isinstance(utility, Mapping) or "value" not in utility:
         return
-    figure = utility_of(original, output, policy, seed=0, measure=str(utility.get("measure")))
+    figure = utility_of(original, output, policy, measure=str(utility.get("measure")))
     for key, measured in ({} if figure is None else figure.to_dict()).items():
         if key in ("reference", "kept", "stderr", "lost_classes"):
             stated = utility.get(key)

@@ -113,8 +113,6 @@ class ReleasePlan(ABC, Generic[R]):
         The table as it was given.
     policy
         Roles and the rule.
-    seed
-        Seed of the samples behind the utility.
     engine
         The table whose engine runs `table`.
     table
@@ -133,7 +131,6 @@ class ReleasePlan(ABC, Generic[R]):
 
     source: Source
     policy: Policy
-    seed: int
     engine: Source
     table: ir.Table
     suppressed_rows: int
@@ -233,9 +230,7 @@ def _certified(
 ) -> R:
     """Measure the utility of a written table, write its certificate, return the release with both."""
     with plan.progress.step("Measuring the utility that is kept"):
-        utility = utility_of(
-            plan.source, made, plan.policy, seed=plan.seed, measure=destination.measure
-        )
+        utility = utility_of(plan.source, made, plan.policy, measure=destination.measure)
     release = replace(release, utility=utility)
     stated = certify(release, plan.source, made, plan.policy, plan.how(release))
     document = seal(json.loads(json.dumps(stated)), destination.key)  # as its JSON holds it
