@@ -41,6 +41,9 @@ def test_ties_are_named_and_marked() -> None:
     assert "±" not in scores[-1]
     page = render(given)
     assert "Not significantly different: <bdi>c0</bdi>, <bdi>c2</bdi>" in page
+    # The figure of the release is of the released rows: no other figure stands next to it unexplained.
+    assert "In the ranking, which counts all rows, it scores" in page
+    assert "Its score is" not in page
     assert "Against the best" in page
 
 

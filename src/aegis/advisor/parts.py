@@ -368,11 +368,15 @@ class PartBlocks:
                 minlength=self.parts * len(a),
             )
             there = np.flatnonzero(counted)
-            there = there[np.argsort(y[there % max(len(a), 1)], kind="stable")]
             part, cell = np.divmod(there, max(len(a), 1))
+            target = y[cell]
+            # Integers of 16 bits at most are sorted in one pass.
+            order = np.argsort(
+                target.astype(np.min_scalar_type(self._pairs.classes)), kind="stable"
+            )
             # There may be as many as rows: half of the memory of what they are counted by.
-            small = (of.astype(np.int32) for of in (a[cell], b[cell], y[cell], part))
-            self._cells[pair] = *small, counted[there]
+            small = (of[order].astype(np.int32) for of in (a[cell], b[cell], target, part))
+            self._cells[pair] = *small, counted[there[order]]
         return self._cells[pair]
 
 

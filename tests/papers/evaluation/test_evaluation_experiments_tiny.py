@@ -24,6 +24,16 @@ import pytest
 from experiment_modules import FOLDER
 
 ROWS = 300
+TABLES = (
+    "mo_obam_f1_tables",
+    "mo_obam_members_tables",
+    "mo_obam_tables",
+    "paper_tables",
+    "protected_tables",
+    "public_tables",
+    "selection_tables",
+)
+"""Scripts that print tables of the documents from the summaries in the tree."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,12 @@ RUNS: Mapping[str, Run] = {
     "figure_5_accuracy": Run("--data German --seeds 1 --count 3 --models lr"),
     "figure_5_time": Run("--data German --count 3 --trained 1", {"MODELS": ("lr",)}),
     "figure_6a_mlp": Run("--data German --rows 200 --count 3"),
+    "figure_6b_k_anonymous": Run("--data German --models lr --k 2 --count 3"),
+    "figure_7_configurations": Run("--data AQ", {"COUNT": 2}),
+    "penalties": Run("--data German", after=(_CHOSEN,)),
+    "sampling_labels": Run("--count 3"),
     "selection_quality": Run("--data German --seeds 1 --models lr --splits 1", {"COUNT": 3}),
+    "theorem_1": Run("--count 2"),
 }
 
 
@@ -164,3 +179,13 @@ def test_a_script_runs(name: str, small: Path, monkeypatch: pytest.MonkeyPatch) 
     found = [number for path in written for number in numbers(path)]
     assert found
     assert any(math.isfinite(number) for number in found)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_printed(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(FOLDER)
+    monkeypatch.setattr(sys, "argv", [name])
+    import_module(name).main()
+    assert capsys.readouterr().out.count("|") > 10
