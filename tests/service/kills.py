@@ -3,6 +3,7 @@
     python tests/service/kills.py 100 7      # a hundred kills, seed 7
     python tests/service/kills.py 100 7 postgresql://...
     python tests/service/kills.py 60 7 "" 15           # at most 15 seconds between two, for a busy machine
+    python tests/service/kills.py 60 7 postgresql 15 s3  # PostgreSQL and a store that speaks S3, both started here
 
 One process imports everything and forks the others, so that a new one is there at once. It must have no
 thread but its own: a lock that another one held would stay locked in the child for ever, which showed as
@@ -25,16 +26,19 @@ import math
 import random
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import uvicorn
+from s3_bucket import settings
 from service_support import PEOPLE, POLICY, ROOM, AnyPolicy, write_table
 from sqlalchemy import select
 
@@ -73,8 +77,9 @@ PAUSE = 0.02, 2.5
 class Scene:
     """A catalog on disk, and how each process of it is started."""
 
-    def __init__(self, folder: Path, database: str | None) -> None:
+    def __init__(self, folder: Path, database: str | None, objects: str | None) -> None:
         self.folder = folder
+        self.objects = objects or str(folder / "objects")
         self.database = database or str(folder / "catalog.db")
         write_table(folder / "adult.csv")
         private, _ = make_keys()
@@ -93,9 +98,7 @@ class Scene:
         catalog.database.close()
 
     def catalog(self) -> Catalog:
-        return Catalog.open(
-            self.database, str(self.folder / "objects"), limits=UploadLimits(work=None)
-        )
+        return Catalog.open(self.database, self.objects, limits=UploadLimits(work=None))
 
     def serve(self) -> None:
         settings = ServiceSettings(origin=self.url, worker=False, calls=1_000_000)
@@ -274,13 +277,15 @@ def forkable() -> None:
         raise RuntimeError("A process with threads is not to be forked: run kills.py by itself.")
 
 
-def campaign(folder: Path, kills: int, seed: int, database: str | None = None) -> dict[str, Any]:
+def campaign(
+    folder: Path, kills: int, seed: int, database: str | None = None, objects: str | None = None
+) -> dict[str, Any]:
     """Run it; return what was counted and what does not hold."""
     jobs.LEASE = type(jobs.LEASE)(seconds=LEASE)
     jobs.MOST_ATTEMPTS = MOST_ATTEMPTS
     agents._SIGN_OF_LIFE, agents._WAIT_MOST = 1.0, 0.5
     draw = random.Random(seed)
-    scene = Scene(folder, database)
+    scene = Scene(folder, database, objects)
     forkable()
     cast = Cast(scene)
     for role in cast.roles:
@@ -374,14 +379,48 @@ def _done_once(entries: Any) -> list[str]:
     return [f"job {job} was done {count} times" for job, count in ends.items() if count > 1]
 
 
+@contextmanager
+def postgres(named: str) -> Iterator[str | None]:
+    """Yield the address of the database; of one that is started here where it is named so."""
+    if named != "postgresql":
+        yield named or None
+        return
+    sys.path.append(str(Path(__file__).parents[1]))
+    from postgres_server import server
+
+    with server() as started:
+        yield started.url
+
+
+@contextmanager
+def bucket(named: str) -> Iterator[str | None]:
+    """Yield where files are kept: in a folder, or in a process that speaks S3."""
+    if named != "s3":
+        yield None
+        return
+    command = [sys.executable, str(Path(__file__).with_name("s3_bucket.py"))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as serving:
+        assert serving.stdout is not None
+        os.environ |= settings(int(serving.stdout.readline()))
+        try:
+            yield "s3://releases/aegis"
+        finally:
+            serving.kill()
+
+
 def main() -> None:
     """Run the campaign that the command line names; exit code 1 where something does not hold."""
     global PAUSE
-    kills, seed = int(sys.argv[1]), int(sys.argv[2])
-    if len(sys.argv) > 4:
-        PAUSE = 0.5, float(sys.argv[4])
-    with tempfile.TemporaryDirectory(prefix="aegis-kills-") as folder:
-        told = campaign(Path(folder), kills, seed, (sys.argv[3:4] or [""])[0] or None)
+    kills, seed, *more = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+    database, most, objects = (*more, *("", "", "")[len(more) :])
+    if most:
+        PAUSE = 0.5, float(most)
+    with (
+        tempfile.TemporaryDirectory(prefix="aegis-kills-") as folder,
+        postgres(database) as url,
+        bucket(objects) as store,
+    ):
+        told = campaign(Path(folder), kills, seed, url, store)
     sys.stdout.write(json.dumps(told, indent=1) + "\n")
     sys.exit(int(bool(told["wrong"])))
 

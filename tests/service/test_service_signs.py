@@ -135,3 +135,27 @@ def test_a_provider_reads_when_its_agent_was_seen_while_a_job_waits(place):
         browser.post("/sign-in", data=form, headers={"Origin": place.url})
         assert "waiting for your agent, last seen 2" in browser.get("/data-sets/waiting").text
     place.work()
+
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp"
+
+
+def test_what_others_wrote_moves_no_terminal(place, monkeypatch, capsys):
+    """The name of an agent, a purpose, how far a job is: escape sequences are shown, not carried out."""
+    place.offer("terminal")
+    with place.client("paula") as paula, place.client("clara") as clara:
+        paula.work(f"one{HOSTILE}")
+        number = clara.request("terminal", f"why{HOSTILE}", terms_accepted=True)["id"]
+    monkeypatch.setenv("AEGIS_URL", place.url)
+    for who, *words in (
+        ("aude", "programs"),
+        ("otto", "requests"),
+        ("otto", "status", number),
+        ("aude", "log"),
+    ):
+        monkeypatch.setenv("AEGIS_TOKEN", place.tokens[who])
+        assert run(["catalog", *words]) == 0
+        shown = capsys.readouterr().out
+        assert not set(shown) & set(HOSTILE[0] + "\x07\u202e"), words
+        if words[0] != "log":
+            assert "x1b" in shown, words

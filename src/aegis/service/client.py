@@ -71,7 +71,7 @@ class Client:
             raise EngineError(f"{url!r} is no address.", hint="Give https://HOST.")
         self._http = httpx.Client(
             base_url=f"{url.rstrip('/')}/api/v1",
-            headers={"Authorization": f"Bearer {token}"},
+            headers={"Authorization": f"Bearer {token}"} if token else {},
             timeout=httpx.Timeout(60, read=600),
             transport=transport,
             verify=True if certificate is None else _pinned(certificate),
@@ -139,6 +139,19 @@ class Client:
         """Set up one's second factor: "" begins with `password`, `confirm` takes `code`; or `recovery`,
         `remove` with `password`."""
         return self._object("POST", f"/me/second-factor/{step}".rstrip("/"), given)
+
+    def factor(self) -> dict[str, Any]:
+        """Return whether one signs in with a second factor, and how many recovery codes are left."""
+        return self._object("GET", "/me/second-factor")
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """Return one's open sessions, the newest first."""
+        return self._list("/me/sessions")
+
+    def set_password(self, secret: str, password: str) -> str:
+        """Set a password by the secret of a link that an admin made; return the name of the account."""
+        body = {"secret": secret, "password": password}
+        return str(self._object("POST", "/password-links", body)["name"])
 
     def accounts(self) -> list[dict[str, Any]]:
         """Return all accounts; for admins."""

@@ -71,8 +71,8 @@ def _programs(session: Session) -> Iterator[GaugeMetricFamily]:
         "aegis_last_seen_seconds", "Time since an agent or a worker was seen.", labels=("place",)
     )
     for place in (jobs.AGENT, jobs.WORKER):
-        there = [one for one in seen if one.place == place]
-        silent = sum(one.silent for one in there)
+        there = [program for program in seen if program.place == place]
+        silent = sum(program.silent for program in there)
         count.add_metric((place, "running"), len(there) - silent)
         count.add_metric((place, "silent"), silent)
         if there:

@@ -368,8 +368,8 @@ def test_a_second_factor_counts_once_it_is_confirmed(mia, clock):
         assert begun.address == (
             f"otpauth://totp/aegis.example.org:mia?secret={begun.secret}&issuer=aegis.example.org"
         )
-        with pytest.raises(CatalogError, match="not of this key"):
-            second_factor.confirm(session, account, "000000x")
+    with pytest.raises(CatalogError, match="not of this key"):
+        accounts.confirm_factor(database, mia.mia, "000000x")
     assert isinstance(accounts.sign_in(database, "mia", PASSWORD), accounts.OpenSession)
     secret = enrolled(mia)
     half = accounts.sign_in(database, "mia", PASSWORD)
@@ -380,6 +380,21 @@ def test_a_second_factor_counts_once_it_is_confirmed(mia, clock):
     assert alive(mia, opened.secret)
     with pytest.raises(NotSignedIn, match="over"):
         accounts.complete(database, half.secret, second_factor.code_at(secret, clock[0] + 1))
+
+
+def test_who_took_a_session_over_does_not_guess_the_code_that_turns_it_on(mia, clock):
+    """A key that was begun and left lay there, and a million codes could be tried; the thief got the recovery codes."""
+    database = mia.catalog.database
+    with database.writing() as session:
+        begun = second_factor.begin(session, accounts.own(session, mia.mia), "aegis.example.org")
+    for _ in range(5):
+        with pytest.raises(CatalogError, match="not of this key"):
+            accounts.confirm_factor(database, mia.mia, "000000x")
+    with pytest.raises(WrongState, match="No second factor is being set up"):
+        accounts.confirm_factor(database, mia.mia, second_factor.code_at(begun.secret, clock[0]))
+    assert isinstance(accounts.sign_in(database, "mia", PASSWORD), accounts.OpenSession)
+    assert [one["wrong"] for one in entries(mia, "codes refused")] == [5]
+    assert enrolled(mia)
 
 
 def test_a_code_is_taken_once(mia, clock):
@@ -448,7 +463,7 @@ def test_recovery_codes_count_once_and_end_with_others(mia, clock):
         plain = [code.replace("-", "") for code in (second, *rest)]
         salted = [f"{salt}:{code}" for (salt, _), code in zip(kept, plain, strict=True)]
         assert [sha256(one.encode()).hexdigest() for one in salted] == [d for _, d in kept]
-        assert {len(base64.b32decode(code.upper())) * 8 for code in plain} == {120}
+        assert {len(base64.b32decode(f"{code.upper()}======")) * 8 for code in plain} == {128}
         renewed = second_factor.renew_recovery(session, account)
     with pytest.raises(NotSignedIn):
         signed_in(mia, second)

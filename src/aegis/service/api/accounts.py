@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import Request, Response
 
 from aegis.service.api import shapes
-from aegis.service.catalog import Action, accounts
+from aegis.service.catalog import Action, Catalog, accounts
 from aegis.service.catalog.errors import NotSignedIn
 from aegis.service.identity import ActorOf, CatalogOf, SettingsOf, address_of, cookie_name
 from aegis.service.routes import PUBLIC, Routes
@@ -29,8 +29,20 @@ def set_session(response: Response, settings: ServiceSettings, secret: str) -> N
     )
 
 
+def start_session(
+    request: Request, response: Response, catalog: Catalog, settings: ServiceSettings, secret: str
+) -> None:
+    """Give a browser the secret of its new session; the one that it had until now ends."""
+    former = request.cookies.get(cookie_name(settings), "")
+    if former:
+        with catalog.database.writing() as session:
+            accounts.sign_out(session, former)
+    set_session(response, settings, secret)
+
+
 def end_session(response: Response, settings: ServiceSettings) -> None:
-    """Take the secret back."""
+    """Take the secret back, and have the browser forget what it keeps of the service."""
+    response.headers["Clear-Site-Data"] = '"cache", "cookies", "storage"'
     response.delete_cookie(
         cookie_name(settings), path="/", httponly=True, secure=settings.secure, samesite="strict"
     )
@@ -57,7 +69,7 @@ def sign_in(
         if not given.code:
             raise NotSignedIn("Your account has a second factor.", hint="Give its code, too.")
         opened = accounts.complete(catalog.database, opened.secret, given.code)
-    set_session(response, settings, opened.secret)
+    start_session(request, response, catalog, settings, opened.secret)
     return {"form_key": opened.form_key}
 
 

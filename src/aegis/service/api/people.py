@@ -112,12 +112,10 @@ def confirm_factor(
     settings: SettingsOf,
 ) -> dict[str, Any]:
     """Turn the second factor on by a code; the recovery codes are shown this once, all other sessions end."""
-    authorise(actor, Action.OWN_ACCOUNT)
-    with catalog.database.writing() as session:
-        codes = second_factor.confirm(session, accounts.own(session, actor), given.code)
-        keep = request.cookies.get(cookie_name(settings), "")
-        accounts.end_own_sessions(session, actor, keep=keep)
-    return {"recovery_codes": codes}
+    keep = request.cookies.get(cookie_name(settings), "")
+    return {
+        "recovery_codes": accounts.confirm_factor(catalog.database, actor, given.code, keep=keep)
+    }
 
 
 @routes.post("/me/second-factor/recovery", Action.OWN_ACCOUNT)

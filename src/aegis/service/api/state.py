@@ -36,7 +36,7 @@ def ready(catalog: CatalogOf) -> dict[str, Any]:
 def programs(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
     """Agents and workers, and when each was last seen; `silent` where one was killed or is cut off."""
     with catalog.database.reading() as session:
-        return [shapes.program(one) for one in signs.listed(session, actor)]
+        return [shapes.program(program) for program in signs.listed(session, actor)]
 
 
 @routes.get("/metrics", Action.OPERATE, response_class=Response)

@@ -526,6 +526,28 @@ def touch(session: Session, secret: str) -> None:
         opened.seen = now()
 
 
+def confirm_factor(database: Database, by: Actor, code: str, *, keep: str = "") -> list[str]:
+    """Turn one's second factor on by a code; all sessions but the one of `keep` end. Return recovery codes.
+
+    Raises
+    ------
+    CatalogError
+        The code is not of the key.
+    """
+    authorise(by, Action.OWN_ACCOUNT)
+    with database.writing() as session:
+        codes = second_factor.confirm(session, own(session, by), code)
+        if codes is not None:
+            end_own_sessions(session, by, keep=keep)
+    if codes is None:
+        raise CatalogError(
+            "The code is not of this key.",
+            hint="Type the six digits that the app shows now; check the clock of the device. After five wrong ones "
+            "begin again with your password.",
+        )
+    return codes
+
+
 def sign_out(session: Session, secret: str) -> None:
     """End a session."""
     opened = session.get(SignIn, hash_of(secret))

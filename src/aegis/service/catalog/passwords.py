@@ -17,7 +17,7 @@ from aegis.service.catalog.errors import CatalogError
 SHORTEST = 12
 """Characters of the shortest password."""
 CONTEXT = ("aegis", "catalog", "service", "password", "account", *AccountRole)
-"""Words that a password does not consist of, beside the name of its account."""
+"""Words that a password does not consist of, nor of the name of its account."""
 _HASHER = PasswordHasher()
 
 

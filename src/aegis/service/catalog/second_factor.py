@@ -18,7 +18,7 @@ from urllib.parse import quote
 from sqlalchemy.orm import Session
 
 from aegis.service.catalog.account_records import SecondFactor
-from aegis.service.catalog.errors import CatalogError, WrongState
+from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import Account, now
 
@@ -27,7 +27,7 @@ _DRIFT = 1
 """Steps before and after the present one whose codes are taken."""
 _BYTES = 20
 _RECOVERY = 10
-_RECOVERY_BYTES = 15
+_RECOVERY_BYTES = 16
 _SALT = 16
 _WRONG = 5
 _REFUSED = timedelta(minutes=5)
@@ -99,32 +99,34 @@ def begin(session: Session, account: Account, service: str) -> Enrolment:
     if factor is None:
         factor = SecondFactor(account_id=account.id, recovery=[], step=0, failures=0)
         session.add(factor)
-    factor.secret = base64.b32encode(secrets.token_bytes(_BYTES)).decode()
+    factor.secret, factor.failures = base64.b32encode(secrets.token_bytes(_BYTES)).decode(), 0
     name = quote(f"{service}:{account.name}", safe=":")
     address = f"otpauth://totp/{name}?secret={factor.secret}&issuer={quote(service)}"
     return Enrolment(factor.secret, address)
 
 
-def confirm(session: Session, account: Account, code: str) -> list[str]:
+def confirm(session: Session, account: Account, code: str) -> list[str] | None:
     """Turn the second factor on, by a code that shows that the app has the key; return recovery codes.
+
+    None where the code is not of the key. After five of these the key is thrown away: who took a session over does not
+    guess until one fits.
 
     Raises
     ------
     WrongState
         None was begun, or it is on.
-    CatalogError
-        The code is not of the key.
     """
     factor = session.get(SecondFactor, account.id)
     if factor is None or factor.confirmed:
         raise WrongState("No second factor is being set up.", hint="Begin with your password.")
     step = _step_of(factor, code)
     if step is None:
-        raise CatalogError(
-            "The code is not of this key.",
-            hint="Type the six digits that the app shows now; check the clock of the device.",
-        )
-    factor.confirmed, factor.step = True, step
+        factor.failures += 1
+        if factor.failures >= _WRONG:
+            session.delete(factor)
+            append(session, "system", "codes refused", account=account.name, wrong=_WRONG)
+        return None
+    factor.confirmed, factor.step, factor.failures = True, step, 0
     codes = _new_recovery(factor)
     append(session, account.name, "second factor on", account=account.name, old=False, new=True)
     return codes
@@ -188,10 +190,10 @@ def _step_of(factor: SecondFactor, code: str) -> int | None:
 
 
 def _recovers(session: Session, factor: SecondFactor, account: Account, code: str) -> bool:
-    used = next((kept for kept in factor.recovery if _is_of(kept, code)), None)
+    used = next((stored for stored in factor.recovery if _is_of(stored, code)), None)
     if used is None:
         return False
-    factor.recovery = [kept for kept in factor.recovery if kept != used]
+    factor.recovery = [stored for stored in factor.recovery if stored != used]
     factor.failures, factor.refused_until = 0, None
     append(
         session, account.name, "recovery code used", account=account.name, left=len(factor.recovery)
@@ -200,19 +202,19 @@ def _recovers(session: Session, factor: SecondFactor, account: Account, code: st
 
 
 def _new_recovery(factor: SecondFactor) -> list[str]:
-    """Return codes of 120 random bits: above 112 a fast hash is enough (6.5.2)."""
+    """Return codes of 128 random bits: above 112 a fast hash is enough (6.5.2)."""
     drawn = (secrets.token_bytes(_RECOVERY_BYTES) for _ in range(_RECOVERY))
-    texts = [base64.b32encode(random).decode().lower() for random in drawn]
-    factor.recovery = [_kept(text, secrets.token_hex(_SALT)) for text in texts]
+    texts = [base64.b32encode(random).decode().lower().rstrip("=") for random in drawn]
+    factor.recovery = [_salted(text, secrets.token_hex(_SALT)) for text in texts]
     return ["-".join(text[i : i + 4] for i in range(0, len(text), 4)) for text in texts]
 
 
-def _kept(code: str, salt: str) -> str:
+def _salted(code: str, salt: str) -> str:
     """Return how a recovery code is stored: its salt, and its hash with it."""
     plain = "".join(c for c in code.lower() if c.isalnum())
     return f"{salt}:{hashlib.sha256(f'{salt}:{plain}'.encode()).hexdigest()}"
 
 
-def _is_of(kept: str, code: str) -> bool:
-    salt = kept.partition(":")[0]
-    return hmac.compare_digest(kept.encode(), _kept(code, salt).encode())
+def _is_of(stored: str, code: str) -> bool:
+    salt = stored.partition(":")[0]
+    return hmac.compare_digest(stored.encode(), _salted(code, salt).encode())

@@ -97,9 +97,7 @@ def confirm_factor(
 ) -> Response:
     """Turn the second factor on; the recovery codes are shown this once."""
     keep = request.cookies.get(cookie_name(settings), "")
-    with catalog.database.writing() as session:
-        codes = second_factor.confirm(session, accounts.own(session, who.actor), code)
-        accounts.end_own_sessions(session, who.actor, keep=keep)
+    codes = accounts.confirm_factor(catalog.database, who.actor, code, keep=keep)
     return _account(request, who, catalog, codes=codes)
 
 

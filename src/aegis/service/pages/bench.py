@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -27,6 +26,7 @@ from aegis.service.catalog.flow import policy_of
 from aegis.service.catalog.records import DataSet, Version
 from aegis.service.catalog.summaries import as_declared, costs_in, read, written
 from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf, require_form_key
+from aegis.service.known_columns import proposed_masks
 from aegis.service.pages import controls
 from aegis.service.pages.charts import protected_front_chart
 from aegis.service.pages.local import FormOf
@@ -201,7 +201,7 @@ def best(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Re
 @routes.post("/data-sets/{identifier}/workbench/front", Action.STUDY)
 def front(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
     """Draw privacy against utility among the candidates as they stand."""
-    stood, policy = _taken(catalog, who, identifier, form)
+    stood, policy, _ = _taken(catalog, who, identifier, form)
     known = narrowed(stood.summary, {a.name: a.masks for a in policy.attributes.values()})
     quasi = [a.name for a in policy.attributes.values() if a.role is Role.QUASI_IDENTIFIER]
     points = front_protected(known, quasi)
@@ -236,61 +236,72 @@ def propose(identifier: str, who: FormCallerOf, catalog: CatalogOf, policy: _Yam
 def _page(
     request: Request, who: CallerOf, stood: _Stood, policy: Policy, *, searched: bool = False
 ) -> Response:
-    text = dump_policy(policy)
     return page(
         request,
         "protected_bench.html",
         who,
-        base=f"/data-sets/{stood.data_set.id}/workbench",
         data_set=stood.data_set,
         version=stood.version,
         summary=stood.summary,
-        attributes=controls.attributes_of(policy),
-        rule=controls.rule_of(policy),
-        roles=controls.ROLES,
-        editable=True,
-        policy_base=text,
-        yaml=text,
+        yaml=dump_policy(policy),
         may_propose=stood.may_propose,
         view=view_of(stood.summary, stood.before, policy, searched=searched),
+        **_controls(stood, policy),
     )
 
 
 def _drawn(
     catalog: Catalog, who: CallerOf, identifier: str, form: FormData, *, searched: bool
 ) -> Response:
-    stood, policy = _taken(catalog, who, identifier, form)
+    stood, policy, changed = _taken(catalog, who, identifier, form)
     view = view_of(stood.summary, stood.before, policy, searched=searched)
-    return fragment("protected_view.html", view=view, yaml=dump_policy(policy), swapped=True)
+    shown = {"view": view, "yaml": dump_policy(policy), "swapped": True}
+    if changed:  # other candidates are there to choose from now
+        shown |= _controls(stood, policy) | {"form_key": who.form_key, "opened": changed}
+    return fragment("protected_view.html", **shown)
+
+
+def _controls(stood: _Stood, policy: Policy) -> dict[str, Any]:
+    return {
+        "base": f"/data-sets/{stood.data_set.id}/workbench",
+        "attributes": controls.attributes_of(policy),
+        "rule": controls.rule_of(policy),
+        "roles": controls.ROLES,
+        "editable": True,
+        "policy_base": dump_policy(policy),
+    }
 
 
 def _taken(
     catalog: Catalog, who: CallerOf, identifier: str, form: FormData
-) -> tuple[_Stood, Policy]:
+) -> tuple[_Stood, Policy, dict[str, Role]]:
+    """Return what stands on the bench, the policy that the controls say, and the roles that they change."""
     require_form_key(who, str(form.get("form_key", "")))
     stood = _stood(catalog, who, identifier)
     base = policy_of(str(form.get("base", "")) or stood.version.policy)
+    roles = controls.roles_of(form)
+    changed = {
+        name: Role(role)
+        for name, role in roles.items()
+        if name in base.attributes and role in list(Role) and role != base.attributes[name].role
+    }
+    proposed = {name: _proposed(stood.summary, base, name, role) for name, role in changed.items()}
     policy = edited(
         base,
-        controls.roles_of(form),
-        _with_candidates(base, controls.roles_of(form), controls.masks_of(form)),
+        roles,
+        {**controls.masks_of(form), **proposed},
         controls.more_of(form),
         controls.privacy_of(base, form),
     )
-    return stood, policy
+    return stood, policy, changed
 
 
-def _with_candidates(
-    policy: Policy, roles: Mapping[str, str], masks: Mapping[str, list[str]]
-) -> dict[str, list[str]]:
-    """Return the candidates, with leaving it out for a column that becomes a quasi-identifier.
+def _proposed(summary: ProtectedSummary, policy: Policy, name: str, role: Role) -> list[str]:
+    """Return the masks for a column of another role, as a policy writes them.
 
-    What else suits it only its values say, which stay with the provider.
+    Where the summary names none of its values, those that it has stay, and a quasi-identifier can be left out.
     """
-    wanted = dict(masks)
-    for name, role in roles.items():
-        attribute = policy.attributes.get(name)
-        becomes = attribute is not None and attribute.role != role == Role.QUASI_IDENTIFIER
-        if becomes and len(wanted.get(name, ())) < 2:
-            wanted[name] = list(dict.fromkeys([*wanted.get(name, ["identity"]), "suppress"]))
-    return wanted
+    masks = proposed_masks(summary, name, role) or policy.attributes[name].masks
+    specs = [controls.one_line(mask.spec()) for mask in masks] or ["identity"]
+    leaves = role is Role.QUASI_IDENTIFIER and "suppress" not in specs
+    return [*specs, "suppress"] if leaves else specs

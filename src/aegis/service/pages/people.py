@@ -9,7 +9,7 @@ from fastapi import Form, Query, Request
 from starlette.responses import Response
 
 from aegis.service import oidc
-from aegis.service.api.accounts import end_session, set_session
+from aegis.service.api.accounts import end_session, start_session
 from aegis.service.catalog import Action, accounts
 from aegis.service.catalog.access import scopes_of
 from aegis.service.catalog.errors import CatalogError, NotSignedIn, NotThere
@@ -79,7 +79,7 @@ def come_back(
     # A page of its own leads on: the cookie is not sent where another site led to.
     answer = page(request, "signed_in.html")
     answer.delete_cookie(_begun_name(settings), path="/", secure=settings.secure)
-    set_session(answer, settings, opened.secret)
+    start_session(request, answer, catalog, settings, opened.secret)
     return answer
 
 
@@ -101,7 +101,7 @@ def sign_in(
         )
     if isinstance(opened, accounts.OpenSession):
         answer = see("/")
-        set_session(answer, settings, opened.secret)
+        start_session(request, answer, catalog, settings, opened.secret)
         return answer
     answer = see("/sign-in/code")
     answer.set_cookie(
@@ -134,7 +134,7 @@ def sign_in_by_code(
         return page(request, "sign_in_code.html", message=str(error), status=error.status)
     answer = see("/")
     answer.delete_cookie(_half_name(settings), path="/", secure=settings.secure)
-    set_session(answer, settings, opened.secret)
+    start_session(request, answer, catalog, settings, opened.secret)
     return answer
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.options import Format
-from aegis.cli.output import Output
+from aegis.cli.output import Output, clean
 from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def show_rows(rows: Iterable[Mapping[str, Any]], form: Format) -> None:
         return
     table = Table(box=None, pad_edge=False)
     for name in listed[0] if listed else ("nothing",):
-        table.add_column(str(name))
+        table.add_column(clean(name))
     for row in listed:
         table.add_row(*(_shown(name, value) for name, value in row.items()))
     Output().show(table)
@@ -82,7 +82,7 @@ def show_facts(facts: Mapping[str, Any], form: Format) -> None:
         return
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, value in facts.items():
-        table.add_row(name.replace("_", " "), _shown(name, value))
+        table.add_row(clean(name.replace("_", " ")), _shown(name, value))
     Output().show(table)
 
 
@@ -94,4 +94,5 @@ def _shown(name: str, value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    # Others wrote it: a purpose, a title, the name of an agent. No control character reaches the terminal.
+    return clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from aegis.cli.options import Format, FormatOption
 from aegis.cli.output import Output
-from aegis.service.commands.catalog.options import Token, Url, connected
+from aegis.errors import PolicyError
+from aegis.service.commands.catalog.options import Token, Url, connected, show_facts, show_rows
 
 Name = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 Receiver = Annotated[
@@ -23,6 +25,17 @@ Password = Annotated[
         prompt=True,
         hide_input=True,
         help="Your present password; asked for where the environment does not give it.",
+    ),
+]
+NewPassword = Annotated[
+    str,
+    typer.Option(
+        "--new",
+        envvar="AEGIS_NEW_PASSWORD",
+        prompt="New password",
+        hide_input=True,
+        confirmation_prompt=True,
+        help="The new one; asked for where the environment does not give it.",
     ),
 ]
 
@@ -57,6 +70,48 @@ def reset(name: Name, url: Url = "", token: Token = "") -> None:
     """
     with connected(url, token) as client:
         Output().show(client.reset(name)["link"])
+
+
+def set_password(
+    link: Annotated[
+        str, typer.Argument(metavar="LINK", help="The link that an admin gave you, as it is.")
+    ],
+    new: NewPassword,
+) -> None:
+    """Set your password by the link of an invitation or a reset.
+
+    In: the link, and the password. Out: you sign in with it; the link is used up.
+    """
+    from aegis.service.client import connect
+
+    address, _, secret = link.partition("#")
+    if not secret or "/set-password" not in address:
+        raise PolicyError(
+            "This is no link that sets a password.",
+            hint="Give it whole, in quotes: https://HOST/set-password#SECRET.",
+        )
+    with connect(address.partition("/set-password")[0], "") as client:
+        name = client.set_password(secret, new)
+    Output().say(f"The password of {name} is set")
+
+
+def sessions(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
+    """List your open sessions.
+
+    In: nothing. Out: when each began, and when it was last used.
+    """
+    with connected(url, token) as client:
+        rows = [{key: row[key] for key in ("created", "seen")} for row in client.sessions()]
+    show_rows(rows, format)
+
+
+def factor_state(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
+    """Show whether you have a second factor.
+
+    In: nothing. Out: whether it is on, and how many recovery codes are left.
+    """
+    with connected(url, token) as client:
+        show_facts(client.factor(), format)
 
 
 def reopen(name: Name, url: Url = "", token: Token = "") -> None:
@@ -134,17 +189,7 @@ def hand_over(
 
 def password(
     present: Password,
-    new: Annotated[
-        str,
-        typer.Option(
-            "--new",
-            envvar="AEGIS_NEW_PASSWORD",
-            prompt="New password",
-            hide_input=True,
-            confirmation_prompt=True,
-            help="The new one; asked for where the environment does not give it.",
-        ),
-    ],
+    new: NewPassword,
     url: Url = "",
     token: Token = "",
 ) -> None:

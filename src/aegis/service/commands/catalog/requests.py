@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from aegis.cli.options import Force, Format, FormatOption
-from aegis.cli.output import Output
+from aegis.cli.output import Output, clean
 from aegis.errors import PolicyError
 from aegis.files import check_output, write_text
 from aegis.service.commands.catalog.options import (
@@ -215,7 +215,7 @@ def choose(
     answer = waited["answer"]
     if answer is None:
         raise PolicyError(f"Nothing was found: {waited['job']['error']}.", hint="See the log.")
-    Output().show(answer["headline"], *answer["why"])
+    Output().show(clean(answer["headline"]), *map(clean, answer["why"]))
 
 
 Key = Annotated[
@@ -286,7 +286,7 @@ def run(
     with connected(url, token) as client:
         client.step(number, "run")
         waited = client.wait(number)
-    Output().say(f"Request {number} is {waited['state']}. {waited['message']}".rstrip())
+    Output().say(f"Request {number} is {waited['state']}. {clean(waited['message'])}".rstrip())
 
 
 def download(
@@ -315,5 +315,5 @@ def verify(number: RequestId, url: Url = "", token: Token = "") -> None:
     if verdict["verified"]:
         Output().show("File, certificate and signature fit together.")
         return
-    Output().show(*verdict["wrong"])
+    Output().show(*map(clean, verdict["wrong"]))
     raise typer.Exit(1)

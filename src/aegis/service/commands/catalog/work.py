@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.options import Format, FormatOption
-from aegis.cli.output import Output
+from aegis.cli.output import Output, clean
 from aegis.service.catalog.errors import NotThere
 from aegis.service.commands.catalog.options import (
     SHORT,
@@ -48,7 +48,7 @@ def job(
         matched = client.job(_job_of(client, number, by_job=by_job))
         for told in client.follow(matched["id"]) if follow else ():
             if told["progress"].get("step"):
-                Output().say(f"{told['state']}: {told['progress']['step']}")
+                Output().say(f"{told['state']}: {clean(told['progress']['step'])}")
             matched = told
     keys = ("id", "kind", "state", "attempt", "progress", "error", "created", "ended")
     show_facts({key: matched[key] for key in keys}, format)
