@@ -274,7 +274,7 @@ def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) 
 
 
 def _groups(attribute: AttributeSummary, mask: Mask, release: str) -> Ints:
-    """Return what a mask shows in the same way of an attribute's values, shape (V,)."""
+    """Return which values of an attribute a mask shows as one, shape (V,): equal numbers, one shown value."""
     for candidate in (*attribute.candidates, attribute.unmasked):
         if mask in (candidate.mask, candidate.declared):
             return candidate.groups.astype(np.int64)

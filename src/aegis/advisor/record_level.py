@@ -55,7 +55,7 @@ class RecordLevel:
 
     @property
     def shown(self) -> str:
-        """What is where a mask would: the method with its k."""
+        """The method with its k, shown in place of a mask."""
         return f"{self.recipe.method}(k={self.recipe.options['k']})"
 
     def to_dict(self) -> dict[str, Any]:

@@ -84,8 +84,7 @@ class FileValues:
         _option(
             "--units",
             "TEXT",
-            "What is before or behind all numbers of a column and is no part of them, such as $ "
-            "or %; may be given again.",
+            "A unit before or after all numbers of a column, such as $ or %; you can give several.",
         ),
     ] = None
     null: Annotated[
@@ -116,7 +115,7 @@ class FileValues:
 class Opening:
     """What a user says of how a table is opened; None or empty for nothing.
 
-    What is said of text files is before what the policy says under `reading`.
+    Options for text files override the policy's `reading`.
     """
 
     table_name: TableName = None

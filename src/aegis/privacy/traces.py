@@ -55,7 +55,7 @@ def traces(
     rule
         Which every release met, together with those before.
     releases
-        What the masks of each release show in the same way, shape (cells,) each, in the order of release.
+        The group of each cell under the masks of each release, shape (cells,), in the order of release.
     count
         Counts the classes of a release: its place, the class of each cell, what was shown before.
     start

@@ -314,7 +314,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
 
 
 def _told_apart(candidate: Candidate, outside: Ints | None) -> bytes:
-    """Return what a candidate distinguishes of a population, in the same way for candidates that do so."""
+    """Return which values of a population a candidate distinguishes: equal bytes, equal groups."""
     if outside is None:
         return b""
     return _first_alike(np.concatenate([candidate.groups, outside])).tobytes()

@@ -2,7 +2,7 @@
 
 An engine gives a whole column one type, which a single value can turn: 30.5 makes numbers of
 integers, "n/a" makes texts of them. So the type is declared in the policy, or bought: each row votes
-for its own type value, and the votes get noise. Every value is then read as that type by
+for the type of its value, and the votes get noise. Every value is then read as that type by
 itself; one that cannot be has no name.
 """
 
@@ -155,7 +155,7 @@ def _moment_of(text: str) -> datetime | None:
 
 
 def plain_text(text: str) -> str:
-    """Return a text as its own column type would show it.
+    """Return a text as a column that holds nothing else would show it.
 
     A column of 2.50 and 3.50 is one of numbers, 2.5 and 3.5. A single "n/a" makes texts of all of them.
     So that nobody sees which it was, level noise shows 2.5 in either case.
