@@ -20,9 +20,6 @@ FIELDS = 12
 
 LONG_FUNCTIONS: frozenset[str] = frozenset(
     {
-        "papers/commands/evaluate.py:command",
-        "papers/commands/publish.py:command",
-        "papers/commands/reconstruct.py:command",
         "papers/evaluation/comparators.py:compare",
         "papers/evaluation/evaluate.py:evaluate_models",
         "papers/evaluation/proxy.py:train_proxy",
@@ -46,9 +43,6 @@ LONG_FUNCTIONS: frozenset[str] = frozenset(
 )
 MANY_PARAMETERS: frozenset[str] = frozenset(
     {
-        "papers/commands/evaluate.py:command",
-        "papers/commands/publish.py:command",
-        "papers/commands/reconstruct.py:command",
         "papers/evaluation/evaluate.py:evaluate_models",
         "service/commands/catalog/data_sets.py:log",
         "service/commands/catalog/data_sets.py:register",

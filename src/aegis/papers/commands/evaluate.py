@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from aegis.cli.files import HTML, check_outputs, is_bundle, written
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Configurations,
     Force,
@@ -46,12 +47,10 @@ FEWEST = 4
 (once in 6 for three, once in 24 for four)."""
 
 
-@opens_table
-def command(
-    table: Table,
-    policy_file: PolicyFile,
-    configurations: Configurations = None,
-    generate: Generate = None,
+@dataclass(frozen=True, kw_only=True)
+class AskedTrainings:
+    """Which models are trained, how often, and what they are compared with."""
+
     models: Annotated[
         str,
         typer.Option(
@@ -60,7 +59,7 @@ def command(
             help="Models to train: lr (logistic regression), svm (linear), rf (random forest), "
             "sgd, nb (naive Bayes), mlp, gbdt (gradient boosting).",
         ),
-    ] = "lr,svm,rf,sgd,nb,mlp,gbdt",
+    ] = "lr,svm,rf,sgd,nb,mlp,gbdt"
     metric: Annotated[
         str,
         typer.Option(
@@ -68,7 +67,7 @@ def command(
             metavar="NAME",
             help="What measures are compared with: accuracy, roc_auc, log_loss or f1.",
         ),
-    ] = "accuracy",
+    ] = "accuracy"
     splits: Annotated[
         int,
         typer.Option(
@@ -76,18 +75,18 @@ def command(
             metavar="N",
             help="How often to divide the rows into training and test rows; means are shown.",
         ),
-    ] = 1,
+    ] = 1
     test_share: Annotated[
         float, typer.Option("--test-share", metavar="SHARE", help="Share of the rows to test on.")
-    ] = 0.3,
+    ] = 0.3
     comparators: Annotated[
         bool,
         typer.Option(
             "--comparators/--no-comparators",
             help="Also compare the estimators of the literature with the models.",
         ),
-    ] = True,
-    methods: With = None,
+    ] = True
+    methods: With = None
     store: Annotated[
         Path | None,
         typer.Option(
@@ -95,20 +94,42 @@ def command(
             metavar="FILE",
             help="Keep finished trainings in this file (JSON lines), and do not repeat them.",
         ),
-    ] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", help="Trainings at a time.")
-    ] = 1,
+    ] = None
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Trainings at a time.")] = 1
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The same as `Study.evaluate` takes it."""
+        return {
+            **vars(self),
+            "models": [name.strip() for name in self.models.split(",") if name.strip()],
+            "comparators": None if self.comparators else (),
+            "methods": split_names(self.methods),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateCommand:
+    """All that `aegis evaluate` is asked."""
+
+    table: Table
+    policy_file: PolicyFile
+    configurations: Configurations = None
+    generate: Generate = None
+    trainings: AskedTrainings
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
-    ] = None,
-    opening: Opening = DEFAULT,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    opening: Opening
+    format: FormatOption = Format.TABLE
+    seed: Seed = 0
+    force: Force = False
+    quiet: Quiet = False
+
+
+@opens_table
+def command(asked: EvaluateCommand) -> None:
     """Train models on every masked table and compare with the advice: the gold standard.
 
     In: a table and its policy. Out: what each model reaches on each configuration,
@@ -121,31 +142,25 @@ def command(
     from aegis import Study
     from aegis.policy import load_configurations, load_policy
 
-    check_outputs([(report, HTML)], force=force, inputs=(table, policy_file, configurations))
+    table, report, given = asked.table, asked.report, asked.configurations
+    inputs = (table, asked.policy_file, given)
+    check_outputs([(report, HTML)], force=asked.force, inputs=inputs)
     if is_bundle(table):
         raise DataError(
             f"{table} is a summary: it holds no rows to train on.", hint="Give the table."
         )
-    policy = load_policy(policy_file)
-    with reporting(quiet=quiet) as progress:
-        study = Study(
-            opening.subject(table, policy, quiet=quiet), policy, seed=seed, progress=progress
-        )
+    policy = load_policy(asked.policy_file)
+    with reporting(quiet=asked.quiet) as progress:
+        subject = asked.opening.subject(table, policy, quiet=asked.quiet)
+        study = Study(subject, policy, seed=asked.seed, progress=progress)
         evaluation = study.evaluate(
-            None if configurations is None else load_configurations(configurations, policy),
-            generate_count=generate,
-            models=[name.strip() for name in models.split(",") if name.strip()],
-            metric=metric,
-            splits=splits,
-            test_share=test_share,
-            comparators=None if comparators else (),
-            methods=split_names(methods),
-            store=store,
-            jobs=jobs,
+            None if given is None else load_configurations(given, policy),
+            generate_count=asked.generate,
+            **asked.trainings.options,
         )
         if report is not None:
-            study.report(evaluation, report, force=force)
-    shell = Output(format, quiet)
+            study.report(evaluation, report, force=asked.force)
+    shell = Output(asked.format, asked.quiet)
     _print(shell, evaluation, table)
     shell.say(*written([report]))
 

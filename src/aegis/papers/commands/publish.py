@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 from aegis.cli.files import check_outputs, next_step, written, written_dict
 from aegis.cli.options import Force, Format, FormatOption, PolicyFile, Quiet, Seed
 from aegis.cli.output import Output
+from aegis.cli.parameters import takes_records
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.words import counted
@@ -28,11 +30,14 @@ EXAMPLES = (
 )
 
 
-def command(
-    policy_file: PolicyFile,
+@dataclass(frozen=True, kw_only=True)
+class PublishCommand:
+    """All that `aegis publish` is asked."""
+
+    policy_file: PolicyFile
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="What to write (.published).")
-    ],
+    ]
     masked: Annotated[
         list[str] | None,
         typer.Option(
@@ -41,7 +46,7 @@ def command(
             help="A table that is already masked, with a name for its configuration, such as "
             "M17=seventeen.parquet. Give one for each configuration.",
         ),
-    ] = None,
+    ] = None
     contingency: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,7 +55,7 @@ def command(
             help="In place of a masked table: its contingency tables (CSV, Parquet), with the columns "
             "attribute, value, label and rows. They rank by measures of one attribute, without a rule.",
         ),
-    ] = None,
+    ] = None
     histograms: Annotated[
         Path | None,
         typer.Option(
@@ -59,7 +64,7 @@ def command(
             help="Rows by attribute and raw value (JSON or YAML), or a folder with a CSV file for each "
             "attribute.",
         ),
-    ] = None,
+    ] = None
     mapping: Annotated[
         Path | None,
         typer.Option(
@@ -68,21 +73,24 @@ def command(
             help="The raw values that masked ones represent, by configuration and attribute (JSON or "
             "YAML).",
         ),
-    ] = None,
+    ] = None
     exact: Annotated[
         bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
-    ] = False,
+    ] = False
     locked: Annotated[
         bool,
         typer.Option(
             "--locked", help="Refuse weaker rules than this policy's wherever the file is used."
         ),
-    ] = False,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = False
+    format: FormatOption = Format.TABLE
+    seed: Seed = 0
+    force: Force = False
+    quiet: Quiet = False
+
+
+@takes_records
+def command(asked: PublishCommand) -> None:
     """Reduce masked tables to counts from which they are ranked, in one file.
 
     In: the tables that a publisher has masked, one for each configuration, and the
@@ -100,32 +108,33 @@ def command(
     from aegis.papers.published.file import EXTENSION
     from aegis.policy import load_policy
 
-    tables = _named("--masked", masked or ())
-    counts = _named("--contingency", contingency or ())
+    tables = _named("--masked", asked.masked or ())
+    counts = _named("--contingency", asked.contingency or ())
     if not tables and not counts:
         raise PolicyError(
             "No masked table is given.", hint="Give at least one: --masked M1=one.parquet."
         )
+    output, histograms, mapping = asked.output, asked.histograms, asked.mapping
     check_outputs(
         [(output, (EXTENSION,))],
-        force=force,
-        inputs=(*tables.values(), *counts.values(), policy_file, histograms, mapping),
+        force=asked.force,
+        inputs=(*tables.values(), *counts.values(), asked.policy_file, histograms, mapping),
     )
-    policy = load_policy(policy_file)
-    with reporting(quiet=quiet) as progress:
+    policy = load_policy(asked.policy_file)
+    with reporting(quiet=asked.quiet) as progress:
         published = publish(
             tables,
             policy,
             contingencies={name: read_contingencies(file) for name, file in counts.items()},
             histograms=None if histograms is None else read_histograms(histograms),
             mappings=None if mapping is None else read_mapping_of(mapping),
-            exact=exact,
-            locked=locked,
-            seed=seed,
+            exact=asked.exact,
+            locked=asked.locked,
+            seed=asked.seed,
             progress=progress,
         )
-    save_published(published, output, force=force)
-    _print(Output(format, quiet), published, output, policy_file)
+    save_published(published, output, force=asked.force)
+    _print(Output(asked.format, asked.quiet), published, output, asked.policy_file)
 
 
 def _named(option: str, values: Sequence[str]) -> dict[str, str]:

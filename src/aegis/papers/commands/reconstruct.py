@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 from aegis.cli import completion
 from aegis.cli.files import HTML, check_outputs, written, written_dict
 from aegis.cli.formats import reconstructed_format
-from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Force,
     Format,
@@ -46,12 +47,14 @@ SHOWN = 24
 """Values of the table for people; the heat map shows all of them."""
 
 
-@opens_table
-def command(
-    table: TableOrBundle,
+@dataclass(frozen=True, kw_only=True)
+class ReconstructCommand:
+    """All that `aegis reconstruct` is asked."""
+
+    table: TableOrBundle
     attribute: Annotated[
         str, typer.Option("--attribute", "-a", metavar="NAME", help="The attribute to reconstruct.")
-    ],
+    ]
     policy: Annotated[
         Path | None,
         typer.Option(
@@ -60,7 +63,7 @@ def command(
             metavar="FILE",
             help="The policy (YAML); a summary holds its masks itself.",
         ),
-    ] = None,
+    ] = None
     method: Annotated[
         str,
         typer.Option(
@@ -68,7 +71,7 @@ def command(
             metavar="NAME",
             help="all-evidence, smooth, channel-em, closed-form, ipf or sampling.",
         ),
-    ] = "all-evidence",
+    ] = "all-evidence"
     know: Annotated[
         str | None,
         typer.Option(
@@ -77,7 +80,7 @@ def command(
             help="What is known in addition to what the masks show: raw (the joint), histogram or nothing. "
             "By default histogram, where the summary carries it.",
         ),
-    ] = None,
+    ] = None
     mask: Annotated[
         list[str] | None,
         typer.Option(
@@ -86,7 +89,7 @@ def command(
             help="A candidate that was seen, such as quantiles or 'bucketize(width=10)'; may be "
             "given again. By default all.",
         ),
-    ] = None,
+    ] = None
     measure: Annotated[
         str,
         typer.Option(
@@ -96,18 +99,33 @@ def command(
             autocompletion=completion.measures,
             help="Measure of one attribute to compare.",
         ),
-    ] = "mi",
+    ] = "mi"
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Write the heat map (.html or .svg)."),
-    ] = None,
-    verify_key: VerifyKey = None,
-    opening: Opening = DEFAULT,
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    verify_key: VerifyKey = None
+    opening: Opening
+    format: FormatOption = Format.TABLE
+    seed: Seed = 0
+    force: Force = False
+    quiet: Quiet = False
+
+    @property
+    def exact_options(self) -> dict[str, object]:
+        """The options that only a table or its exact summary answers, where they were given."""
+        return {
+            "--method": self.method if self.method != "all-evidence" else None,
+            "--know": self.know,
+            "--mask": self.mask,
+            "--measure": self.measure if self.measure != "mi" else None,
+            "--plot": self.plot,
+            "--verify-key": self.verify_key,
+        }
+
+
+@opens_table
+def command(asked: ReconstructCommand) -> None:
     """Estimate the joint of an attribute and the label from what its masks show.
 
     In: a table and its policy, or a summary. Out: the estimated rows by value and
@@ -122,29 +140,27 @@ def command(
     from aegis.study import Study
     from aegis.summary import Information
 
-    check_outputs([(plot, (*HTML, ".svg"))], force=force, inputs=(table, policy))
-    if know is not None:
-        Information.of(know)
-    measure_of_attributes(measure)
+    table, plot = asked.table, asked.plot
+    check_outputs([(plot, (*HTML, ".svg"))], force=asked.force, inputs=(table, asked.policy))
+    if asked.know is not None:
+        Information.of(asked.know)
+    measure_of_attributes(asked.measure)
+    shell = Output(asked.format, asked.quiet)
     added = reconstructed_format(table)
     if added is not None:
-        options = {
-            "--method": method if method != "all-evidence" else None,
-            "--know": know,
-            "--mask": mask,
-            "--measure": measure if measure != "mi" else None,
-            "--plot": plot,
-            "--verify-key": verify_key,
-        }
-        added.reconstruct(table, attribute, options, Output(format, quiet))
+        added.reconstruct(table, asked.attribute, asked.exact_options, shell)
         return
-    subject = opening.subject(table, quiet=quiet, verify_key=verify_key)
-    with reporting(quiet=quiet) as progress:
-        study = Study(subject, _policy(subject, policy), seed=seed, progress=progress)
+    subject = asked.opening.subject(table, quiet=asked.quiet, verify_key=asked.verify_key)
+    with reporting(quiet=asked.quiet) as progress:
+        policy = _policy(subject, asked.policy)
+        study = Study(subject, policy, seed=asked.seed, progress=progress)
         estimate = study.reconstruct(
-            attribute, know=know, method=method, masks=mask, measure=measure
+            asked.attribute,
+            know=asked.know,
+            method=asked.method,
+            masks=asked.mask,
+            measure=asked.measure,
         )
-    shell = Output(format, quiet)
     if plot is not None:
         picture = _picture(estimate)
         write_text(plot, picture.svg() if plot.suffix.lower() == ".svg" else picture.html())
