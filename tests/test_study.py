@@ -159,7 +159,8 @@ def test_a_record_level_release_reports_itself(tmp_path: Path) -> None:
 def test_a_protected_summary_is_paid_for_from_the_library_too(tmp_path: Path) -> None:
     book = Ledger(tmp_path / "house.ledger", create=True)
     book.open_population("patients", ceiling=1.0, delta=1e-6)
-    study, told = aegis.Study(table(), policy()), tmp_path / "told.protected"
+    declared = policy(label={"column": "rich", "classes": [0, 1]})
+    study, told = aegis.Study(table(), declared), tmp_path / "told.protected"
     named = {"ledger": book.path, "population": "patients"}
     with pytest.raises(PolicyError, match="go together"):
         study.protect(told, epsilon=1, delta=1e-6, ledger=book.path)

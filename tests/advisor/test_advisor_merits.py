@@ -104,7 +104,7 @@ def test_a_search_by_an_expected_auc_states_a_gap_that_holds(
     assert found.best[0][0] == pytest.approx(max(scores), abs=1e-9)
     assert figures.gap is not None
     assert 0 <= figures.gap < 0.2
-    assert any("within reach" in note for note in figures.notes)
+    assert any("ignores the privacy rule" in note for note in figures.notes)
     assert figures.proven is not None
     assert figures.proven.configurations <= 3
 

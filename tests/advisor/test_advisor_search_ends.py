@@ -225,7 +225,7 @@ def test_duplicate_groupings_are_dropped_and_said() -> None:
     )
     advice = search(table, policy)
     assert advice.search.work.combinations == 50
-    assert any("pay" in note and "left out" in note for note in advice.search.notes)
+    assert any("pay" in note and "skipped" in note for note in advice.search.notes)
     assert advice.optimal
 
 

@@ -51,7 +51,7 @@ def page_of(given: Any, gold: Gold) -> str:
     page = render(given, sections=[section])
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
-    assert '<a href="#evaluation">Trained models</a>' in page
+    assert "<summary>Trained models</summary>" in page
     return page
 
 

@@ -66,11 +66,11 @@ def ranked_words(advice: Advice) -> str:
     return f"{masks} and {counted(releases, 'record-level release')}" if releases else masks
 
 
-def _share(advice: Advice, kept: float | None) -> str:
+def _share(advice: Advice, percentage: float | None) -> str:
     what = "predictive value" if advice.summary["label"] else "association among the columns"
     if advice.by_chance:
         return f", in a table whose {what} may be chance"
-    return "" if kept is None else f" keeps {percent(kept)} of the {what}"
+    return "" if percentage is None else f" keeps {percent(percentage)} of the {what}"
 
 
 def _released(best: Ranked, rows: int) -> str:

@@ -366,11 +366,11 @@ def test_exact_summaries_and_protected_ones_do_not_mix(protected, policy):
         ({"level": "none"}, "protects nothing"),
         ({"level": "secret"}, "Unknown level"),
         ({"epsilon": 1, "delta": 1e-6, "verdicts": 5}, "more than the 5"),
-        ({"epsilon": "1", "delta": 1e-6}, "Epsilon is '1'"),
-        ({"epsilon": True, "delta": 1e-6}, "Epsilon is True"),
-        ({"epsilon": 1, "delta": [1e-6]}, r"Delta is \[1e-06\]"),
+        ({"epsilon": "1", "delta": 1e-6}, "epsilon is '1'"),
+        ({"epsilon": True, "delta": 1e-6}, "epsilon is True"),
+        ({"epsilon": 1, "delta": [1e-6]}, r"delta is \[1e-06\]"),
         ({"epsilon": 1, "delta": 1e-6, "unit": "person"}, "Unknown unit 'person'"),
-        ({"epsilon": 1, "delta": 1e-6, "rows_per_person": "1"}, "'1' rows per person"),
+        ({"epsilon": 1, "delta": 1e-6, "rows_per_person": "1"}, "rows_per_person is '1'"),
     ],
 )
 def test_bad_requests_are_refused(policy, options, message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
@@ -25,7 +24,6 @@ FEWEST_MASKS = 2
 """Lines of masks at least."""
 LONGEST = 110
 """Characters up to which a caution is printed whole."""
-_BRACKETED = re.compile(r" \([^()]*\)")
 SHORTEST = 25
 """Characters from which a clause says something by itself."""
 
@@ -122,13 +120,11 @@ def alone(lost: float | None) -> str:
 
 
 def short_cautions(warnings: Sequence[str]) -> list[str]:
-    """Return what to beware of: a long caution as its first clause, without what is in brackets."""
+    """Return what to beware of: a long caution as its first clause."""
     return [_first_clause(text) for text in warnings]
 
 
 def _first_clause(text: str) -> str:
-    if len(text) > LONGEST:
-        text = _BRACKETED.sub("", text)
     if len(text) <= LONGEST:
         return text
     clause, colon, _ = text.partition(": ")

@@ -48,22 +48,9 @@ SHOWN = 24
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReconstructCommand:
-    """All that `aegis reconstruct` is asked."""
+class AskedEvidence:
+    """What is known of the attribute, and how it is put together."""
 
-    table: TableOrBundle
-    attribute: Annotated[
-        str, typer.Option("--attribute", "-a", metavar="NAME", help="The attribute to reconstruct.")
-    ]
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            metavar="FILE",
-            help="The policy (YAML); a summary holds its masks itself.",
-        ),
-    ] = None
     method: Annotated[
         str,
         typer.Option(
@@ -100,6 +87,26 @@ class ReconstructCommand:
             help="Measure of one attribute to compare.",
         ),
     ] = "mi"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconstructCommand:
+    """All that `aegis reconstruct` is asked."""
+
+    table: TableOrBundle
+    attribute: Annotated[
+        str, typer.Option("--attribute", "-a", metavar="NAME", help="The attribute to reconstruct.")
+    ]
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="FILE",
+            help="The policy (YAML); a summary holds its masks itself.",
+        ),
+    ] = None
+    evidence: AskedEvidence
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Write the heat map (.html or .svg)."),
@@ -114,11 +121,12 @@ class ReconstructCommand:
     @property
     def exact_options(self) -> dict[str, object]:
         """The options that only a table or its exact summary answers, where they were given."""
+        given = self.evidence
         return {
-            "--method": self.method if self.method != "all-evidence" else None,
-            "--know": self.know,
-            "--mask": self.mask,
-            "--measure": self.measure if self.measure != "mi" else None,
+            "--method": given.method if given.method != "all-evidence" else None,
+            "--know": given.know,
+            "--mask": given.mask,
+            "--measure": given.measure if given.measure != "mi" else None,
             "--plot": self.plot,
             "--verify-key": self.verify_key,
         }
@@ -140,11 +148,11 @@ def command(asked: ReconstructCommand) -> None:
     from aegis.study import Study
     from aegis.summary import Information
 
-    table, plot = asked.table, asked.plot
+    table, plot, evidence = asked.table, asked.plot, asked.evidence
     check_outputs([(plot, (*HTML, ".svg"))], force=asked.force, inputs=(table, asked.policy))
-    if asked.know is not None:
-        Information.of(asked.know)
-    measure_of_attributes(asked.measure)
+    if evidence.know is not None:
+        Information.of(evidence.know)
+    measure_of_attributes(evidence.measure)
     shell = Output(asked.format, asked.quiet)
     added = reconstructed_format(table)
     if added is not None:
@@ -156,10 +164,10 @@ def command(asked: ReconstructCommand) -> None:
         study = Study(subject, policy, seed=asked.seed, progress=progress)
         estimate = study.reconstruct(
             asked.attribute,
-            know=asked.know,
-            method=asked.method,
-            masks=asked.mask,
-            measure=asked.measure,
+            know=evidence.know,
+            method=evidence.method,
+            masks=evidence.mask,
+            measure=evidence.measure,
         )
     if plot is not None:
         picture = _picture(estimate)
