@@ -259,8 +259,8 @@ class Advice:
         return sum(ranked.admissible is True for ranked in self.ranking)
 
     @property
-    def rule_is_said(self) -> bool:
-        """Whether it is known of each of the ranking if it meets the rule."""
+    def verdicts_known(self) -> bool:
+        """Whether each entry of the ranking is known to meet the rule or to break it."""
         return all(ranked.admissible is not None for ranked in self.ranking)
 
     @property

@@ -53,7 +53,7 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     return (
         f"scores of whole configurations use the {whole - out:,} of {whole:,} attributes that "
         f"predict the label best by themselves: {cause}. Of the other {out:,}, "
-        f"{aside[int(told.argmax())].name!r} tells most, a trace of {told.max():.3g}; all their traces "
-        f"add up to {told.sum():.3g}. Their masks decide no more than that where none tells more in addition to "
-        f"others than alone; where some do, the trace of all is known only to be at most {label_classes - 1}.",
+        f"{aside[int(told.argmax())].name!r} predicts best, with a trace of {told.max():.3g}; all their traces "
+        f"add up to {told.sum():.3g}. Their masks can change the score by no more than that, unless some of them "
+        f"predict more together with others than alone: then it is at most {label_classes - 1}.",
     )

@@ -24,7 +24,7 @@ class CodedMasks(NamedTuple):
     levels
         Per attribute the level of each atom, shape (A_i,), or P(level | atom), shape (A_i, L_i).
     keys
-        Equal keys of an attribute stand for equal levels, and for equal `numbers`.
+        Equal keys of an attribute have equal levels and equal `numbers`.
     numbers
         Per attribute the number of each of its levels, shape (L_i,), NaN where it is missing: these
         are in order, and thresholds are counted in place of them. None where there is no order.
@@ -97,8 +97,9 @@ def mean_numbers(level: Levels, count: Floats, total: Floats) -> Floats:
 def steps_of(numbers: Floats, rows: Floats) -> Floats:
     """Return what each level adds to the number of the level before it, shape (L, 1 or 2).
 
-    The first adds nothing: where numbers start says nothing. Of a variance of 1, so that a penalty means the same of each number. A missing number is the mean
-    of the others, and what says that it is missing is a column of its own.
+    The first adds nothing, since the start of the numbers does not matter. They are scaled to a variance of
+    1, so that a penalty means the same for each attribute. A missing number counts as the mean of the others; a
+    second column says that it is missing.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
 
 def _ladder(attributes: Sequence[AttributeSummary], most: int) -> list[tuple[int, ...]]:
     """Return the least masked combination and coarser ones of the quasi-identifiers, up to `most`."""
-    # From the candidate that distinguishes most values to the one that tells fewest; ties as declared.
+    # From the candidate that shows the most values to the one that shows the fewest; ties as declared.
     orders = [
         np.argsort([-c.size for c in a.candidates], kind="stable").tolist() for a in attributes
     ]

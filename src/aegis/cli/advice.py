@@ -178,10 +178,10 @@ def _extent(advice: Advice) -> tuple[str, str]:
         return (
             "Ranked",
             f"{what}{f', {beside}' if releases else ''}; "
-            f"{admissible:,} {'meet' if advice.rule_is_said else 'are known to meet'}"
-            f"{'s' * (admissible == 1 and advice.rule_is_said)} the rule",
+            f"{admissible:,} {'meet' if advice.verdicts_known else 'are known to meet'}"
+            f"{'s' * (admissible == 1 and advice.verdicts_known)} the rule",
         )
-    if not advice.rule_is_said:
+    if not advice.verdicts_known:
         return (
             "Searched" if advice.optimal else "Searched among",
             f"{counted(advice.combinations, 'combination')} of masks; the best {len(listed):,} are listed",

@@ -46,7 +46,7 @@ from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.requests import SearchRequest
-from aegis.summary_formats import format_of_summary, refuse_options
+from aegis.summary_formats import format_of_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -300,13 +300,9 @@ def command(asked: AdviseCommand) -> None:
     listed = None
     if releases.configurations is not None:
         listed = load_configurations(releases.configurations, policy)
-    subject: str | Source | Summary = asked.table
-    if format_of_summary(asked.table) is None:
-        subject = asked.opening.subject(
-            asked.table, policy, quiet=pages.quiet, verify_key=counted.verify_key
-        )
-    else:
-        refuse_options(asked.table, _named_options(asked, measure))
+    subject = asked.opening.study_subject(
+        asked.table, policy, asked, quiet=pages.quiet, verify_key=counted.verify_key
+    )
     with reporting(quiet=pages.quiet) as progress:
         study = _study(asked, subject, policy, progress)
         advice = _advice(asked, study, listed, measure)
@@ -315,28 +311,6 @@ def command(asked: AdviseCommand) -> None:
         if pages.report is not None:
             study.report(advice, pages.report, values=not pages.no_values, force=pages.force)
     _print(asked, advice, policy, short=asked.short and advice.search is not None)
-
-
-def _named_options(asked: AdviseCommand, measure: str | None) -> dict[str, object]:
-    """Return the options that not every format of summaries answers, by name."""
-    releases, pages, counted = asked.releases, asked.pages, asked.counted
-    return {
-        **releases.ranking,
-        **asked.searching,
-        "--search": releases.search,
-        "--merit": asked.measured.merit,
-        "--models": asked.measured.models,
-        "--measure": measure,
-        "--prefer": asked.searched.prefer,
-        "--estimate": releases.estimate,
-        "--with": releases.methods,
-        "--proxy": releases.proxy,
-        "--after": counted.after,
-        "--population": counted.population,
-        "--leave-out": counted.dropped,
-        "--verify-key": counted.verify_key,
-        "--output": pages.output,
-    }
 
 
 def _study(

@@ -13,9 +13,10 @@ from aegis.cli.files import open_subject, repeated
 from aegis.cli.lean import before_tables
 from aegis.cli.options import EngineOption, Master, MemoryLimit, TableName
 from aegis.cli.output import Output
-from aegis.cli.parameters import takes_records
+from aegis.cli.parameters import given_options, takes_records
 from aegis.errors import PolicyError
 from aegis.files import require_text
+from aegis.summary_formats import format_of_summary, refuse_options
 
 if TYPE_CHECKING:
     from aegis.policy import Policy
@@ -162,6 +163,27 @@ class Opening:
         if isinstance(subject, Source):
             Output(quiet=quiet).warn(subject.notes)
         return subject
+
+    def study_subject(
+        self,
+        given: str,
+        policy: Policy,
+        asked: Any,
+        *,
+        quiet: bool = False,
+        verify_key: Path | None = None,
+    ) -> str | Source | Summary:
+        """Return what a study is made of: as `subject`, or the path of a summary of an added format.
+
+        Raises
+        ------
+        PolicyError
+            Such a summary cannot answer one of the options that the command's record `asked` holds.
+        """
+        if format_of_summary(given) is None:
+            return self.subject(given, policy, quiet=quiet, verify_key=verify_key)
+        refuse_options(given, given_options(asked))
+        return given
 
     def words(self) -> list[str]:
         """Return the options as they were given, to be given again."""

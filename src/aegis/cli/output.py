@@ -12,7 +12,7 @@ from io import StringIO
 from typing import IO, TYPE_CHECKING, Any
 
 from aegis.cli.logs import LOG
-from aegis.cli.options import Format
+from aegis.cli.options import Force, Format, FormatOption, Quiet, Seed
 from aegis.cli.streams import write
 from aegis.words import finite
 
@@ -197,3 +197,18 @@ def _pointers(data: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, value in entries:
         name = str(key).replace("~", "~0").replace("/", "~1")
         yield from _pointers(value, f"{prefix}/{name}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a command that draws and writes is run: the options that its help lists last."""
+
+    format: FormatOption = Format.TABLE
+    seed: Seed = 0
+    force: Force = False
+    quiet: Quiet = False
+
+    @property
+    def shell(self) -> Output:
+        """Where results and warnings go."""
+        return Output(self.format, self.quiet)

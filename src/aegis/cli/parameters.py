@@ -87,6 +87,28 @@ def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
             yield field, option, kind
 
 
+def given_options(record: Any) -> dict[str, object]:
+    """Return the options of a command's record that are not at their defaults, by name, nested records' too."""
+    given: dict[str, object] = {}
+    for field, option, kind in _asked(type(record)):
+        value = getattr(record, field.name)
+        if is_dataclass(kind):
+            given |= given_options(value)
+        elif value != field.default:
+            given[_long_name(field, option, kind)] = value
+    return given
+
+
+def _long_name(field: Field[Any], option: Option | None, kind: Any) -> str:
+    """Return what an option is called on the command line: the first name that it declares, else the field's."""
+    for described in getattr(kind, "__metadata__", ()):
+        # Of an annotation typer keeps the first name as the default.
+        for name in (described.default, *(described.param_decls or ())):
+            if isinstance(name, str) and name.startswith("--"):
+                return name.partition("/")[0]
+    return f"--{_name(field, option).replace('_', '-')}"
+
+
 def _kind(record: Any, field: Field[Any]) -> Any:
     """Return the type of a field, evaluated where the class that declares it was written."""
     home = next(c for c in record.__mro__ if field.name in vars(c).get("__annotations__", {}))

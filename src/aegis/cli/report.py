@@ -28,15 +28,12 @@ from aegis.cli.options import (
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import DataError, PolicyError
-from aegis.summary_formats import format_of_summary, refuse_options
 
 if TYPE_CHECKING:
     from aegis import Study
     from aegis.advisor import Advice
     from aegis.policy import Configuration, Policy
     from aegis.report import Reported
-    from aegis.sources import Source
-    from aegis.summary import Summary
 
 SPLITS = 3
 """How often the rows are divided for them."""
@@ -143,20 +140,6 @@ def command(asked: ReportCommand) -> None:
     advice.require_best()
 
 
-def _named_options(given: ReportedAdvice) -> dict[str, object]:
-    """Return the options that not every format of summaries answers, by name."""
-    return {
-        "--configurations": given.configurations,
-        "--generate": given.generate,
-        "--merit": given.measured.merit,
-        "--models": given.measured.models,
-        "--measure": given.measured.measure,
-        "--evaluate": given.evaluate,
-        "--leave-out": split_names(given.leave_out),
-        "--verify-key": given.verify_key,
-    }
-
-
 def _reported(
     asked: ReportCommand, policy: Policy, listed: Mapping[str, Configuration] | None
 ) -> Advice:
@@ -165,13 +148,9 @@ def _reported(
     from aegis.study import ask
 
     given = asked.advice
-    subject: str | Source | Summary = asked.table
-    if format_of_summary(asked.table) is None:
-        subject = asked.opening.subject(
-            asked.table, policy, quiet=asked.quiet, verify_key=given.verify_key
-        )
-    else:
-        refuse_options(asked.table, _named_options(given))
+    subject = asked.opening.study_subject(
+        asked.table, policy, given, quiet=asked.quiet, verify_key=given.verify_key
+    )
     with reporting(quiet=asked.quiet) as progress:
         study = Study(
             subject,

@@ -19,16 +19,12 @@ from aegis.cli.files import (
 )
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
-    Force,
     Format,
-    FormatOption,
     PolicyFile,
-    Quiet,
-    Seed,
     Table,
     VerifyKey,
 )
-from aegis.cli.output import Output, clean
+from aegis.cli.output import Output, RunOptions, clean
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.files import BUNDLE
@@ -117,10 +113,7 @@ class SummarizeCommand:
     ]
     summary: SummaryOptions
     opening: Opening
-    format: FormatOption = Format.TABLE
-    seed: Seed = 0
-    force: Force = False
-    quiet: Quiet = False
+    running: RunOptions
 
 
 @opens_table
@@ -134,10 +127,12 @@ def command(asked: SummarizeCommand) -> None:
     show; rankings and searches are the same.
     """
     check_outputs(
-        [(asked.output, (BUNDLE,))], force=asked.force, inputs=(asked.table, asked.policy_file)
+        [(asked.output, (BUNDLE,))],
+        force=asked.running.force,
+        inputs=(asked.table, asked.policy_file),
     )
     summary, person = _summarized(asked)
-    shell = Output(asked.format, asked.quiet)
+    shell = asked.running.shell
     _print(summary, asked.output, asked.policy_file, shell, asked.table, person)
 
 
@@ -161,17 +156,22 @@ def _summarized(asked: SummarizeCommand) -> tuple[Summary, str | None]:
     model = None if given.like is None else read_summary(given.like, given.verify_key)
     key = None if given.sign is None else load_private_key(given.sign)
     _refuse_bundle(asked.table)
-    subject = asked.opening.subject(asked.table, policy, quiet=asked.quiet)
-    with reporting(quiet=asked.quiet) as progress:
+    subject = asked.opening.subject(asked.table, policy, quiet=asked.running.quiet)
+    with reporting(quiet=asked.running.quiet) as progress:
         study = Study(
-            subject, policy, exact=given.exact, seed=asked.seed, like=model, progress=progress
+            subject,
+            policy,
+            exact=given.exact,
+            seed=asked.running.seed,
+            like=model,
+            progress=progress,
         )
         summary = study.save(
             asked.output,
             information=given.carried,
             locked=given.locked,
             key=key,
-            force=asked.force,
+            force=asked.running.force,
         )
     return summary, study.policy.person
 

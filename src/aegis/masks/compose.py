@@ -45,7 +45,7 @@ class Compose(Mask):
             if not mask.deterministic:
                 raise PolicyError(
                     f"Mask {self.name!r} cannot hold {mask.name!r}, which draws what it shows.",
-                    hint="Leave the noise mask alone.",
+                    hint="Use the noise mask by itself.",
                 )
         object.__setattr__(self, "masks", masks)
 

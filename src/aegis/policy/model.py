@@ -261,7 +261,7 @@ class MethodChoice:
     options
         Its options by name, as written.
     where
-        File and line of the policy that name it, for messages; empty where it is in none.
+        File and line of the policy that name it, for messages; empty where no file names it.
     """
 
     name: str

@@ -96,7 +96,7 @@ def _proof(advice: Advice) -> str:
         return f"None of the {among} does better{_objective(advice)}: proven."
     if search is not None:
         return f"It is the best that was found among {among}; {_possible(search)}."
-    if not advice.rule_is_said:
+    if not advice.verdicts_known:
         return f"It is the best of {ranked_words(advice)} that were ranked, of {among}."
     best = f"It is the best of {advice.admissible_count:,} that meet the rule"
     if advice.masked_tables:

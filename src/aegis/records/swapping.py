@@ -96,7 +96,7 @@ class RecordSwapOptions(Options):
         both = set(self.geography) & set(self.similar)
         if both:
             raise PolicyError(
-                f"{', '.join(sorted(both))}: swapped, and equal in what is swapped.",
+                f"{', '.join(sorted(both))} cannot be swapped and stay equal.",
                 hint="Name a column under `geography` or under `similar`, not both.",
             )
 

@@ -182,7 +182,7 @@ def _apply(
     request: ApplyRequest,
     progress: Progress,
 ) -> Release:
-    """Return the release that a request requires."""
+    """Return the release that a request asks for."""
     output, into, instead = request.output, request.into, None
     if request.made_under is not None:
         if not isinstance(request.made_under, OwnerRule):

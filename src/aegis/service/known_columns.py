@@ -6,7 +6,6 @@ values, so often, is measured in the way that a provider's table is; nothing of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import lru_cache
@@ -65,14 +64,11 @@ def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
     rows = sum(count for _, count in named)
     scale = min(1.0, _MOST_ROWS / rows)
     values = pa.array([value for value, _ in named], _TYPES[attribute.kind])
-    places = np.repeat(np.arange(len(named)), _repeated([count * scale for _, count in named]))
+    times = [max(1, round(count * scale)) for _, count in named]
+    places = np.repeat(np.arange(len(named)), times)
     table = pa.table({attribute.name: values.take(pa.array(places))})
     facts = measure_columns(open_table(table))[attribute.name]
     return replace(facts, rows=round(rows))
-
-
-def _repeated(counts: Sequence[float]) -> list[int]:
-    return [max(1, round(count)) for count in counts]
 
 
 def _value(text: str, kind: Kind) -> Any:

@@ -291,7 +291,7 @@ def _open_sqlite(given: str, files: tuple[Path, ...], name: str | None) -> Sourc
 def _require_one(given: str, files: tuple[Path, ...]) -> None:
     if len(files) > 1:
         raise DataError(
-            f"{given} represents {len(files)} files of the format {_suffix(files[0])}.",
+            f"{given} names {len(files)} files of the format {_suffix(files[0])}.",
             hint="Give one file, or convert them to Parquet or CSV.",
         )
 

@@ -158,7 +158,7 @@ def _pointed(source: Source, thousands: str | None) -> list[str]:
 
 def _two_marks(name: str) -> str:
     return (
-        f"{name}: numbers with a decimal comma are next to numbers with a decimal point, so the column "
+        f"{name}: some numbers have a decimal comma and others a decimal point, so the column "
         "is read as text. Write them one way in the file."
     )
 

@@ -1,8 +1,8 @@
 """An independent count of the records of a text file, by its quotes and line ends alone.
 
 A line end is the end of a record where an even number of quotes is before it: doubled quotes
-within a quoted field count twice (RFC 4180, section 2). Bytes are looked at as arrays, so that the
-count costs little in addition to reading.
+within a quoted field count twice (RFC 4180, section 2). Bytes are looked at as arrays, so that
+counting takes little longer than reading.
 """
 
 from __future__ import annotations

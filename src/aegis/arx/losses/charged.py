@@ -248,6 +248,6 @@ CHARGED: dict[str, AttributeLoss] = {
 
 
 def charged_loss(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss that a name, with its options, requires."""
+    """Return the loss that a name with its options describes."""
     name, options = LossOptions.parse(text)
     return ChargedLoss(problem, plan, name, CHARGED[name], options, text.strip())

@@ -51,7 +51,7 @@ _SHORT = 1 << 17
 _NOISE = 0.5
 """How far the worth of a step is varied, so that what is learned differs."""
 _FIRST_STEPS, _STEPS = 500, 1
-"""Steps of a walk for better configurations at first, and in addition to each one that is decided."""
+"""Steps of a walk for better configurations at first, and with each one that is decided."""
 _RECENT = 0.1
 """Weight of the last configuration in where the next one is expected to end."""
 _BITS = 1e-3

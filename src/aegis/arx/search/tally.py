@@ -108,7 +108,7 @@ class Tally:
         return number[stands], int(number[-1]) + 1
 
     def _part(self, ids: Ids, stands: npt.NDArray[np.int32]) -> None:
-        """Let its own cell represent each class that has its place together with another one."""
+        """Give a cell to each class whose place is also that of another class."""
         mixed = np.flatnonzero(ids != ids[stands])
         _, first, which = np.unique(ids[mixed], return_index=True, return_inverse=True)
         stands[mixed] = mixed[first][which]

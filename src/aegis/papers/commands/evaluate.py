@@ -13,18 +13,14 @@ from aegis.cli.files import HTML, check_outputs, is_bundle, written
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
     Configurations,
-    Force,
     Format,
-    FormatOption,
     Generate,
     PolicyFile,
-    Quiet,
-    Seed,
     Table,
     With,
     split_names,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import Output, RunOptions
 from aegis.cli.progress import reporting
 from aegis.errors import DataError
 from aegis.words import counted
@@ -122,10 +118,7 @@ class EvaluateCommand:
         typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
     ] = None
     opening: Opening
-    format: FormatOption = Format.TABLE
-    seed: Seed = 0
-    force: Force = False
-    quiet: Quiet = False
+    running: RunOptions
 
 
 @opens_table
@@ -144,23 +137,23 @@ def command(asked: EvaluateCommand) -> None:
 
     table, report, given = asked.table, asked.report, asked.configurations
     inputs = (table, asked.policy_file, given)
-    check_outputs([(report, HTML)], force=asked.force, inputs=inputs)
+    check_outputs([(report, HTML)], force=asked.running.force, inputs=inputs)
     if is_bundle(table):
         raise DataError(
             f"{table} is a summary: it holds no rows to train on.", hint="Give the table."
         )
     policy = load_policy(asked.policy_file)
-    with reporting(quiet=asked.quiet) as progress:
-        subject = asked.opening.subject(table, policy, quiet=asked.quiet)
-        study = Study(subject, policy, seed=asked.seed, progress=progress)
+    with reporting(quiet=asked.running.quiet) as progress:
+        subject = asked.opening.subject(table, policy, quiet=asked.running.quiet)
+        study = Study(subject, policy, seed=asked.running.seed, progress=progress)
         evaluation = study.evaluate(
             None if given is None else load_configurations(given, policy),
             generate_count=asked.generate,
             **asked.trainings.options,
         )
         if report is not None:
-            study.report(evaluation, report, force=asked.force)
-    shell = Output(asked.format, asked.quiet)
+            study.report(evaluation, report, force=asked.running.force)
+    shell = asked.running.shell
     _print(shell, evaluation, table)
     shell.say(*written([report]))
 

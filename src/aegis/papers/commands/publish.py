@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import check_outputs, next_step, written, written_dict
-from aegis.cli.options import Force, Format, FormatOption, PolicyFile, Quiet, Seed
-from aegis.cli.output import Output
+from aegis.cli.options import Format, PolicyFile
+from aegis.cli.output import Output, RunOptions
 from aegis.cli.parameters import takes_records
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
@@ -83,10 +83,7 @@ class PublishCommand:
             "--locked", help="Refuse weaker rules than this policy's wherever the file is used."
         ),
     ] = False
-    format: FormatOption = Format.TABLE
-    seed: Seed = 0
-    force: Force = False
-    quiet: Quiet = False
+    running: RunOptions
 
 
 @takes_records
@@ -117,11 +114,11 @@ def command(asked: PublishCommand) -> None:
     output, histograms, mapping = asked.output, asked.histograms, asked.mapping
     check_outputs(
         [(output, (EXTENSION,))],
-        force=asked.force,
+        force=asked.running.force,
         inputs=(*tables.values(), *counts.values(), asked.policy_file, histograms, mapping),
     )
     policy = load_policy(asked.policy_file)
-    with reporting(quiet=asked.quiet) as progress:
+    with reporting(quiet=asked.running.quiet) as progress:
         published = publish(
             tables,
             policy,
@@ -130,11 +127,11 @@ def command(asked: PublishCommand) -> None:
             mappings=None if mapping is None else read_mapping_of(mapping),
             exact=asked.exact,
             locked=asked.locked,
-            seed=asked.seed,
+            seed=asked.running.seed,
             progress=progress,
         )
-    save_published(published, output, force=asked.force)
-    _print(Output(asked.format, asked.quiet), published, output, asked.policy_file)
+    save_published(published, output, force=asked.running.force)
+    _print(asked.running.shell, published, output, asked.policy_file)
 
 
 def _named(option: str, values: Sequence[str]) -> dict[str, str]:

@@ -15,15 +15,12 @@ from aegis.cli.files import HTML, check_outputs, written, written_dict
 from aegis.cli.formats import reconstructed_format
 from aegis.cli.opening import Opening, opens_table
 from aegis.cli.options import (
-    Force,
     Format,
-    FormatOption,
-    Quiet,
-    Seed,
     TableOrBundle,
     VerifyKey,
 )
-from aegis.cli.output import Output, console
+from aegis.cli.output import Output, RunOptions, console
+from aegis.cli.parameters import given_options
 from aegis.cli.progress import reporting
 
 if TYPE_CHECKING:
@@ -113,23 +110,7 @@ class ReconstructCommand:
     ] = None
     verify_key: VerifyKey = None
     opening: Opening
-    format: FormatOption = Format.TABLE
-    seed: Seed = 0
-    force: Force = False
-    quiet: Quiet = False
-
-    @property
-    def exact_options(self) -> dict[str, object]:
-        """The options that only a table or its exact summary answers, where they were given."""
-        given = self.evidence
-        return {
-            "--method": given.method if given.method != "all-evidence" else None,
-            "--know": given.know,
-            "--mask": given.mask,
-            "--measure": given.measure if given.measure != "mi" else None,
-            "--plot": self.plot,
-            "--verify-key": self.verify_key,
-        }
+    running: RunOptions
 
 
 @opens_table
@@ -149,19 +130,22 @@ def command(asked: ReconstructCommand) -> None:
     from aegis.summary import Information
 
     table, plot, evidence = asked.table, asked.plot, asked.evidence
-    check_outputs([(plot, (*HTML, ".svg"))], force=asked.force, inputs=(table, asked.policy))
+    check_outputs(
+        [(plot, (*HTML, ".svg"))], force=asked.running.force, inputs=(table, asked.policy)
+    )
     if evidence.know is not None:
         Information.of(evidence.know)
     measure_of_attributes(evidence.measure)
-    shell = Output(asked.format, asked.quiet)
+    shell = asked.running.shell
     added = reconstructed_format(table)
     if added is not None:
-        added.reconstruct(table, asked.attribute, asked.exact_options, shell)
+        exact = {"--plot": plot, "--verify-key": asked.verify_key} | given_options(evidence)
+        added.reconstruct(table, asked.attribute, exact, shell)
         return
-    subject = asked.opening.subject(table, quiet=asked.quiet, verify_key=asked.verify_key)
-    with reporting(quiet=asked.quiet) as progress:
+    subject = asked.opening.subject(table, quiet=asked.running.quiet, verify_key=asked.verify_key)
+    with reporting(quiet=asked.running.quiet) as progress:
         policy = _policy(subject, asked.policy)
-        study = Study(subject, policy, seed=asked.seed, progress=progress)
+        study = Study(subject, policy, seed=asked.running.seed, progress=progress)
         estimate = study.reconstruct(
             asked.attribute,
             know=evidence.know,

@@ -54,7 +54,7 @@ def make_splits(
     seed
         The same seed gives the same splits, whatever their number.
     persons
-        Whose row each one is, shape (n,); None: each row is of its own person.
+        Whose row each one is, shape (n,); None: each row is another person's.
 
     Raises
     ------

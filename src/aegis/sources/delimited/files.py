@@ -283,7 +283,7 @@ def _refuse_mixed(parts: Sequence[_CsvPart]) -> None:
 
 
 def _count_lines(parts: Sequence[_CsvPart], dialect: TextDialect, columns: int) -> int:
-    """Return the number of rows by its own reader; raise for a line that it cannot explain."""
+    """Return the number of rows that a second reader finds; raise for a line that it cannot explain."""
     rows = 0
     for part in parts:
         with text_of(part.file, dialect) as text:

@@ -58,7 +58,7 @@ def connect(engine: Any = "spark", master: str | None = None) -> Any:
     Parameters
     ----------
     engine
-        "spark" for its own session, or the active one; a SparkSession; or an Ibis backend.
+        "spark" for a new session, or the active one; a SparkSession; or an Ibis backend.
     master
         Where "spark" runs: local[4], spark://host:7077, yarn, k8s://... By default what Spark's
         own configuration says, else this machine.

@@ -225,7 +225,7 @@ def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) ->
         _check_candidate(candidate, attribute, max_levels, own)
     plain = attribute.unmasked
     _require(plain.noise is None, f"{what}: noise in place of the values")
-    _require(plain.size == len(attribute.values), f"{what}: its values are not distinguished")
+    _require(plain.size == len(attribute.values), f"{what}: its values are not all different")
 
 
 def _check_candidate(
