@@ -102,7 +102,8 @@ class SearchFigures:
     notes
         What a reader should know.
     stopped
-        What stopped it: "time limit" or "interrupt"; None where it is complete.
+        What stopped it: "time limit" or "interrupt"; "verdicts" where those of a protected summary leave
+        open whether any combination meets the rule; None where it is complete.
     preferred
         Why the first of the ranking is not the best by score, of which `best` is the value: it
         scores about the same, and it masks less, or more where you asked for that. None where it

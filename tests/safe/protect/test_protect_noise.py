@@ -28,6 +28,7 @@ from aegis.safe.protect import (
     search_protected,
 )
 from aegis.safe.protect.mechanisms import discrete_gaussian
+from aegis.safe.protect.model import StatedVerdict
 from aegis.safe.protect.moments import (
     between_attributes,
     clipped_rows,
@@ -405,3 +406,24 @@ def test_any_small_table_can_be_protected(policy, seed):
     assert isinstance(found, ProtectedSummary)
     assert loads(dumps(found)).classes == ("high", "low")
     assert rank_protected(found, generate_count=3).ranking
+
+
+def test_a_search_says_what_stopped_it_and_proves_nothing_that_it_did_not_see(protected):
+    for moments in (protected.moments, None):
+        late = search_protected(replace(protected, moments=moments), time_limit=0.0)
+        assert late.search.stopped == "time limit"
+        assert late.best is None
+        assert late.undecided
+    refused = tuple(replace(v, admissible=False) for v in every_verdict(protected))
+    some = search_protected(replace(protected, verdicts=refused[:3]))
+    assert (some.best, some.search.stopped, some.undecided) == (None, "verdicts", True)
+    all_of_them = search_protected(replace(protected, verdicts=refused))
+    assert (all_of_them.best, all_of_them.search.stopped) == (None, None)
+    assert not all_of_them.undecided
+    whole = search_protected(protected)
+    assert whole.search.stopped is None
+
+
+def every_verdict(summary):
+    sizes = [range(len(a.candidates)) for a in summary.attributes.values()]
+    return [StatedVerdict(choice, True) for choice in itertools.product(*sizes)]

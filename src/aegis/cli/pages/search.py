@@ -40,13 +40,10 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
         rows.append(("proven", search.proven.words()))
     if search.bound is not None:
         rows.append(("best, bound", f"{fixed(search.best)}, {fixed(search.bound)}"))
-    rows.append(
-        (
-            "work",
-            f"{search.work.nodes:,} boxes split, {search.work.checked:,} class counts checked, "
-            f"{figure(search.work.seconds, 3)} s",
-        )
-    )
+    done = f"{search.work.nodes:,} boxes split, {search.work.checked:,} class counts checked"
+    if advice.estimated is not None:
+        done = f"{search.work.nodes:,} combinations scored"
+    rows.append(("work", f"{done}, {figure(search.work.seconds, 3)} s"))
     yield heading("Search")
     yield pairs((*rows, *(("note", note) for note in search.notes)))
 

@@ -123,9 +123,12 @@ def search_protected(
         )
     began = time.perf_counter()
     scorer = ProtectedScorer(summary)
+    late = False
 
     def expired() -> bool:
-        return time_limit is not None and time.perf_counter() - began > time_limit
+        nonlocal late
+        late = late or (time_limit is not None and time.perf_counter() - began > time_limit)
+        return late
 
     with progress.step("Searching combinations") as step:
         if scorer.estimator == "tables" and not summary.verdicts:
@@ -135,7 +138,9 @@ def search_protected(
         else:
             leading, seen, complete = _looked_through(summary, scorer, top, expired, step)
     scored = [(f"best-{i + 1}", choice, value) for i, (choice, value) in enumerate(leading)]
-    looked = _Looked(seen, complete, scorer.estimator == "tables", time.perf_counter() - began)
+    stopped = "time limit" if late else None if leading else _unsaid(summary)
+    seconds = time.perf_counter() - began
+    looked = _Looked(seen, complete, scorer.estimator == "tables", seconds, stopped)
     advice = _advice(summary, scorer, scored, policy, looked)
     return replace(advice, timings={"total": time.perf_counter() - began})
 
@@ -144,13 +149,15 @@ def search_protected(
 class _Looked:
     """How many combinations a search scored, whether no other is better, and how long it took.
 
-    `bounded` says whether whole sets of combinations were ruled out without being scored.
+    `bounded` says whether whole sets of combinations were ruled out without being scored, `stopped`
+    what kept the search from all others, as in `SearchFigures`.
     """
 
     seen: int
     complete: bool
     bounded: bool
     seconds: float
+    stopped: str | None
 
     def figures(self, combinations: int, best: float | None) -> SearchFigures:
         """Return the same as an advice shows it."""
@@ -163,7 +170,14 @@ class _Looked:
             bound=best if proven else None,
             gap=0.0 if proven else None,
             work=SearchWork(combinations, self.seen, 0, self.seconds, rule_monotone=False),
+            stopped=self.stopped,
         )
+
+
+def _unsaid(summary: ProtectedSummary) -> str | None:
+    """Return "verdicts" where they leave open whether any combination meets the rule; else None."""
+    refused = sum(verdict.admissible is False for verdict in summary.verdicts)
+    return "verdicts" if refused < summary.combinations else None
 
 
 def _looked_through(
