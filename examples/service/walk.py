@@ -53,12 +53,12 @@ def prepare(folder: Path) -> dict[str, str]:
             made = accounts.create(session, name, [role], password=PASSWORD)
             actor = accounts.actor_of(made)
             _, tokens[name] = accounts.make_token(session, actor, "demo", scopes_of(actor))
-    private, public = make_keys()
-    (folder / "agent.pem").write_bytes(private)
-    (folder / "agent.pub.pem").write_bytes(public)
-    private, public = make_keys()
-    (folder / "otto.pem").write_bytes(private)
-    (folder / "otto.pub.pem").write_bytes(public)
+    for owner in ("agent", "otto"):
+        private, public = make_keys()
+        secret = folder / f"{owner}.pem"
+        secret.touch(mode=0o600)  # nobody else reads it
+        secret.write_bytes(private)
+        (folder / f"{owner}.pub.pem").write_bytes(public)
     return tokens
 
 

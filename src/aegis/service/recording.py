@@ -87,7 +87,9 @@ class Recorder:
 def route_of(scope: Scope) -> str:
     """Return the path of a route with the names of its parts, not their values."""
     route: Any = scope.get("route")
-    path = str(getattr(route, "path", "none"))
+    if route is None:
+        return "none"
+    path = str(route.path)
     room = scope["path"][: len(_API)]
     return f"{_API}{path}" if room == _API and not path.startswith(_API) else path
 

@@ -109,10 +109,14 @@ def test_a_refusal_says_whom_it_is_for():
     with pytest.raises(NotAllowed, match="This token of me is not for approve") as refused:
         authorise(Actor("me", "me", operator, frozenset({"run", "browse"})), Action.APPROVE)
     assert "It is for: browse, run." in str(refused.value.hint)
-    with pytest.raises(NotAllowed, match="me may not own tokens") as refused:
+    consumer = Actor("me", "me", frozenset({AccountRole.CONSUMER}), frozenset({"browse"}))
+    with pytest.raises(NotAllowed, match="me has no right to accounts here") as refused:
+        authorise(consumer, Action.ACCOUNTS)
+    assert refused.value.hint == "That is for: admin."
+    with pytest.raises(NotAllowed, match="me has no right to own tokens") as refused:
         authorise(Actor("me", "me", frozenset()), Action.OWN_TOKENS)
     assert "provider, operator, approver" in str(refused.value.hint)
-    with pytest.raises(NotAllowed, match="me may not hand over") as refused:
+    with pytest.raises(NotAllowed, match="me has no right to hand over") as refused:
         authorise(Actor("me", "me", operator), Action.HAND_OVER)
     assert refused.value.hint == "That is for: provider, admin."
 
@@ -125,7 +129,7 @@ def test_the_table_has_every_action_and_role():
 def test_nobody_without_a_role_may_anything():
     actor = Actor("me", "me", frozenset())
     for action in Action:
-        with pytest.raises(NotAllowed, match="may not"):
+        with pytest.raises(NotAllowed, match="has no right to"):
             authorise(actor, action, SUBJECTS["granted"])
 
 

@@ -200,14 +200,15 @@ def may(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> bool:
 def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
     """Raise `NotAllowed` unless the actor may."""
     if not may(actor, action, subject):
-        if actor.scopes is not None and action not in actor.scopes:
+        narrow = actor.scopes is not None and action not in actor.scopes
+        if narrow and action in scopes_of(actor):
             raise NotAllowed(
                 f"This token of {actor.name} is not for {action}.",
-                hint=f"It is for: {', '.join(sorted(actor.scopes))}. Make one with this scope, too.",
+                hint=f"It is for: {', '.join(sorted(actor.scopes or ()))}. Make one with this scope, too.",
             )
         roles = ", ".join(PERMISSIONS.get(action, {})) or "nobody"
         raise NotAllowed(
-            f"{actor.name} may not {action.replace('-', ' ')} here.",
+            f"{actor.name} has no right to {action.replace('-', ' ')} here.",
             hint=f"That is for: {roles}.",
         )
 

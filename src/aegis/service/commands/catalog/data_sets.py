@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +22,9 @@ from aegis.service.commands.catalog.options import (
     show_facts,
     show_rows,
 )
-from aegis.words import percent
+from aegis.words import brief, percent
+
+_HEAD = re.compile("[0-9a-f]{64}")
 
 
 def listed(
@@ -375,10 +378,8 @@ def admit(
     Output().say(f"{account} {joins} the budget of the population of {data_set}")
 
 
-Chosen = Annotated[str, typer.Option(metavar="NAME", help="Only entries of this one.")]
-Moment = Annotated[
-    str, typer.Option(metavar="TIME", help="Only entries from then, or until then (ISO 8601).")
-]
+def _filter(metavar: str, text: str) -> Any:
+    return typer.Option(metavar=metavar, help=text)
 
 
 def log(
@@ -393,11 +394,13 @@ def log(
             help="With --verify: a head that you noted, which must still be in the chain.",
         ),
     ] = None,
-    by: Chosen = "",
-    action: Chosen = "",
-    data_set: Chosen = "",
-    since: Moment = "",
-    until: Moment = "",
+    by: Annotated[str, _filter("NAME", "Only what this account did.")] = "",
+    action: Annotated[
+        str, _filter("NAME", "Only entries with this action, as the log names it.")
+    ] = "",
+    data_set: Annotated[str, _filter("NAME", "Only entries on this data set.")] = "",
+    since: Annotated[str, _filter("TIME", "Only entries from this time on (ISO 8601).")] = "",
+    until: Annotated[str, _filter("TIME", "Only entries up to this time (ISO 8601).")] = "",
     export: Annotated[
         Path | None,
         typer.Option(
@@ -415,6 +418,11 @@ def log(
     """
     if head is not None and not check:
         raise PolicyError("--head is given without --verify.", hint="Give both.")
+    if head is not None and not _HEAD.fullmatch(head):
+        raise PolicyError(
+            f"--head is {brief(head)}.",
+            hint="A head has 64 digits, 0 to 9 and a to f: copy it from --verify.",
+        )
     wanted = {"by": by, "action": action, "data_set": data_set, "since": since, "until": until}
     given = {name: value for name, value in wanted.items() if value}
     with connected(url, token) as client:
