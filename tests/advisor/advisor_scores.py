@@ -3,24 +3,53 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from advisor_merits import areas, merit_of, shape, shaped_area
 
 from aegis.advisor.parts import PARTS
 from aegis.measures import MEASURES, PENALTIES, UNPOOLED, Contingency, Scope
 from aegis.measures.discriminant import PENALTIES as MERIT_PENALTIES
+from aegis.summary import Summary
 from aegis.summary.build import FOLDS
-from aegis.summary.cooccurrence import fold_of
+from aegis.summary.deal import Dealer
 from target_coded_brute import held_out_target_coded
 
 Floats = npt.NDArray[np.float64]
 Columns = Sequence[Sequence[Any]]
+Parts = npt.NDArray[np.int64]
+
+
+def parts_of(summary: Summary, table: pa.Table, seed: int = 0) -> Parts:
+    """Return the part of each labelled row of a table, one row after the other."""
+    return folds_of(summary, table, seed) % PARTS
+
+
+def folds_of(summary: Summary, table: pa.Table, seed: int = 0) -> Parts:
+    """Return the fold of each labelled row: equal rows are numbered in the order in which they come."""
+    classes = [y for y in sorted(set(table["y"].to_pylist()), key=str) if y is not None]
+    columns = [table[name].to_pylist() for name in summary.attributes]
+    places = [
+        {value: int(a.atoms[i]) for i, value in enumerate(a.values.to_pylist())}
+        for a in summary.attributes.values()
+    ]
+    dealer = Dealer(tuple(summary.attributes), FOLDS, seed)
+    seen: Counter[tuple[int, ...]] = Counter()
+    found = []
+    for *values, y in zip(*columns, table["y"].to_pylist(), strict=True):
+        if y is None:
+            continue
+        row = [place[value] for place, value in zip(places, values, strict=True)]
+        one, two = dealer.sums(row, classes.index(y))
+        found.append(dealer.fold(one, two, seen[one, two]))
+        seen[one, two] += 1
+    return np.array(found)
 
 
 def one_hot(values: Sequence[Any]) -> Floats:
@@ -97,11 +126,8 @@ def step_features(columns: Columns, raw: Columns) -> list[Floats]:
     return features
 
 
-def held_out_auc(
-    columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]], label: Sequence[Any]
-) -> float:
+def held_out_auc(columns: Columns, raw: Columns, label: Sequence[Any], part: Parts) -> float:
     """Return the expected AUC, from discriminants fitted to rows and the scores of rows."""
-    part = fold_of(np.arange(len(label)), FOLDS, 0) % PARTS
     found = [0.5]
     for features in (number_features(columns, raw), step_features(columns, raw)):
         best = max(areas(np.hstack(features), label, part, p) for p in MERIT_PENALTIES)
@@ -110,13 +136,9 @@ def held_out_auc(
 
 
 def held_out_merit(
-    name: str,
-    columns: Sequence[Sequence[Any]],
-    raw: Sequence[Sequence[Any]],
-    label: Sequence[Any],
+    name: str, columns: Columns, raw: Columns, label: Sequence[Any], part: Parts
 ) -> float:
     """Return the expected accuracy or log loss, from the scores of rows by explicit discriminants."""
-    part = fold_of(np.arange(len(label)), FOLDS, 0) % PARTS
     both = (np.hstack(of(columns, raw)) for of in (number_features, step_features))
     found = [merit_of(name, own, label, part, p) for own in both for p in MERIT_PENALTIES]
     return max(found) if name == "held-out-accuracy" else min(found)
@@ -175,13 +197,17 @@ def counts_of(
 
 
 def attribute_value(
-    name: str, values: Sequence[Any], label: Sequence[Any], raw: Sequence[Any] = ()
+    name: str,
+    values: Sequence[Any],
+    label: Sequence[Any],
+    raw: Sequence[Any] = (),
+    part: Parts | None = None,
 ) -> float:
     """Return a measure of one column against the label, from rows; `raw` as it was unmasked."""
     measure = MEASURES.get(name)
     if measure.scope is Scope.ATTRIBUTE:
         return measure(Contingency.of(counts_of(values, label)))
-    return configuration_value(name, [values], label, [raw])
+    return configuration_value(name, [values], label, [raw], part)
 
 
 def configuration_value(
@@ -189,9 +215,18 @@ def configuration_value(
     columns: Sequence[Sequence[Any]],
     label: Sequence[Any],
     raw: Sequence[Sequence[Any]] = (),
+    part: Parts | None = None,
 ) -> float:
-    """Return a measure of a whole configuration, from rows; `raw` holds the unmasked columns."""
-    assert name in BRUTE, f"add a definition by rows of {name!r} to BRUTE in advisor_scores.py"
+    """Return a measure of a whole configuration, from rows.
+
+    `raw` holds the unmasked columns, `part` says what `parts_of` says of the rows: measures that hold
+    rows out ask for both.
+    """
+    assert name in BRUTE | HELD_OUT, f"add a definition by rows of {name!r} to BRUTE"
+    by_part = HELD_OUT.get(name)
+    if by_part is not None:
+        assert part is not None, f"{name} holds out rows: say of which part each is"
+        return by_part(columns, raw, label, part)
     return BRUTE[name](columns, raw, label)
 
 
@@ -228,19 +263,22 @@ def cmim(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
     return total
 
 
-BRUTE: Mapping[str, Callable[[Columns, Columns, Sequence[Any]], float]] = {
+BRUTE: dict[str, Callable[[Columns, Columns, Sequence[Any]], float]] = {
     "adjusted-contingency": lambda shown, _, __: mean_contingency(list(combinations(shown, 2))),
     "cmim": lambda shown, _, label: cmim(shown, label),
     "adjusted-pillai": lambda shown, _, label: pillai(shown, label)[1],
     "pillai-plain": lambda shown, _, label: pillai(shown, label)[0],
     "held-out-pillai-values": lambda shown, _, label: held_out(shown, label),
     "held-out-pillai": codings,
-    "held-out-auc": held_out_auc,
-    "held-out-accuracy": partial(held_out_merit, "held-out-accuracy"),
-    "held-out-log-loss": partial(held_out_merit, "held-out-log-loss"),
     "target-coded": lambda shown, _, label: target_coded(shown, label),
     "held-out-target-coded": lambda shown, _, label: held_out_target_coded(
         shown, label, target_trace(shown, label)
     ),
 }
 """Measures of configurations by name, of what is shown, of the unmasked columns and of the label."""
+HELD_OUT: dict[str, Callable[[Columns, Columns, Sequence[Any], Parts], float]] = {
+    "held-out-auc": held_out_auc,
+    "held-out-accuracy": partial(held_out_merit, "held-out-accuracy"),
+    "held-out-log-loss": partial(held_out_merit, "held-out-log-loss"),
+}
+"""Those that hold rows out, which also ask for the part of each row."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from advisor_scores import folds_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import stdtrit
@@ -20,8 +21,8 @@ from aegis.advisor.confidence import (
 )
 from aegis.measures import MEASURES
 from aegis.policy import Policy, load_policy
-from aegis.summary import folds, load_bundle, merge, save_bundle, summarize
-from aegis.summary.cooccurrence import Chunk, count_pairs, fold_of
+from aegis.summary import Summary, folds, load_bundle, merge, save_bundle, summarize
+from aegis.summary.cooccurrence import Chunk, count_pairs
 from aegis.summary.folds import without_fold
 
 MASKS = [
@@ -60,11 +61,11 @@ def table_of(seed: int, count: int) -> pa.Table:
     )
 
 
-def rest_of(table: pa.Table, fold: int, seed: int) -> pa.Table:
-    """Return the rows that are in another fold; folds number the labelled rows in order."""
+def rest_of(table: pa.Table, summary: Summary, fold: int, seed: int) -> pa.Table:
+    """Return the labelled rows that are in another fold."""
     labelled = [i for i, y in enumerate(table["y"].to_pylist()) if y is not None]
-    folds = fold_of(np.arange(len(labelled)), 10, seed)
-    return table.take([i for i, f in zip(labelled, folds, strict=True) if f != fold])
+    dealt = folds_of(summary, table, seed)
+    return table.take([i for i, f in zip(labelled, dealt, strict=True) if f != fold])
 
 
 @settings(max_examples=4)
@@ -89,7 +90,7 @@ def test_scores_without_a_fold_are_those_of_the_table_without_its_rows(seed, cou
     ]
     found = {n: jackknife(Scorer(summary), choices, MEASURES.get(n)) for n in names}
     for place, fold in enumerate(np.flatnonzero(folds.rows)):
-        part = summarize(rest_of(table, int(fold), seed), policy, like=summary)
+        part = summarize(rest_of(table, summary, int(fold), seed), policy, like=summary)
         scorer = Scorer(part)
         for index, choice in enumerate(choices):
             own = {
@@ -158,14 +159,6 @@ def test_counting_in_folds_changes_no_count(rows, data):
     np.testing.assert_array_equal(plain.count[0, 1], folded.count[0, 1])
     for one, two in zip(plain.joints, folded.joints, strict=True):
         np.testing.assert_array_equal(one, two)
-
-
-def test_folds_are_a_seeded_partition_of_about_equal_parts():
-    one, two = fold_of(np.arange(10_000), 10, 0), fold_of(np.arange(10_000), 10, 1)
-    assert np.bincount(one).min() > 850
-    assert np.mean(one == two) == pytest.approx(0.1, abs=0.02)
-    np.testing.assert_array_equal(one, fold_of(np.arange(10_000), 10, 0))
-    assert np.corrcoef(one[:-1], one[1:])[0, 1] == pytest.approx(0, abs=0.04)
 
 
 def test_standard_error_of_a_mean_is_the_textbook_one():

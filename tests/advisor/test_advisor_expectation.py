@@ -9,20 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from advisor_merits import shape
-from advisor_scores import configuration_value, number_features
+from advisor_scores import configuration_value, number_features, parts_of
 
 import aegis
 from advisor_support import all_choices, masked_columns
 from aegis.advisor import Scorer
 from aegis.advisor.default import measure_for
-from aegis.advisor.parts import PARTS
 from aegis.advisor.utility import UtilityFigure
 from aegis.measures import get
 from aegis.policy import Configuration, load_policy
 from aegis.report import render_certificate
 from aegis.study import Study
-from aegis.summary.build import FOLDS
-from aegis.summary.cooccurrence import fold_of
 
 MASKS = {
     "sign": ["identity", "suppress"],
@@ -215,13 +212,13 @@ def test_it_is_what_rows_say_with_the_shape_of_their_scores() -> None:
     summary = aegis.summarize(rare, policy())
     scorer, measure = Scorer(summary), get("held-out-auc")
     raw = [rare[name].to_pylist() for name in MASKS]
+    part = parts_of(summary, rare)
     shapes = []
     for choice in all_choices(summary):
         shown = masked_columns(rare, choice)
         columns = [shown[name] for name in MASKS]
-        found = configuration_value("held-out-auc", columns, shown["y"], raw)
+        found = configuration_value("held-out-auc", columns, shown["y"], raw, part)
         assert scorer.value(choice, measure) == pytest.approx(found, abs=1e-8)
-        part = fold_of(np.arange(900), FOLDS, 0) % PARTS
         shapes.append(shape(columns, number_features(columns, raw), shown["y"], part))
     assert min(shapes) < 0.95
 

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from advisor_scores import attribute_value, configuration_value, counts_of, mean_contingency
+from advisor_scores import (
+    attribute_value,
+    configuration_value,
+    counts_of,
+    mean_contingency,
+    parts_of,
+)
 from hypothesis import Phase, given, settings
 
 from advisor_support import (
@@ -45,13 +51,16 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
     scorer = Scorer(summary)
     raw = {name: table[name].to_pylist() for name in table.column_names}
     own, before = labelled(masked_columns(table, choice), raw["y"]), labelled(raw, raw["y"])
+    part = parts_of(summary, table)
     for measure in MEASURES:
         changes, masked, weights = [], [], []
         score = scorer.score(choice, measure)
         for name in FEATURES:
             if measure.reads_label:
-                wanted = attribute_value(measure.name, own[name], own["y"], before[name])
-                unmasked = attribute_value(measure.name, before[name], before["y"], before[name])
+                wanted = attribute_value(measure.name, own[name], own["y"], before[name], part)
+                unmasked = attribute_value(
+                    measure.name, before[name], before["y"], before[name], part
+                )
             else:
                 others = [before[other] for other in FEATURES if other != name]
                 wanted = mean_contingency([(own[name], other) for other in others])
@@ -68,9 +77,11 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
         else:
             raw_columns = [before[n] for n in FEATURES]
             value = configuration_value(
-                measure.name, [own[n] for n in FEATURES], own["y"], raw_columns
+                measure.name, [own[n] for n in FEATURES], own["y"], raw_columns, part
             )
-            reference = configuration_value(measure.name, raw_columns, before["y"], raw_columns)
+            reference = configuration_value(
+                measure.name, raw_columns, before["y"], raw_columns, part
+            )
         assert score.score == pytest.approx(value, rel=1e-8, abs=1e-8), measure.name
         assert scorer.value(choice, measure) == score.score
         assert score.pud == pytest.approx(np.mean(changes), rel=1e-7, abs=1e-8)

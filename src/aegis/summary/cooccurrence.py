@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from aegis.summary.deal import Dealer
+
 Counts = npt.NDArray[np.int64]
 Matrix = Any
 """Co-occurrence of stacked atoms or levels, shape (D, D): a float64 array or a `csr_array`."""
@@ -205,21 +207,19 @@ def count_pairs(
     folds
         Also count by so many folds of the rows, at most 127; 1 for none.
     seed
-        Seed of the folds: a row's fold depends on it and on the row's place among all rows, or
+        Seed of the folds: a row's fold depends on it and on what the row holds (see `Dealer`), or
         on its unit where there are any.
     """
     width, columns = len(names), classes * folds
     joints = [np.zeros((size, columns), dtype=np.int64) for size in sizes]
     cells: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     per_fold = np.zeros(folds, dtype=np.int64)
-    seen = 0
+    dealer = Dealer(names, folds, seed)
     for codes, label, weights, units in chunks:
         # Class and fold together take the place of the class: one pass counts both.
-        places = np.arange(seen, seen + len(label)) if units is None else units
-        fold = fold_of(places, folds, seed)
+        fold = dealer.rows(codes, label) if units is None else dealer.units(units)
         column = label * folds + fold
         per_fold += _count(fold, weights, folds)
-        seen += len(label)
         key = np.empty(len(label), dtype=np.int64)
         for j in range(width):
             own = np.multiply(codes[j], columns, dtype=np.int64)
@@ -233,23 +233,6 @@ def count_pairs(
     none = np.zeros(0, dtype=np.int64)
     ordered = {pair: cells.get(pair, (none, none)) for pair in combinations(range(width), 2)}
     return with_folds(names, sizes, classes, joints, ordered, per_fold)
-
-
-def fold_of(places: Counts, folds: int, seed: int) -> Counts:
-    """Return the fold of each row by its place, from 0 to `folds`, mixed by a seeded hash.
-
-    SplitMix64 (Steele, Lea and Flood, Fast splittable pseudorandom number generators, OOPSLA
-    2014): neighbouring places fall into unrelated folds.
-    """
-    if folds == 1:
-        return np.zeros(len(places), dtype=np.int64)
-    mixed = places.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15 + 1) % 2**64)
-    mixed *= np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(factor)
-    mixed ^= mixed >> np.uint64(31)
-    return (mixed % np.uint64(folds)).astype(np.int64)
 
 
 def with_folds(

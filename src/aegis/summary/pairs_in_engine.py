@@ -20,6 +20,7 @@ from aegis.masks.mapping import mapped, text_of
 from aegis.progress import Step
 from aegis.sources import Source
 from aegis.summary.cooccurrence import PairCounts, with_folds
+from aegis.summary.deal import Dealer
 from aegis.summary.model import AttributeSummary
 
 Counts = npt.NDArray[np.int64]
@@ -30,8 +31,6 @@ Spark sends small tables to all executors, and no longer compiles a query with a
 _TOGETHER = 16
 """Pairs that are counted in one query: engines plan longer ones slowly."""
 _NOWHERE = -1
-FOLDS_APART = 127
-"""Seeds that deal persons out differently; no more folds than that are counted."""
 
 
 def _joint(index: Counts, count: Counts, size: int, width: int) -> Counts:
@@ -71,8 +70,7 @@ def count_pairs_in_engine(
     step
         Advances by the share of the pairs that are counted, in rows of the table.
     folds
-        Also count by so many folds of the rows, which the engine draws by `Source.row_hash`; where
-        it cannot, there are none.
+        Also count by so many folds of the rows, which `Dealer` deals out.
     seed
         Seed of the folds.
     person
@@ -80,15 +78,14 @@ def count_pairs_in_engine(
     """
     names = tuple(attributes)
     sizes = tuple(a.n_atoms for a in attributes.values())
-    scattered = _scattered(source, rows, seed, person) if folds > 1 else None
-    folds = 1 if scattered is None else folds
-    fold = ibis.literal(0, "int32") if scattered is None else (scattered % folds).cast("int32")
-    table = rows.mutate(aegis_y=label(rows), aegis_f=fold)
+    unit = None if person is None else ibis.dense_rank().over(order_by=rows[person])
+    table = rows.mutate(aegis_y=label(rows), **({} if unit is None else {"aegis_u": unit}))
     table = _coded(source, table, "aegis_y", "y", classes, np.arange(len(classes)))
     for i, attribute in enumerate(attributes.values()):
         table = _coded(source, table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
     columns = [f"a{i}" for i in range(len(names))]
-    small = table.select("y", *columns, f="aegis_f").filter(table["y"] != _NOWHERE)
+    small = table.filter(table["y"] != _NOWHERE)
+    small = dealt(small, columns, Dealer(names, folds, seed), by_unit=unit is not None)
     wanted = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
     tallies: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     with source.keep(small) as small_table:
@@ -102,11 +99,20 @@ def count_pairs_in_engine(
     return with_folds(names, sizes, len(classes), joints, pairs, per_fold)
 
 
-def _scattered(source: Source, rows: ir.Table, seed: int, person: str | None) -> ir.Value | None:
-    """Return a number per row that is the same for the rows of one person."""
-    if person is None:
-        return source.row_hash(rows, seed=seed)
-    return ibis.dense_rank().over(order_by=rows[person]) + seed % FOLDS_APART
+def dealt(table: ir.Table, columns: Sequence[str], dealer: Dealer, *, by_unit: bool) -> ir.Table:
+    """Return the atoms, the class and the fold of each row."""
+    if dealer.folds == 1:
+        return table.select("y", *columns, f=ibis.literal(0, "int32"))
+    if by_unit:
+        own = dealer.units(table["aegis_u"].cast("int64"))
+        return table.select("y", *columns, f=own.cast("int32"))
+    wide = [table[name].cast("int64") for name in columns]
+    one, two = dealer.sums(wide, table["y"].cast("int64"))
+    summed = table.select("y", *columns, one=one, two=two)
+    equal = ibis.row_number().over(group_by=[summed["one"], summed["two"]], order_by=summed["two"])
+    numbered = summed.mutate(turn=equal.cast("int64"))
+    fold = dealer.fold(numbered["one"], numbered["two"], numbered["turn"])
+    return numbered.select("y", *columns, f=fold.cast("int32"))
 
 
 def _coded(

@@ -23,9 +23,9 @@ from aegis.summary.cooccurrence import (
     Matrix,
     PairCounts,
     apart,
-    fold_of,
     tally,
 )
+from aegis.summary.deal import Dealer
 
 WIDE = 24
 """Attributes above which pairs are counted when they are asked for: there are many, and few are."""
@@ -266,7 +266,7 @@ def count_row_pairs(
         for own, size in zip(codes, sizes, strict=True)
     ]
     label = label.astype(np.int64)
-    fold = fold_of(np.arange(len(label)), folds, seed)
+    fold = Dealer(names, folds, seed).rows(narrow, label)
     rows = AtomRows(narrow, sizes, label, fold, classes, folds)
     per_fold = np.bincount(fold, minlength=folds).astype(np.int64)
     by_fold = [rows.joint(i).reshape(sizes[i], classes, folds) for i in range(len(names))]

@@ -19,7 +19,7 @@ from aegis.progress import SILENT
 from aegis.sources import open_table
 from aegis.summary import summarize
 from aegis.summary.build import FOLDS
-from aegis.summary.cooccurrence import fold_of
+from aegis.summary.deal import Dealer
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
 
 
@@ -60,7 +60,7 @@ def test_the_rows_of_a_person_fall_into_one_fold() -> None:
     rows = table.to_pylist()
     names = sorted({r["who"] for r in rows if r["who"] is not None})
     place = {name: i for i, name in enumerate([*names, None])}
-    fold = fold_of(np.array([place[r["who"]] for r in rows]), FOLDS, 4)
+    fold = Dealer((), FOLDS, 4).units(np.array([place[r["who"]] for r in rows]))
     folds = summary.pairs.folds
     assert folds is not None
     assert folds.rows.tolist() == np.bincount(fold, minlength=FOLDS).tolist()
@@ -127,8 +127,9 @@ def test_engines_deal_persons_out_to_folds() -> None:
     assert pairs.folds is not None
     people = Counter(table["who"].to_pylist())
     in_order = sorted(people.items(), key=lambda one: (one[0] is None, str(one[0])))
-    dealt = [sum(rows for _, rows in in_order[fold::5]) for fold in range(5)]
-    assert pairs.folds.rows.tolist() == dealt
+    dealt = np.zeros(5, dtype=int)
+    np.add.at(dealt, Dealer((), 5, 0).units(np.arange(len(in_order))), [n for _, n in in_order])
+    assert pairs.folds.rows.tolist() == dealt.tolist()
     assert pairs.rows == table.num_rows
 
 

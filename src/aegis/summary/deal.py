@@ -1,0 +1,138 @@
+"""Rows dealt out to folds by what they hold, so that the order of a table changes no score.
+
+A row is its atoms and its class. It is hashed by two sums modulo the prime P = 2^31 - 1, and equal rows are
+numbered among themselves: the first of them may fall into another fold than the second, as chance would
+have it. Integers below 2^62 suffice, so that every engine that has these deals rows out alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[np.int64]
+PRIME = 2**31 - 1
+"""A Mersenne prime: a product of two numbers below it fits into a signed integer of 64 bits."""
+_LABEL, _TURN, _UNIT = "label", "turn", "unit"
+
+
+class Dealer:
+    """Deals rows out to folds.
+
+    Parameters
+    ----------
+    names
+        Attributes, by which their atoms are told from those of others: their order does not matter.
+    folds
+        Number of folds F.
+    seed
+        Another seed deals otherwise.
+    """
+
+    def __init__(self, names: Sequence[str], folds: int, seed: int) -> None:
+        self.folds = folds
+        self._columns = [_factors("attribute", name, seed) for name in names]
+        self._label = _factors(_LABEL, "", seed)
+        self._turn = _factors(_TURN, "", seed)[0]
+        self._unit = _factors(_UNIT, "", seed)
+        self._seen = _Seen()
+
+    def rows(self, codes: Sequence[npt.NDArray[np.integer]], label: Counts) -> Counts:
+        """Return the fold of each row, shape (N,).
+
+        A row that was seen before, also in an earlier call, is numbered on.
+
+        Parameters
+        ----------
+        codes
+            Per attribute the atom of each row.
+        label
+            The class of each row.
+        """
+        if self.folds == 1:
+            return np.zeros(len(label), dtype=np.int64)
+        terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
+        one, two = _sum(terms, 0), _sum(terms, 1)
+        return np.asarray(self.fold(one, two, self._seen.number(one * PRIME + two)))
+
+    def units(self, units: Any) -> Any:
+        """Return the fold of each row, of arrays or expressions of the numbers of their units.
+
+        A unit falls into a fold as a whole.
+        """
+        one, two = (units * factor % PRIME for factor in self._unit)
+        return self.fold(one, two, 0)
+
+    def sums(self, codes: Sequence[Any], label: Any) -> tuple[Any, Any]:
+        """Return the two sums of each row as expressions of an engine, of integers of 64 bits."""
+        terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
+        one, two = (
+            sum(code * factors[place] % PRIME for factors, code in terms) % PRIME
+            for place in (0, 1)
+        )
+        return one, two
+
+    def fold(self, one: Any, two: Any, turn: Any) -> Any:
+        """Return a row's fold from its two sums and how many equal rows came before it.
+
+        Squares mix it, so that neighbouring rows fall into unrelated folds.
+        """
+        mixed = (one + turn % PRIME * self._turn) % PRIME
+        mixed = (mixed * mixed + two) % PRIME
+        return mixed * mixed % PRIME % self.folds
+
+
+def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Counts:
+    """Return the sum of all columns' products, looked up by atom: these are few.
+
+    Atom 0 adds nothing, so that a column of one value changes no fold.
+    """
+    total: Any = 0
+    for factors, code in terms:
+        products = np.arange(int(code.max(initial=0)) + 1, dtype=np.int64) * factors[place]
+        total = total + (products % PRIME)[code]
+    return np.asarray(total % PRIME, dtype=np.int64)
+
+
+class _Seen:
+    """How often each key was seen, so that equal rows are numbered over all chunks of a table."""
+
+    def __init__(self) -> None:
+        self._chunks: list[tuple[Counts, Counts]] = []
+
+    def number(self, keys: Counts) -> Counts:
+        """Return how many equal keys came before each one, shape (N,)."""
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        first = np.flatnonzero(np.diff(ordered, prepend=-1))
+        counts = np.diff(first, append=len(keys))
+        before = self._before(ordered[first])
+        number = np.empty(len(keys), dtype=np.int64)
+        number[order] = np.arange(len(keys)) - np.repeat(first - before, counts)
+        self._chunks.append((ordered[first], counts))
+        return number
+
+    def _before(self, keys: Counts) -> Counts:
+        """Return how often each of some keys was seen in earlier chunks; keeps these as one."""
+        if not self._chunks:
+            return np.zeros(len(keys), dtype=np.int64)
+        if len(self._chunks) > 1:
+            known, place = np.unique(
+                np.concatenate([own for own, _ in self._chunks]), return_inverse=True
+            )
+            counts = np.concatenate([own for _, own in self._chunks])
+            self._chunks = [(known, np.bincount(place, weights=counts).astype(np.int64))]
+        known, counts = self._chunks[0]
+        place = np.minimum(np.searchsorted(known, keys), max(len(known) - 1, 0))
+        return np.where(known[place] == keys, counts[place], 0) if len(known) else 0 * keys
+
+
+def _factors(kind: str, name: str, seed: int) -> tuple[int, int]:
+    """Return two numbers from 1 to P - 1 for what a name stands for."""
+    digest = blake2b(f"{seed}\0{kind}\0{name}".encode(), digest_size=16).digest()
+    one, two = (int.from_bytes(half) % (PRIME - 1) + 1 for half in (digest[:8], digest[8:]))
+    return one, two
