@@ -1,7 +1,7 @@
 """Row folds of co-occurrence counts: what a delete-a-group jackknife leaves out, fold by fold.
 
-Each labelled row falls into one of a few folds by a seeded hash of its place among the rows, so
-that folds are a random partition. The counts by fold are next to those of all rows, cell by cell.
+Each labelled row falls into one of a few folds by a seeded hash of what it holds (`aegis.summary.deal`).
+The counts by fold are next to those of all rows, cell by cell.
 """
 
 from __future__ import annotations

@@ -138,9 +138,8 @@ def _with_errors(
 ) -> tuple[list[Ranked], tuple[str, ...]]:
     """Return the ranking with standard errors and ties, and a sentence where there are none.
 
-    Each table is scored again without each fold of its own rows. Folds depend on the place of a row, so
-    tables whose rows are in the same order are compared as masks of one table are. In another order
-    folds have nothing to do with one another: the errors of both then add up in that of their
+    Each table is scored again without each fold of its own rows. Folds depend on what rows show, so those
+    of two tables have nothing to do with one another: the errors of both add up in that of their
     difference, and ties are seen rather too often than too rarely.
     """
     if published.marginal:
