@@ -63,11 +63,11 @@ def test_measured_numbers_are_compared_with_trained_models(
     assert "off by" in numbers.said(rows)
 
 
-def test_coverage_compares_stated_errors_with_fresh_rows(
+def test_stated_errors_are_compared_with_fresh_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.syspath_prepend(FOLDER)
-    coverage = experiment("coverage")
+    errors = experiment("stated_errors")
     random = np.random.default_rng(1)
     balance = random.normal(size=700)
     told = np.where(balance + random.normal(size=700) > 0, "Yes", "No")
@@ -75,8 +75,8 @@ def test_coverage_compares_stated_errors_with_fresh_rows(
         tmp_path / "Default.csv", index=False
     )
     written = []
-    monkeypatch.setattr(coverage, "write_csv", lambda name, rows: written.extend(rows))
-    coverage.main([str(tmp_path), "Default", "--rows", "200", "--draws", "3"])
+    monkeypatch.setattr(errors, "write_csv", lambda name, rows: written.extend(rows))
+    errors.main([str(tmp_path), "Default", "--rows", "200", "--draws", "3"])
     assert [row["draw"] for row in written] == [0, 1, 2]
     assert all(abs(row["stated"] - row["reached"]) < 3 * row["error"] for row in written)
     assert "draws   3" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 """How often the stated standard error covers what models trained on a sample reach on fresh rows.
 
-    python experiments/coverage.py FOLDER [NAME ...] [--rows 300 500 1000 2000] [--draws 8]
+    python experiments/stated_errors.py FOLDER [NAME ...] [--rows 300 500 1000 2000] [--draws 8]
 
 FOLDER holds public tables as CSV files (`TABLES` names label and keys). A sample is drawn from each table,
 its unmasked expected AUC and standard error are stated as `advise` states them, and logistic regression
@@ -119,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 draws.append((name, rows, draw, value, error, auc, own))
         print_covered([d for d in draws if d[0] == name], name)
     print_covered(draws, "all")
-    write_csv("coverage", [dict(zip(COLUMNS, draw, strict=True)) for draw in draws])
+    write_csv("stated_errors", [dict(zip(COLUMNS, draw, strict=True)) for draw in draws])
 
 
 def print_covered(draws: Sequence[tuple[Any, ...]], name: str) -> None:
