@@ -19,6 +19,11 @@ from aegis.words import counted
 
 IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of"}
 """What a sentence calls a metric of models, by the unit of its measure."""
+MODELS_DIFFER = 0.02
+"""Standard deviation between the AUC that is stated and the one that a trained model reaches, beyond chance.
+
+Chosen on one half of 14 public tables, and large enough on the other (`docs/experiments.md`).
+"""
 _NAMED = 5
 """Label classes that a sentence names, at most."""
 
@@ -171,7 +176,7 @@ class UtilityFigure:
         >>> from aegis.advisor.utility import UtilityFigure
         >>> figure = UtilityFigure("held-out-auc", 0.9182, 0.9213, stderr=0.0018)
         >>> figure.expected([700, 300])
-        'Models are expected to reach AUC 0.918 of 0.921 unmasked (+-0.002)'
+        'Models are expected to reach AUC 0.918 of 0.921 unmasked; a trained model may differ from both by 0.02'
         """
         measure, error = MEASURES.get(self.measure), self.stderr
         digits, why = self.digits, self.why_better(self.digits)
@@ -182,6 +187,9 @@ class UtilityFigure:
         whole = max(sign * self.reference, sign * self.value)
         gain = whole - sign * measure.worst(label_rows)
         small = ": the table is too small to distinguish masks" if gain < 2 * error else why
+        if measure.unit == "AUC":
+            apart = math.hypot(error, MODELS_DIFFER)
+            return f"{said}{small}; a trained model may differ from both by {apart:.2f}"
         return f"{said} (+-{error:.{digits}f}){small}"
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
