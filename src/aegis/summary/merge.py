@@ -26,6 +26,7 @@ from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.labels import merge_classes
 from aegis.summary.model import AttributeSummary, Candidate, Information, LabelSummary, Summary
 from aegis.summary.ordered import ranges_like, ranges_of
+from aegis.summary.responses import ResponseSums, Unit
 
 Counts = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
@@ -107,6 +108,16 @@ def _check(summaries: Sequence[Summary]) -> None:
             )
         if other.label.mask != first.label.mask:
             raise PolicyError(f"The label of summary {number} is cut at other places.", hint=LIKE)
+        if _base(other) != _base(first):
+            raise DataError(
+                f"The number to predict is kept in other units in summary {number}.", hint=LIKE
+            )
+
+
+def _base(summary: Summary) -> tuple[int, int | None] | None:
+    """Return what units of a numeric label must have in common for its sums to be added."""
+    unit = summary.label.unit
+    return None if unit is None else (unit.base, None if unit.base == 10 else unit.exponent)
 
 
 def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
@@ -183,9 +194,34 @@ class _Merger:
         for summary, codes in zip(self.summaries, self.class_codes, strict=True):
             counts[codes] += summary.label.counts
         missing = sum(s.label.unlabelled for s in self.summaries)
-        return LabelSummary(
-            self.first.label.column, self.classes, counts, missing, self.first.label.mask
-        )
+        label = self.first.label
+        return LabelSummary(label.column, self.classes, counts, missing, label.mask, self._unit())
+
+    def _unit(self) -> Unit | None:
+        """Return the smallest unit of a numeric label, which holds the numbers of all parts."""
+        units = [s.label.unit for s in self.summaries if s.label.unit is not None]
+        return max(units, key=lambda unit: unit.exponent, default=None)
+
+    def _responses(
+        self, sizes: Sequence[int], atoms: Sequence[Sequence[Counts]], folds: int
+    ) -> ResponseSums | None:
+        """Return the sums of a numeric label over all parts."""
+        unit = self._unit()
+        if unit is None:
+            return None
+        sums = [np.zeros((folds, size), dtype=np.int64) for size in sizes]
+        total, squares = np.zeros(folds, dtype=np.int64), [0] * folds
+        for summary, to_atom in zip(self.summaries, atoms, strict=True):
+            own = summary.pairs.responses
+            assert own is not None
+            assert summary.label.unit is not None
+            own = own.scaled(int(summary.label.unit.exact / unit.exact))
+            own = own if own.folds == folds else own.together()
+            for whole, part, places in zip(sums, own.sums, to_atom, strict=True):
+                np.add.at(whole, (slice(None), places), part)
+            total += own.total
+            squares = [one + two for one, two in zip(squares, own.squares, strict=True)]
+        return ResponseSums(tuple(sums), total, tuple(squares))
 
     def _attribute(
         self, parts: Sequence[AttributeSummary], label: LabelSummary | None = None
@@ -307,7 +343,8 @@ class _Merger:
                     counts.append(n)
                 cells[i, j] = _add(np.concatenate(keys), np.concatenate(counts))
         flat = [joint.reshape(len(joint), -1) for joint in joints]
-        return with_folds(names, sizes, classes, flat, cells, rows)
+        responses = self._responses(sizes, atoms, folds)
+        return with_folds(names, sizes, classes, flat, cells, rows, responses)
 
     def _folds(self) -> int:
         """Return the folds that all parts have; a fold of the whole is that of every part."""

@@ -21,6 +21,7 @@ from aegis.progress import Step
 from aegis.sources import Source
 from aegis.summary.cooccurrence import PairCounts, with_folds
 from aegis.summary.model import AttributeSummary
+from aegis.summary.responses import ResponseSums
 
 Counts = npt.NDArray[np.int64]
 """A column of at most so many values is coded by a CASE, one of more by a join.
@@ -53,6 +54,7 @@ def count_pairs_in_engine(
     folds: int = 1,
     seed: int = 0,
     person: str | None = None,
+    response: Callable[[ir.Table], ir.Value] | None = None,
 ) -> PairCounts:
     """Count co-occurrences of all pairs of attributes by class in the engine of `source`.
 
@@ -77,18 +79,22 @@ def count_pairs_in_engine(
         Seed of the folds.
     person
         Column that names persons, whose rows fall into one fold: persons in order are dealt out.
+    response
+        The numeric label of each row of a table, in its unit; None where the label has classes.
     """
     names = tuple(attributes)
     sizes = tuple(a.n_atoms for a in attributes.values())
     scattered = _scattered(source, rows, seed, person) if folds > 1 else None
     folds = 1 if scattered is None else folds
     fold = ibis.literal(0, "int32") if scattered is None else (scattered % folds).cast("int32")
-    table = rows.mutate(aegis_y=label(rows), aegis_f=fold)
+    own = {} if response is None else {"aegis_r": response(rows)}
+    table = rows.mutate(aegis_y=label(rows), aegis_f=fold, **own)
     table = _coded(source, table, "aegis_y", "y", classes, np.arange(len(classes)))
     for i, attribute in enumerate(attributes.values()):
         table = _coded(source, table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
     columns = [f"a{i}" for i in range(len(names))]
-    small = table.select("y", *columns, f="aegis_f").filter(table["y"] != _NOWHERE)
+    kept = {} if response is None else {"r": "aegis_r"}
+    small = table.select("y", *columns, f="aegis_f", **kept).filter(table["y"] != _NOWHERE)
     wanted = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
     tallies: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     with source.keep(small) as small_table:
@@ -96,10 +102,11 @@ def count_pairs_in_engine(
             chunk = wanted[start : start + _TOGETHER]
             tallies |= _count(source, small_table, chunk, sizes, len(classes) * folds, folds)
             step.advance(source.rows * len(chunk) / len(wanted))
+        responses = None if response is None else _responses(source, small_table, sizes, folds)
     joints = [_joint(*tallies[i, i], size, len(classes) * folds) for i, size in enumerate(sizes)]
     per_fold = joints[0].reshape(-1, folds).sum(axis=0)
     pairs = {pair: cells for pair, cells in tallies.items() if pair[0] < pair[1]}
-    return with_folds(names, sizes, len(classes), joints, pairs, per_fold)
+    return with_folds(names, sizes, len(classes), joints, pairs, per_fold, responses)
 
 
 def _scattered(source: Source, rows: ir.Table, seed: int, person: str | None) -> ir.Value | None:
@@ -148,6 +155,26 @@ def _coded(
         cases.append((joined[column].isnan(), int(codes[nan.index(True)])))
     own_code = ibis.cases(*cases, else_=joined["aegis_code"].fill_null(_NOWHERE))
     return joined.mutate(**{code: own_code.cast("int32")}).drop("aegis_value", "aegis_code")
+
+
+def _responses(
+    source: Source, small_table: ir.Table, sizes: Sequence[int], folds: int
+) -> ResponseSums:
+    """Return the sums of a numeric label by fold and atom; of its values the rows are counted."""
+    sums = []
+    for i, size in enumerate(sizes):
+        grouped = small_table.group_by(a=small_table[f"a{i}"], f=small_table["f"])
+        found = source.collect(grouped.aggregate(s=small_table["r"].sum().cast("int64")))
+        own = np.zeros((folds, size), dtype=np.int64)
+        place = found["f"].to_numpy().astype(np.int64), found["a"].to_numpy().astype(np.int64)
+        own[place] = found["s"].to_numpy().astype(np.int64)
+        sums.append(own)
+    grouped = small_table.group_by(r=small_table["r"], f=small_table["f"])
+    found = source.collect(grouped.aggregate(n=small_table.count()))
+    squares = [0] * folds
+    for value, fold, rows in zip(*(found[name].to_pylist() for name in "rfn"), strict=True):
+        squares[fold] += int(value) ** 2 * int(rows)
+    return ResponseSums(tuple(sums), sums[0].sum(axis=1), tuple(squares))
 
 
 def _count(

@@ -26,6 +26,7 @@ from aegis.summary.cooccurrence import (
     fold_of,
     tally,
 )
+from aegis.summary.responses import ResponseCounter
 
 WIDE = 24
 """Attributes above which pairs are counted when they are asked for: there are many, and few are."""
@@ -247,6 +248,7 @@ def count_row_pairs(
     *,
     folds: int = 1,
     seed: int = 0,
+    response: Counts | None = None,
 ) -> RowPairCounts:
     """Return what `count_pairs` returns of the same rows, counted when it is asked for.
 
@@ -260,6 +262,8 @@ def count_row_pairs(
         The class of each row.
     folds, seed
         As of `count_pairs`.
+    response
+        The numeric label of each row, in its unit; None where the label has classes.
     """
     narrow = [
         own.astype(np.min_scalar_type(max(size - 1, 0)))
@@ -280,6 +284,11 @@ def count_row_pairs(
     if folds > 1:
         joints = tuple(np.moveaxis(joint, 2, 0).copy() for joint in by_fold)
         counts = FoldCounts(folds, per_fold, joints, cell, of_fold, entries)
+    responses = None
+    if response is not None:
+        counter = ResponseCounter(sizes, folds)
+        counter.add(narrow, fold, response)
+        responses = counter.sums()
     return RowPairCounts(
         names,
         sizes,
@@ -289,5 +298,6 @@ def count_row_pairs(
         index,
         count,
         counts,
+        responses,
         coded=rows,
     )
