@@ -16,7 +16,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.policy import dump_policy, load_policy
 from aegis.summary import build, load_bundle, merge, save_bundle, summarize, withhold
 from aegis.summary.cooccurrence import fold_of
-from aegis.summary.responses import Unit, exact_squares, exact_sums
+from aegis.summary.responses import NumberUnit, exact_squares, exact_sums
 
 ROWS = 300
 
@@ -51,7 +51,7 @@ def test_sums_are_those_of_the_rows() -> None:
     summary = summarize(rows, policy())
     responses = summary.pairs.responses
     assert responses is not None
-    assert summary.label.unit == Unit(10, 2)
+    assert summary.label.unit == NumberUnit(10, 2)
     assert (summary.label.unlabelled, summary.pairs.rows) == (6, ROWS - 6)
     known = [i for i, price in enumerate(rows["price"].to_pylist()) if price is not None]
     prices = [round(100 * rows["price"][i].as_py()) for i in known]
@@ -99,7 +99,7 @@ def test_parts_add_up_to_the_whole_and_a_bundle_gives_back_what_went_in(folder: 
 def test_parts_of_other_decimals_add_up() -> None:
     prices = [np.arange(ROWS) % 7 + 1.0, np.arange(ROWS) % 5 + 0.25]
     parts = [summarize(table(price), policy()) for price in prices]
-    assert [part.label.unit for part in parts] == [Unit(10, 0), Unit(10, 2)]
+    assert [part.label.unit for part in parts] == [NumberUnit(10, 0), NumberUnit(10, 2)]
     both = merge(*parts)
     assert both.number is not None
     assert both.number["mean"] == pytest.approx(np.mean(prices), rel=1e-14)
@@ -154,9 +154,9 @@ def test_the_policy_keeps_the_kind_of_its_label(folder: Path) -> None:
 
 
 def test_units_and_sums_are_exact() -> None:
-    assert Unit.of(np.array([0.1, 0.25]), 10) == Unit(10, 2)
-    assert Unit.of(np.array([1e15]), 10).base == 2
-    third = Unit.of(np.array([1 / 3]), 10)
+    assert NumberUnit.of(np.array([0.1, 0.25]), 10) == NumberUnit(10, 2)
+    assert NumberUnit.of(np.array([1e15]), 10).base == 2
+    third = NumberUnit.of(np.array([1 / 3]), 10)
     assert abs(int(third.whole(np.array([1 / 3]))[0]) * third.exact - Fraction(1 / 3)) < 1e-12
     draw = np.random.default_rng(0)
     values = draw.integers(-(1 << 40), 1 << 40, 5000)

@@ -41,7 +41,7 @@ from aegis.summary.labels import add_classes
 from aegis.summary.model import AttributeSummary, Information, LabelSummary, Summary
 from aegis.summary.noise import check_noise
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
-from aegis.summary.responses import Unit, check_number, rows_with_number
+from aegis.summary.responses import NumberUnit, check_number, rows_with_number
 from aegis.summary.row_pairs import WIDE, count_row_pairs
 
 MAX_LEVELS = 128
@@ -150,7 +150,7 @@ class _Response:
 
     name: str
     values: pa.Array
-    unit: Unit
+    unit: NumberUnit
 
     def of(self, column: pa.Array) -> npt.NDArray[np.int64]:
         """Return the number of each row in its unit; 0 where it is missing."""
@@ -259,7 +259,7 @@ class _Builder:
         numbers = check_number(column, values)
         known = ~np.isnan(numbers)
         like = None if self.like is None else self.like.label.unit
-        unit = Unit.of(numbers[known], self.rows) if like is None else like
+        unit = NumberUnit.of(numbers[known], self.rows) if like is None else like
         self.response = _Response(column.get_name(), values, unit)
         rows = int(counts[known].sum())
         classes, own = pa.array([ALL_ROWS]), np.array([rows], dtype=np.int64)
@@ -477,7 +477,8 @@ class _Builder:
         if self.response is None or self.coded is None:
             return None
         name = self.response.name
-        return self.response.unit.of_values(self.coded.values[name])[self.coded.codes[name][rows]]
+        whole = self.response.unit.of_values(self.coded.values[name])
+        return np.take(whole, self.coded.codes[name][rows])
 
     def _coded(
         self,

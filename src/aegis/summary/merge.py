@@ -26,7 +26,7 @@ from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.labels import merge_classes
 from aegis.summary.model import AttributeSummary, Candidate, Information, LabelSummary, Summary
 from aegis.summary.ordered import ranges_like, ranges_of
-from aegis.summary.responses import ResponseSums, Unit
+from aegis.summary.responses import NumberUnit, ResponseSums
 
 Counts = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
@@ -197,7 +197,7 @@ class _Merger:
         label = self.first.label
         return LabelSummary(label.column, self.classes, counts, missing, label.mask, self._unit())
 
-    def _unit(self) -> Unit | None:
+    def _unit(self) -> NumberUnit | None:
         """Return the smallest unit of a numeric label, which holds the numbers of all parts."""
         units = [s.label.unit for s in self.summaries if s.label.unit is not None]
         return max(units, key=lambda unit: unit.exponent, default=None)
@@ -206,22 +206,15 @@ class _Merger:
         self, sizes: Sequence[int], atoms: Sequence[Sequence[Counts]], folds: int
     ) -> ResponseSums | None:
         """Return the sums of a numeric label over all parts."""
-        unit = self._unit()
-        if unit is None:
-            return None
-        sums = [np.zeros((folds, size), dtype=np.int64) for size in sizes]
-        total, squares = np.zeros(folds, dtype=np.int64), [0] * folds
+        unit, whole = self._unit(), None
         for summary, to_atom in zip(self.summaries, atoms, strict=True):
-            own = summary.pairs.responses
-            assert own is not None
-            assert summary.label.unit is not None
-            own = own.scaled(int(summary.label.unit.exact / unit.exact))
-            own = own if own.folds == folds else own.together()
-            for whole, part, places in zip(sums, own.sums, to_atom, strict=True):
-                np.add.at(whole, (slice(None), places), part)
-            total += own.total
-            squares = [one + two for one, two in zip(squares, own.squares, strict=True)]
-        return ResponseSums(tuple(sums), total, tuple(squares))
+            part, own_unit = summary.pairs.responses, summary.label.unit
+            if unit is None or part is None or own_unit is None:
+                return None
+            part = part if part.folds == folds else part.together()
+            part = part.scaled(int(own_unit.exact / unit.exact)).regrouped(to_atom, sizes)
+            whole = part if whole is None else whole.plus(part)
+        return whole
 
     def _attribute(
         self, parts: Sequence[AttributeSummary], label: LabelSummary | None = None

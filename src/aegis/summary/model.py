@@ -28,7 +28,7 @@ from aegis.sources.dialect import TextDialect
 from aegis.summary.codes import natural_order, numbers_of
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.frequency import FrequencyTable
-from aegis.summary.responses import Unit
+from aegis.summary.responses import NumberUnit
 
 Ints = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -293,7 +293,7 @@ class LabelSummary:
     counts: Counts
     unlabelled: int
     mask: Mask | None = None
-    unit: Unit | None = None
+    unit: NumberUnit | None = None
 
     @property
     def there(self) -> bool:
@@ -437,7 +437,7 @@ class Summary:
             "classes": dict(zip(self.label.classes, self.label.counts.tolist(), strict=True))
             if self.label.has_classes
             else {},
-            "label_number": self.number,
+            **({} if (number := self.number) is None else {"label_number": number}),
             "unlabelled_rows": self.label.unlabelled,
             "attributes": {
                 a.name: {

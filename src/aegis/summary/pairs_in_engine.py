@@ -87,14 +87,10 @@ def count_pairs_in_engine(
     scattered = _scattered(source, rows, seed, person) if folds > 1 else None
     folds = 1 if scattered is None else folds
     fold = ibis.literal(0, "int32") if scattered is None else (scattered % folds).cast("int32")
-    own = {} if response is None else {"aegis_r": response(rows)}
-    table = rows.mutate(aegis_y=label(rows), aegis_f=fold, **own)
-    table = _coded(source, table, "aegis_y", "y", classes, np.arange(len(classes)))
-    for i, attribute in enumerate(attributes.values()):
-        table = _coded(source, table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
-    columns = [f"a{i}" for i in range(len(names))]
-    kept = {} if response is None else {"r": "aegis_r"}
-    small = table.select("y", *columns, f="aegis_f", **kept).filter(table["y"] != _NOWHERE)
+    labelled = rows.mutate(aegis_y=label(rows), aegis_f=fold)
+    if response is not None:
+        labelled = labelled.mutate(aegis_r=response(labelled))
+    small = _atoms(source, labelled, attributes, classes)
     wanted = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
     tallies: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     with source.keep(small) as small_table:
@@ -107,6 +103,21 @@ def count_pairs_in_engine(
     per_fold = joints[0].reshape(-1, folds).sum(axis=0)
     pairs = {pair: cells for pair, cells in tallies.items() if pair[0] < pair[1]}
     return with_folds(names, sizes, len(classes), joints, pairs, per_fold, responses)
+
+
+def _atoms(
+    source: Source,
+    labelled: ir.Table,
+    attributes: Mapping[str, AttributeSummary],
+    classes: pa.Array,
+) -> ir.Table:
+    """Return class, fold, atoms and, where there is one, the number of each row that has a class."""
+    table = _coded(source, labelled, "aegis_y", "y", classes, np.arange(len(classes)))
+    for i, attribute in enumerate(attributes.values()):
+        table = _coded(source, table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
+    columns = [f"a{i}" for i in range(len(attributes))]
+    number = {"r": "aegis_r"} if "aegis_r" in labelled.columns else {}
+    return table.select("y", *columns, f="aegis_f", **number).filter(table["y"] != _NOWHERE)
 
 
 def _scattered(source: Source, rows: ir.Table, seed: int, person: str | None) -> ir.Value | None:
@@ -164,16 +175,16 @@ def _responses(
     sums = []
     for i, size in enumerate(sizes):
         grouped = small_table.group_by(a=small_table[f"a{i}"], f=small_table["f"])
-        found = source.collect(grouped.aggregate(s=small_table["r"].sum().cast("int64")))
-        own = np.zeros((folds, size), dtype=np.int64)
-        place = found["f"].to_numpy().astype(np.int64), found["a"].to_numpy().astype(np.int64)
-        own[place] = found["s"].to_numpy().astype(np.int64)
-        sums.append(own)
+        result = source.collect(grouped.aggregate(s=small_table["r"].sum().cast("int64")))
+        fold, atom, total = (result[name].to_numpy().astype(np.int64) for name in "fas")
+        by_fold = np.zeros((folds, size), dtype=np.int64)
+        by_fold[fold, atom] = total
+        sums.append(by_fold)
     grouped = small_table.group_by(r=small_table["r"], f=small_table["f"])
-    found = source.collect(grouped.aggregate(n=small_table.count()))
+    result = source.collect(grouped.aggregate(n=small_table.count()))
     squares = [0] * folds
-    for value, fold, rows in zip(*(found[name].to_pylist() for name in "rfn"), strict=True):
-        squares[fold] += int(value) ** 2 * int(rows)
+    for value, place, count in zip(*(result[name].to_pylist() for name in "rfn"), strict=True):
+        squares[place] += int(value) ** 2 * int(count)
     return ResponseSums(tuple(sums), sums[0].sum(axis=1), tuple(squares))
 
 

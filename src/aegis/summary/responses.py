@@ -8,6 +8,7 @@ sums are exact, whatever the order of rows, parts and engines.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,7 +38,7 @@ _LOW = 20
 
 
 @dataclass(frozen=True)
-class Unit:
+class NumberUnit:
     """What labels are whole multiples of: `base ** -exponent`.
 
     Attributes
@@ -49,7 +50,7 @@ class Unit:
 
     Examples
     --------
-    >>> Unit(10, 2).size
+    >>> NumberUnit(10, 2).size
     0.01
     """
 
@@ -67,14 +68,14 @@ class Unit:
         return float(self.exact)
 
     @classmethod
-    def of(cls, numbers: Floats, rows: int) -> Unit:
+    def of(cls, numbers: Floats, rows: int) -> NumberUnit:
         """Return the unit of finite numbers of so many rows: their last decimal, if they have one.
 
         Examples
         --------
         >>> import numpy as np
-        >>> Unit.of(np.array([1.5, 2.25]), 2), Unit.of(np.array([1 / 3]), 1)
-        (Unit(base=10, exponent=2), Unit(base=2, exponent=41))
+        >>> NumberUnit.of(np.array([1.5, 2.25]), 2), NumberUnit.of(np.array([1 / 3]), 1)
+        (NumberUnit(base=10, exponent=2), NumberUnit(base=2, exponent=41))
         """
         bits = min(MOST_BITS, _SUM_BITS - int(rows).bit_length())
         largest = float(np.abs(numbers).max(initial=0.0))
@@ -188,7 +189,7 @@ class ResponseSums:
     def deviation(self, rows: int) -> float:
         """Return the standard deviation of the label in units."""
         whole, square = int(self.total.sum()), sum(self.squares)
-        return float(Fraction(square * rows - whole**2, rows**2)) ** 0.5
+        return math.sqrt(Fraction(square * rows - whole**2, rows**2))
 
     def regrouped(
         self, moved: Sequence[npt.NDArray[np.integer]], sizes: Sequence[int]
@@ -196,8 +197,17 @@ class ResponseSums:
         """Return the sums of coarser atoms: per attribute the new one of each, and how many there are."""
         sums = [np.zeros((self.folds, size), dtype=np.int64) for size in sizes]
         for own, whole, atoms in zip(self.sums, sums, moved, strict=True):
-            np.add.at(whole, (slice(None), atoms), own)
+            for fold, of_fold in zip(whole, own, strict=True):
+                np.add.at(fold, atoms, of_fold)
         return ResponseSums(tuple(sums), self.total, self.squares)
+
+    def plus(self, other: ResponseSums) -> ResponseSums:
+        """Return the sums of the rows of both, of the same atoms and folds."""
+        return ResponseSums(
+            tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True)),
+            self.total + other.total,
+            tuple(mine + theirs for mine, theirs in zip(self.squares, other.squares, strict=True)),
+        )
 
     def together(self) -> ResponseSums:
         """Return the same of all folds as one."""
@@ -208,9 +218,22 @@ class ResponseSums:
         )
 
     def scaled(self, factor: int) -> ResponseSums:
-        """Return the same in a unit that is `factor` times smaller."""
+        """Return the same in a unit that is `factor` times smaller.
+
+        Raises
+        ------
+        DataError
+            The sums would be too large to be kept exactly.
+        """
         if factor == 1:
             return self
+        largest = max(int(np.abs(own).max(initial=0)) for own in (*self.sums, self.total))
+        if largest * factor >= 2**_SUM_BITS:
+            raise DataError(
+                "The numbers to predict of the parts have so different decimals that their sums would "
+                "not be exact.",
+                hint="Round the label to the same decimals in all parts, and summarise them again.",
+            )
         return ResponseSums(
             tuple(own * factor for own in self.sums),
             self.total * factor,
@@ -252,6 +275,22 @@ class ResponseCounter:
         self._total += exact_sums(fold, response, self._folds)
         for place in range(self._folds):
             self._squares[place] += exact_squares(response[fold == place])
+
+    @classmethod
+    def of(
+        cls,
+        sizes: Sequence[int],
+        folds: int,
+        codes: Sequence[npt.NDArray[np.integer]],
+        fold: Counts,
+        response: Counts | None,
+    ) -> ResponseSums | None:
+        """Return the sums of some rows; None where there is no number to predict."""
+        if response is None:
+            return None
+        counter = cls(sizes, folds)
+        counter.add(codes, fold, response)
+        return counter.sums()
 
     def sums(self) -> ResponseSums:
         """Return what was added up."""

@@ -284,11 +284,6 @@ def count_row_pairs(
     if folds > 1:
         joints = tuple(np.moveaxis(joint, 2, 0).copy() for joint in by_fold)
         counts = FoldCounts(folds, per_fold, joints, cell, of_fold, entries)
-    responses = None
-    if response is not None:
-        counter = ResponseCounter(sizes, folds)
-        counter.add(narrow, fold, response)
-        responses = counter.sums()
     return RowPairCounts(
         names,
         sizes,
@@ -298,6 +293,6 @@ def count_row_pairs(
         index,
         count,
         counts,
-        responses,
+        ResponseCounter.of(sizes, folds, narrow, fold, response),
         coded=rows,
     )

@@ -15,7 +15,7 @@ from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure, Priced
 from aegis.advisor.search.pairwise import Pairwise
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
-from aegis.advisor.search.reach import Explained
+from aegis.advisor.search.reach import ExplainedBound
 from aegis.advisor.search.trace import Pillai, seconds_of
 from aegis.measures import MEASURES, Direction, LabelKind, Measure, Scope, Trace
 from aegis.summary import Candidate
@@ -89,8 +89,8 @@ class BelowTrace(OfMeasure):
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
         super().__init__(problem, scorer, measure)
-        self._plain: Pillai | Explained = (
-            Explained(problem)
+        self._plain: Pillai | ExplainedBound = (
+            ExplainedBound(problem)
             if measure.label is LabelKind.NUMBER
             else Pillai(problem, "the plug-in trace", adjusted=False)
         )

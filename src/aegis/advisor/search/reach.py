@@ -41,7 +41,7 @@ def within_reach(problem: Problem, box: Box) -> float:
     return reachable_auc(PartBlocks(problem.summary.pairs).counts(which, coded))
 
 
-class Explained:
+class ExplainedBound:
     """What no expected R2 of a box exceeds: that of least squares at its finest masks.
 
     Finest is the common refinement of the levels and ranges of its candidates. Boxes share counts of

@@ -39,7 +39,7 @@ from aegis.summary.bundle.write import (
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, Candidate, Domain, LabelSummary, Summary
-from aegis.summary.responses import ResponseSums, Unit
+from aegis.summary.responses import NumberUnit, ResponseSums
 
 MOST_HIERARCHY = 256 << 20
 """Most bytes of a hierarchy: its texts become Python objects, several times as large."""
@@ -251,7 +251,7 @@ def _label_from(said: LabelShape) -> LabelSummary:
         refuse("classes and their counts differ")
     mask = None if said.mask is None else parse_mask(said.mask)
     counts = np.array(said.counts, dtype=np.int64)
-    unit = None if said.unit is None else Unit(said.unit.base, said.unit.exponent)
+    unit = None if said.unit is None else NumberUnit(said.unit.base, said.unit.exponent)
     return LabelSummary(said.column, tuple(said.classes), counts, said.unlabelled, mask, unit)
 
 

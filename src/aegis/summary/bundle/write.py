@@ -15,7 +15,7 @@ from aegis.summary.bundle.arrow import pack
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, LabelSummary, Summary
-from aegis.summary.responses import Unit
+from aegis.summary.responses import NumberUnit
 
 PAIRS = "pairs.arrow"
 FREQUENCY = "frequency.arrow"
@@ -84,7 +84,7 @@ def _label_to(label: LabelSummary) -> dict[str, Any]:
     }
 
 
-def _unit_to(unit: Unit | None) -> dict[str, Any]:
+def _unit_to(unit: NumberUnit | None) -> dict[str, Any]:
     """Return the unit of a number to predict; classes have none, and say nothing of it."""
     return {} if unit is None else {"unit": {"base": unit.base, "exponent": unit.exponent}}
 
