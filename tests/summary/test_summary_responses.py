@@ -146,6 +146,13 @@ def test_a_label_is_a_number_or_has_classes() -> None:
         load_policy(protected)
 
 
+def test_noise_is_refused_with_a_number_to_predict() -> None:
+    noisy = policy()
+    noisy["attributes"]["town"]["masks"] = [{"randomized_response": {"epsilon": 1.0}}]
+    with pytest.raises(PolicyError, match="no R2 is expected of noise"):
+        summarize(table(), noisy)
+
+
 def test_the_policy_keeps_the_kind_of_its_label(folder: Path) -> None:
     declared = load_policy(policy())
     (folder / "p.yaml").write_text(dump_policy(declared), encoding="utf-8")

@@ -381,8 +381,10 @@ class Policy:
         """
         return chosen_measure(*names, self.measure, label=self.label.kind)
 
-    def require_label(self, what: str) -> None:
+    def require_label(self, what: str, *, number: bool = False) -> None:
         """Raise `PolicyError` where the policy has no label, which `what` is about.
+
+        Unless a `number` to predict will do, too, where the label has no classes.
 
         Examples
         --------
@@ -394,6 +396,11 @@ class Policy:
             raise PolicyError(
                 f"{what} is about a label, and the policy has none.",
                 hint="Name the column to predict in the policy: `label: COLUMN`.",
+            )
+        if self.label.is_number and not number:
+            raise PolicyError(
+                f"{what} is about classes, and the label {self.label.column!r} is a number to predict.",
+                hint=f"Cut it into classes: `label: {{column: {self.label.column}, bins: 5}}`.",
             )
 
     def with_label(
