@@ -52,6 +52,18 @@ def joined(names: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def short(value: float) -> str:
+    """Return a measured number as it is read: four digits, more only of whole ones.
+
+    Examples
+    --------
+    >>> from aegis.words import short
+    >>> short(4912.36), short(0.123456)
+    ('4,912', '0.1235')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+
+
 def percent(value: float, decimals: int = 1) -> str:
     """Return a number of percent as it is read.
 

@@ -17,8 +17,7 @@ from aegis.advisor.parts import PARTS
 from aegis.measures import MEASURES, PENALTIES, UNPOOLED, Contingency, Scope
 from aegis.measures.discriminant import PENALTIES as MERIT_PENALTIES
 from aegis.summary import Summary
-from aegis.summary.build import FOLDS
-from aegis.summary.deal import Dealer
+from folds_by_row import folds_of
 from target_coded_brute import held_out_target_coded
 
 Floats = npt.NDArray[np.float64]
@@ -29,27 +28,6 @@ Parts = npt.NDArray[np.int64]
 def parts_of(summary: Summary, table: pa.Table, seed: int = 0) -> Parts:
     """Return the part of each labelled row of a table, one row after the other."""
     return folds_of(summary, table, seed) % PARTS
-
-
-def folds_of(summary: Summary, table: pa.Table, seed: int = 0) -> Parts:
-    """Return the fold of each labelled row: equal rows are numbered in the order in which they come."""
-    classes = [y for y in sorted(set(table["y"].to_pylist()), key=str) if y is not None]
-    columns = [table[name].to_pylist() for name in summary.attributes]
-    places = [
-        {value: int(a.atoms[i]) for i, value in enumerate(a.values.to_pylist())}
-        for a in summary.attributes.values()
-    ]
-    dealer = Dealer(tuple(summary.attributes), FOLDS, seed)
-    seen: Counter[tuple[int, ...]] = Counter()
-    found = []
-    for *values, y in zip(*columns, table["y"].to_pylist(), strict=True):
-        if y is None:
-            continue
-        row = [place[value] for place, value in zip(places, values, strict=True)]
-        one, two = dealer.sums(row, classes.index(y))
-        found.append(dealer.fold(one, two, seen[one, two]))
-        seen[one, two] += 1
-    return np.array(found)
 
 
 def one_hot(values: Sequence[Any]) -> Floats:

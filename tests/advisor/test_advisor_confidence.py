@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from advisor_scores import folds_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import stdtrit
@@ -24,6 +23,7 @@ from aegis.policy import Policy, load_policy
 from aegis.summary import Summary, folds, load_bundle, merge, save_bundle, summarize
 from aegis.summary.cooccurrence import Chunk, count_pairs
 from aegis.summary.folds import without_fold
+from folds_by_row import folds_of
 
 MASKS = [
     "identity",

@@ -24,6 +24,7 @@ from aegis.measures import (
     Scope,
     get,
 )
+from aegis.measures.by_part import Response
 
 EXPECTED = {
     Scope.ATTRIBUTE: {
@@ -51,6 +52,7 @@ EXPECTED = {
         "held-out-auc",
         "held-out-accuracy",
         "held-out-log-loss",
+        "held-out-r2",
         "adjusted-contingency",
     },
 }
@@ -142,6 +144,9 @@ def test_counts_of_the_other_scope_are_refused(measure):
     attribute = Contingency.of([[1, 2], [3, 4]])
     codes, label = np.array([[0], [1], [1]] * 4), np.array([0, 1, 1] * 4)
     parts, _ = in_parts(codes, label, np.arange(12) % 5)
+    sums = parts.joint[:, 0]
+    response = Response(sums, sums.sum(axis=1), sums.sum(axis=1))
+    parts = replace(parts, response=response)
     configuration = replace(cooccurrence(codes, label), parts=dict.fromkeys(Coding, parts))
     fits = measure.scope is Scope.ATTRIBUTE
     right, wrong = (attribute, configuration) if fits else (configuration, attribute)

@@ -246,14 +246,23 @@ def test_measured_numbers_are_no_identifiers() -> None:
     assert roles == {"amount": Role.FEATURE, "reading": Role.FEATURE, "ticket": Role.IDENTIFIER}
 
 
-def test_numeric_labels_are_cut_into_bins() -> None:
+def test_many_numbers_are_a_number_to_predict_and_few_are_asked_about() -> None:
     table = pa.table({"x": [i % 4 for i in range(100)], "price": [i * 1.5 for i in range(100)]})
-    assert check(table, "price").policy.label.bins == 5
-    assert "label: {column: price, bins: 5}" in check(table, "price").yaml
+    proposed = check(table, "price")
+    assert proposed.policy.label.is_number
+    assert "\nlabel: {column: price, kind: number}\n" in proposed.yaml
+    assert "# label: {column: price, bins: 5}" in proposed.yaml
+    assert "# measure: held-out-r2 " in proposed.yaml
     grades = pa.table({"x": [i % 4 for i in range(100)], "grade": [i % 6 for i in range(100)]})
-    assert check(grades, "grade").policy.label.bins is None
+    proposed = check(grades, "grade")
+    assert not proposed.policy.label.is_number
+    assert "# ASK: are these 6 numbers classes, or a number to predict?" in proposed.yaml
+    assert "\n# label: {column: grade, kind: number}\n" in proposed.yaml
+    assert "# measure: held-out-auc " in proposed.yaml
     codes = pa.table({"x": [i % 4 for i in range(100)], "cluster": [i % 40 for i in range(100)]})
-    assert check(codes, "cluster").policy.label.bins is None
+    assert not check(codes, "cluster").policy.label.is_number
+    binary = pa.table({"x": [i % 4 for i in range(100)], "sick": [i % 2 for i in range(100)]})
+    assert "# ASK: are these" not in check(binary, "sick").yaml
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def assert_same(one: Summary, two: Summary) -> None:
     ):
         assert getattr(one, name) == getattr(two, name)
     assert one.to_dict() == two.to_dict()
-    for name in ("column", "classes", "unlabelled", "mask"):
+    for name in ("column", "classes", "unlabelled", "mask", "unit"):
         assert getattr(one.label, name) == getattr(two.label, name)
     assert_arrays(one.label.counts, two.label.counts)
     assert list(one.attributes) == list(two.attributes)
@@ -94,6 +94,12 @@ def assert_same_pairs(one: PairCounts, two: PairCounts) -> None:
     for pair in one.index:
         assert_arrays(one.index[pair], two.index[pair])
         assert_arrays(one.count[pair], two.count[pair])
+    assert (one.responses is None) == (two.responses is None)
+    if one.responses is not None and two.responses is not None:
+        assert one.responses.squares == two.responses.squares
+        assert_arrays(one.responses.total, two.responses.total)
+        for left, right in zip(one.responses.sums, two.responses.sums, strict=True):
+            assert_arrays(left, right)
     assert (one.folds is None) == (two.folds is None)
     if one.folds is not None and two.folds is not None:
         assert one.folds.size == two.folds.size

@@ -34,14 +34,16 @@ from aegis.summary import (
 from aegis.summary.bundle import archive as container
 from aegis.summary.bundle.arrow import pack, unpack
 from aegis.summary.cooccurrence import FoldCounts
+from aegis.summary.responses import ResponseSums
 
 COMPARED = {
     Summary: "rows label attributes label_attribute pairs frequency max_levels unnamed digests shared_rows dialects read_by_context timings terms",
-    LabelSummary: "column classes counts unlabelled mask",
+    LabelSummary: "column classes counts unlabelled mask unit",
     AttributeSummary: "name role kind weight values counts joint atoms candidates unmasked nulls domain",
     Candidate: "mask declared groups shown levels ranges",
-    PairCounts: "names sizes classes rows joints index count folds",
+    PairCounts: "names sizes classes rows joints index count folds responses",
     FoldCounts: "size rows joints cell fold count",
+    ResponseSums: "sums total squares",
     FrequencyTable: "quasi sensitive label codes counts representatives",
 }
 IN_PROCESS = {FrequencyTable: {"persons", "earlier"}}

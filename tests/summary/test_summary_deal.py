@@ -52,16 +52,17 @@ def test_neither_the_order_of_columns_nor_a_constant_one_changes_a_fold(rows, se
 
 
 @settings(max_examples=20, deadline=None)
-@given(ROWS, st.integers(0, 9))
-def test_an_engine_deals_rows_out_alike(rows, seed):
+@given(ROWS, st.integers(0, 9), st.booleans())
+def test_an_engine_deals_rows_out_alike(rows, seed, of_number):
     (a, b), y = columns(rows)
-    table = ibis.memtable(
-        pa.table({"a0": pa.array(a), "a1": pa.array(b), "y": pa.array(y, pa.int64())})
-    )
-    found = dealt(table, ["a0", "a1"], Dealer(NAMES, 5, seed), by_unit=False).to_pyarrow()
-    own = Counter(tuple(row.values()) for row in found.to_pylist())
-    folds = Dealer(NAMES, 5, seed).rows([a, b], y).tolist()
-    assert own == Counter((y, a, b, f) for (a, b, y), f in zip(rows, folds, strict=True))
+    own = {"a0": pa.array(a), "a1": pa.array(b), "y": pa.array(y, pa.int64())}
+    number = 10**11 * (y - 1) - b if of_number else None
+    if number is not None:
+        own["r"] = pa.array(number, pa.int64())
+    found = dealt(ibis.memtable(pa.table(own)), Dealer(NAMES, 5, seed)).to_pyarrow()
+    dealt_out = Counter((r["a0"], r["a1"], r["y"], r["f"]) for r in found.to_pylist())
+    folds = Dealer(NAMES, 5, seed).rows([a, b], y, number).tolist()
+    assert dealt_out == Counter((*row, f) for row, f in zip(rows, folds, strict=True))
 
 
 def test_rows_are_dealt_out_evenly_and_equal_ones_as_by_chance():

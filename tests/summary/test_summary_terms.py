@@ -73,7 +73,7 @@ def test_a_bundle_of_the_former_version_is_read_and_asks_for_no_rule(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     whole = replace(example(), terms=None)
-    monkeypatch.setattr(container, "VERSION", 3)
+    monkeypatch.setattr(container, "OF_CLASSES", 3)
     save_bundle(whole, tmp_path / "old.aegis")
     _drop_terms(tmp_path / "old.aegis")
     monkeypatch.undo()

@@ -12,7 +12,7 @@ from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.scoring import utility_kept
 from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
 from aegis.errors import NoAdmissibleConfiguration
-from aegis.measures import DEFAULT_MEASURE, MEASURES, UNLABELLED_MEASURE, Direction
+from aegis.measures import MEASURES, Direction, LabelKind
 from aegis.policy import OwnerRule, RuleOverride
 from aegis.words import percent
 
@@ -145,7 +145,7 @@ class Advice:
         >>> study.rank(generate_count=5, measure="cmim").stated_measure
         'cmim'
         """
-        by_itself = self.measure in (DEFAULT_MEASURE, UNLABELLED_MEASURE)
+        by_itself = self.measure in [kind.default_measure for kind in LabelKind]
         unnamed = by_itself and "measure" not in self.policy
         return None if unnamed or self.estimated is not None else self.measure
 
@@ -215,7 +215,7 @@ class Advice:
         """
         if ranked.utility is not None:
             return ranked.utility
-        return UtilityFigure.of(
+        figure = UtilityFigure.of(
             MEASURES.get(self.measure),
             ranked.score,
             self.unmasked,
@@ -224,6 +224,8 @@ class Advice:
             stderr=ranked.stderr,
             rows=Rows.ALL,
         )
+        number = self.summary.get("label_number")
+        return figure.with_errors(number, number)
 
     @property
     def expectation(self) -> UtilityFigure | None:

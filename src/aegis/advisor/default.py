@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from aegis.advisor.parts import MOST_CLASSES
+from aegis.errors import PolicyError
 from aegis.measures import (
     FALLBACK_MEASURE,
     MEASURES,
+    LabelKind,
     Measure,
     Need,
     chosen_measure,
@@ -15,7 +17,7 @@ from aegis.measures import (
 from aegis.summary import Summary
 
 MOST_LEVELS = 2_000
-"""Columns of an unmasked table of two classes, all attributes together, up to which an AUC is expected."""
+"""Columns of an unmasked table of two classes, all attributes together, up to which an AUC or an R2 is expected."""
 
 
 def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
@@ -26,9 +28,15 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
     PolicyError
         The measure is unknown, or is of a label and there is none.
     """
-    chosen = chosen_measure(*names, labelled=summary.label.there)
+    chosen = chosen_measure(*names, label=summary.label.kind)
     if any(names) or Need.PARTS not in chosen.needs or (why := out_of_reach(summary)) is None:
         return chosen, ()
+    if chosen.label is LabelKind.NUMBER:
+        raise PolicyError(
+            f"No R2 can be expected: {why}.",
+            hint="Give coarser masks or fewer attributes, or cut the number into classes: "
+            "`label: {column: NAME, bins: 5}`.",
+        )
     other = MEASURES.get(FALLBACK_MEASURE)
     return other, (f"the measure is {other.name} in place of {chosen.name}: {why}",)
 

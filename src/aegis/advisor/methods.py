@@ -211,6 +211,7 @@ class RecordRanker:
             original = Scorer(summarize(source, as_it_is(policy), seed=seed))
         self._reference = original.value(original.unmasked, measure)
         self._label_rows = original.label_rows
+        self._number = original.summary.number
 
     def make(self, recipe: Recipe) -> Anonymized:
         """Return an estimate of a recipe's release, before the rule has been checked against it.
@@ -226,7 +227,9 @@ class RecordRanker:
         removed = verdict.suppressed_rows > made.rows - made.data.num_rows
         rest = left.collect(left.table) if removed else made.judged
         after = self._score(open_table(rest), rest).score if removed else before.score
-        utility = UtilityFigure.of(self.measure, after, self._reference, self._label_rows)
+        utility = UtilityFigure.of(
+            self.measure, after, self._reference, self._label_rows
+        ).with_errors(self._number_of(rest), self._number)
         return Ranked(
             configuration=Configuration(made.recipe.name, {}),
             score=before.score,
@@ -242,6 +245,16 @@ class RecordRanker:
                 held_out=self._held_out(released, made.data),
             ),
         )
+
+    def _number_of(self, rest: pa.Table) -> dict[str, float] | None:
+        """Return mean and standard deviation of the number to predict in a release; None of classes."""
+        if self._number is None:
+            return None
+        shown = rest.column(self.policy.label.column)
+        return {
+            "mean": pc.mean(shown).as_py() or 0.0,
+            "deviation": pc.stddev(shown).as_py() or 0.0,
+        }
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
         """Return the held-out trace of a table as it is, where a measure requires it."""

@@ -17,7 +17,14 @@ import numpy.typing as npt
 from aegis.advisor.coded import CodedAttribute, CodedMasks, indicators
 from aegis.advisor.grouping import Levels, drawn_chance
 from aegis.errors import PolicyError
-from aegis.measures.by_part import ClassCounts, OtherParts, PartCounts, ShownLevels, later
+from aegis.measures.by_part import (
+    ClassCounts,
+    OtherParts,
+    PartCounts,
+    Response,
+    ShownLevels,
+    later,
+)
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.split import FEWEST_LEVELS, MOST_NUMBERS, CommonLevels, SplitCounts
 from aegis.remembered import RememberedArrays
@@ -97,13 +104,43 @@ class PartBlocks:
             below=True,
             outside=outside,
             shown=[own.by_level for own in shown],
+            response=self._response_of(shown),
         )
+
+    def _response_of(self, shown: Sequence[CodedAttribute]) -> Response | None:
+        """Return the sums of a numeric label over what some attributes show; None of classes."""
+        sums = self._pairs.responses
+        if sums is None:
+            return None
+        rows, centre = self._folds.rows, sums.centre(self._pairs.rows)
+        total = sums.total - centre * rows
+        squares = [
+            square - 2 * centre * int(own) + centre**2 * int(n)
+            for square, own, n in zip(sums.squares, sums.total, rows, strict=True)
+        ]
+        by_column = [np.zeros((self.parts, 0))]
+        for own in shown:
+            index = own.key[0]
+            by_atom = sums.sums[index] - centre * self._folds.joints[index][:, :, 0]
+            by_level = self._in_parts(by_atom) @ indicators(own.level)
+            by_column.append(by_level[:, own.there] @ own.by_level.matrix)
+        return Response(
+            np.concatenate(by_column, axis=1),
+            self._in_parts(total),
+            self._in_parts(np.array(squares, dtype=np.float64)),
+        )
+
+    def _in_parts(self, by_fold: npt.NDArray[Any]) -> Floats:
+        """Return values by fold, shape (F, ...), added up over the folds of each part."""
+        added = np.zeros((self.parts, *by_fold.shape[1:]))
+        np.add.at(added, np.arange(len(by_fold)) % self.parts, by_fold)
+        return added
 
     def _splits(
         self, shown: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
     ) -> bool:
         """Return whether to eliminate the levels of common attributes is less work than it takes."""
-        if any(own.chance is not None for own in shown):
+        if self._pairs.responses is not None or any(own.chance is not None for own in shown):
             return False
         levels = sum(len(own.places) for own in shown)
         shared = sum(len(shown[place].places) for place in common)

@@ -33,7 +33,7 @@ from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure
 from aegis.masking import masked_population, masked_table, suppress
-from aegis.measures import MEASURES, Measure, Merit, Need
+from aegis.measures import MEASURES, LabelKind, Measure, Need
 from aegis.policy import Policy
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
@@ -81,11 +81,19 @@ class KeptRows:
     lost: Mapping[str, int]
     constant: bool = False
 
-    def figure(
-        self, measure: Measure, reference: float, label_rows: Sequence[float]
-    ) -> UtilityFigure | None:
-        """Return the utility of these rows; None where they cannot be scored by the measure."""
-        value, error = measure.worst(label_rows), None
+    def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
+        """Return the utility of these rows; None where they cannot be scored by the measure.
+
+        Parameters
+        ----------
+        measure
+            What measures it.
+        reference
+            The measure of the unmasked table.
+        whole
+            Holds the summary of the unmasked table.
+        """
+        value, error = measure.worst(whole.label_rows), None
         if not self.constant:
             if self.scorer is None or self.choice is None:
                 return None
@@ -93,9 +101,11 @@ class KeptRows:
                 return None
             value = self.scorer.value(self.choice, measure)
             error = error_of(self.scorer, self.choice, measure)
-        return UtilityFigure.of(
-            measure, value, reference, label_rows, stderr=error, lost_classes=self.lost
+        figure = UtilityFigure.of(
+            measure, value, reference, whole.label_rows, stderr=error, lost_classes=self.lost
         )
+        number = None if self.scorer is None else self.scorer.summary.number
+        return figure.with_errors(number, whole.summary.number)
 
 
 class ReleasedRows:
@@ -171,7 +181,7 @@ class ReleasedRows:
         if kept_rows is None:
             return on_all_rows
         reference = self.reference(measure, on_all_rows.reference)
-        figure = kept_rows.figure(measure, reference, scorer.label_rows)
+        figure = kept_rows.figure(measure, reference, scorer)
         return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
 
     @cached_property
@@ -201,7 +211,7 @@ class ReleasedRows:
     def _from_cells(self, summary: Summary, choice: Choice) -> KeptRows | None:
         """Count the kept rows from the cells of the frequency table, as far as it holds them."""
         frequency = summary.frequency
-        if frequency is None or not summary.label.there:
+        if frequency is None or not summary.label.has_classes:
             return None
         ids = frequency.class_ids({q: choice[q].groups for q in frequency.quasi})
         classes = self.plan.classes(choice)
@@ -303,7 +313,7 @@ def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer)
             plan = released.plan.under(rule_at(rule, front.parameter, point.value))
             kept_rows = released.under(plan).of(scorer.choose(point.configuration))
             if kept_rows is not None:
-                figure = kept_rows.figure(measure, reference, scorer.label_rows)
+                figure = kept_rows.figure(measure, reference, scorer)
         points.append(point if figure is None else replace(point, utility_kept=figure.utility_kept))
     return replace(front, points=tuple(points))
 
@@ -311,10 +321,10 @@ def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer)
 def expected_auc(
     scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]
 ) -> UtilityFigure | None:
-    """Return the expected AUC of the first configuration of a ranking, on all rows.
+    """Return the expected AUC, or R2, of the first configuration of a ranking, on all rows.
 
     None where the measure is itself a metric of models, so that the score says it; where nothing
-    admissible comes first; where there is no label with two classes, or the summary holds no folds;
+    admissible comes first; where there is no number to predict and no label with two classes, or the summary holds no folds;
     and where the table has so many values and classes that it would take longer than the ranking.
     """
     best = next(
@@ -322,15 +332,18 @@ def expected_auc(
     )
     if best is None or measure.unit in IN_WORDS or out_of_reach(scorer.summary):
         return None
-    if sum(rows > 0 for rows in scorer.label_rows) < 2 or scorer.parts < 2:
+    kind = scorer.summary.label.kind
+    few = kind is LabelKind.CLASSES and sum(rows > 0 for rows in scorer.label_rows) < 2
+    if kind is LabelKind.NONE or few or scorer.parts < 2:
         return None
-    area = MEASURES.get(Merit.AUC.measure)
-    choice = scorer.choose(best.configuration)
-    return UtilityFigure.of(
-        area,
-        scorer.value(choice, area),
-        scorer.value(scorer.unmasked, area),
+    by = MEASURES.get(kind.default_measure)
+    choice, number = scorer.choose(best.configuration), scorer.summary.number
+    figure = UtilityFigure.of(
+        by,
+        scorer.value(choice, by),
+        scorer.value(scorer.unmasked, by),
         scorer.label_rows,
-        stderr=error_of(scorer, choice, area),
+        stderr=error_of(scorer, choice, by),
         rows=Rows.ALL,
     )
+    return figure.with_errors(number, number)

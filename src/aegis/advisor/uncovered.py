@@ -21,6 +21,7 @@ from aegis.advisor.uncovered_figures import MissingLeak, Uncovered
 from aegis.masking import masked_population, masked_table, suppress
 from aegis.masking.originals import WithOriginals
 from aegis.masks import Kind, Mask
+from aegis.measures import LabelKind
 from aegis.policy import Policy
 from aegis.privacy.inference import find_implications, lift, predictability
 from aegis.sources import Source
@@ -116,7 +117,12 @@ def _outside_known(
     true: dict[str, Codes] = {name: known.codes[name][keep] for name in summary.attributes}
     groups: dict[str, Codes] = {name: choice[name].groups for name in summary.attributes}
     nulls = {name: _null_groups(choice[name]) for name in summary.attributes}
-    if summary.label.there:
+    if summary.label.kind is LabelKind.NUMBER:
+        name = summary.label.column
+        true[name] = known.codes[name][keep]
+        missing = known.values[name].is_null().to_numpy(zero_copy_only=False)
+        groups[name], nulls[name] = np.arange(len(missing)), np.flatnonzero(missing)
+    elif summary.label.there:
         name, own = summary.label.column, choice.get(summary.label.column)
         true[name] = known.label[keep]
         groups[name] = np.arange(known.classes + 1) if own is None else own.groups

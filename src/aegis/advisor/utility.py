@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from aegis.advisor.scores import utility_kept
 from aegis.measures import MEASURES, Measure
-from aegis.words import counted
+from aegis.words import counted, short
 
-IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of"}
+IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of", "R2": "R2"}
 """What a sentence calls a metric of models, by the unit of its measure."""
 MODELS_DIFFER = 0.02
 """Standard deviation between the AUC that is stated and the one that a trained model reaches, beyond chance.
@@ -76,6 +76,9 @@ class UtilityFigure:
         released rows are not at hand.
     lost_classes
         Label classes that the release leaves out whole, with their rows in the unmasked table.
+    rmse, reference_rmse
+        Of a number to predict, the error of a prediction (root of the mean squared error) of the
+        release and of the reference; None of other labels, and where it is not known.
 
     Examples
     --------
@@ -92,6 +95,8 @@ class UtilityFigure:
     stderr: float | None = None
     rows: Rows = Rows.RELEASED
     lost_classes: Mapping[str, int] = field(default_factory=dict)
+    rmse: float | None = None
+    reference_rmse: float | None = None
 
     @classmethod
     def of(
@@ -118,6 +123,26 @@ class UtilityFigure:
             stderr=entries["stderr"],
             rows=Rows(entries["rows"]),
             lost_classes=dict(entries["lost_classes"]),
+            rmse=entries.get("rmse"),
+            reference_rmse=entries.get("reference_rmse"),
+        )
+
+    def with_errors(
+        self, number: Mapping[str, float] | None, reference: Mapping[str, float] | None
+    ) -> UtilityFigure:
+        """Return the figure with the errors of predictions that its R2 comes to.
+
+        Parameters
+        ----------
+        number, reference
+            `Summary.number` of the release and of what it is compared with; None of other labels.
+        """
+        if number is None or reference is None or MEASURES.get(self.measure).unit != "R2":
+            return self
+        return replace(
+            self,
+            rmse=number["deviation"] * math.sqrt(max(1 - self.value, 0.0)),
+            reference_rmse=reference["deviation"] * math.sqrt(max(1 - self.reference, 0.0)),
         )
 
     @property
@@ -129,7 +154,14 @@ class UtilityFigure:
     @property
     def detail(self) -> str:
         """The value and its reference, such as "held-out-auc 0.9081 of 0.9169 unmasked"."""
-        return f"{self.measure} {self._compared(4)}{self.why_better(4)}"
+        return f"{self.measure} {self._compared(4)}{self._error}{self.why_better(4)}"
+
+    @property
+    def _error(self) -> str:
+        """The errors of predictions of a number, as a part of a sentence; empty without one."""
+        if self.rmse is None or self.reference_rmse is None:
+            return ""
+        return f", error of a prediction {short(self.rmse)} of {short(self.reference_rmse)}"
 
     @property
     def on(self) -> str:
@@ -182,7 +214,7 @@ class UtilityFigure:
         digits, why = self.digits, self.why_better(self.digits)
         said = f"Models are expected to reach {IN_WORDS[measure.unit]} {self._compared(digits)}"
         if error is None:
-            return f"{said}{why}"
+            return f"{said}{self._error}{why}"
         sign = measure.direction.sign
         whole = max(sign * self.reference, sign * self.value)
         gain = whole - sign * measure.worst(label_rows)
@@ -190,7 +222,7 @@ class UtilityFigure:
         if measure.unit == "AUC":
             apart = math.hypot(error, MODELS_DIFFER)
             return f"{said}{small}; a trained model may differ from both by {apart:.2f}"
-        return f"{said} (+-{error:.{digits}f}){small}"
+        return f"{said} (+-{error:.{digits}f}){self._error}{small}"
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
         """Return what a reader has to know of a release that leaves out so many rows.
@@ -226,4 +258,6 @@ class UtilityFigure:
             "stderr": self.stderr,
             "rows": str(self.rows),
             "lost_classes": dict(self.lost_classes),
+            **({} if self.rmse is None else {"rmse": self.rmse}),
+            **({} if self.rmse is None else {"reference_rmse": self.reference_rmse}),
         }

@@ -11,7 +11,7 @@ from aegis.cli.pages.changes import change_sections
 from aegis.cli.pages.methods import method_sections
 from aegis.cli.pages.search import objective_legend, search_sections
 from aegis.cli.pages.short import ShortPage
-from aegis.present import Finding
+from aegis.present import Finding, label_words
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _estimate_cells(ranked: Ranked) -> tuple[object, ...]:
 def _label(summary: Mapping[str, Any]) -> str:
     if not summary["label"]:
         return "none: what is kept is association among all columns"
-    return f"{summary['label']} ({counted(len(summary['classes']), 'class', 'classes')})"
+    return f"{summary['label']} ({label_words(summary)})"
 
 
 def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[RenderableType]:

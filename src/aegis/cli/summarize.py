@@ -28,6 +28,7 @@ from aegis.cli.output import Output, RunOptions, clean
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.files import BUNDLE
+from aegis.present import label_words
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -244,6 +245,8 @@ def _overview(figures: dict[str, Any]) -> str:
     label_classes = ", ".join(
         f"{name} {rows:,}" for name, rows in list(figures["classes"].items())[:5]
     )
+    if figures.get("label_number"):
+        label_classes = label_words(figures)
     more = ", ..." if len(figures["classes"]) > 5 else ""
     cells = figures["quasi_identifier_classes"]
     cell_count = "none kept" if cells is None else f"{cells:,}"

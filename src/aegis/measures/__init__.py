@@ -18,6 +18,7 @@ from aegis.measures.information import (
     pair_information,
 )
 from aegis.measures.mutual import mean_contingency, pair_contingency
+from aegis.measures.number import explained_share
 from aegis.measures.ordered import ordered_traces, thresholds
 from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
 from aegis.measures.pooled import pooled_losses
@@ -25,8 +26,10 @@ from aegis.measures.reach import reachable_auc
 from aegis.measures.record import (
     DEFAULT_MEASURE,
     MEASURES,
+    NUMBER_MEASURE,
     UNLABELLED_MEASURE,
     Direction,
+    LabelKind,
     Margins,
     Measure,
     Scope,
@@ -45,6 +48,7 @@ __all__ = [
     "DEFAULT_MEASURE",
     "FALLBACK_MEASURE",
     "MEASURES",
+    "NUMBER_MEASURE",
     "PENALTIES",
     "UNLABELLED_MEASURE",
     "UNPOOLED",
@@ -53,6 +57,7 @@ __all__ = [
     "Cooccurrence",
     "Direction",
     "Expected",
+    "LabelKind",
     "Learner",
     "Margins",
     "Measure",
@@ -68,6 +73,7 @@ __all__ = [
     "chosen_measure",
     "cmim_path",
     "expected_mutual_information",
+    "explained_share",
     "fit_pillai",
     "fitted_freedom",
     "get",

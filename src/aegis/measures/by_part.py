@@ -156,6 +156,22 @@ class Side(NamedTuple):
         return products
 
 
+class Response(NamedTuple):
+    """Sums of a numeric label by part, less a constant near its mean.
+
+    Attributes
+    ----------
+    sums
+        Over the rows that show what is counted, shape (K, d).
+    total, squares
+        Over all rows, of the label and of its square, shape (K,).
+    """
+
+    sums: Floats
+    total: Floats
+    squares: Floats
+
+
 class ShownLevels(NamedTuple):
     """What one attribute shows: levels, or a few numbers that are functions of the level.
 
@@ -201,6 +217,8 @@ class PartCounts:
         are then left out already, too.
     shown
         What each attribute shows, d columns together; None where that is not known.
+    response
+        Sums of a numeric label, whose rows are of one class; None of a label of classes.
     """
 
     rows: Floats
@@ -210,6 +228,7 @@ class PartCounts:
     below: bool = False
     outside: OtherParts | None = None
     shown: Sequence[ShownLevels] | None = None
+    response: Response | None = None
 
     def __post_init__(self) -> None:
         levels = self.joint.shape[-1]

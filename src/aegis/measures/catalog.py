@@ -15,7 +15,8 @@ from aegis.measures import (
 from aegis.measures.configuration_catalog import CONFIGURATION
 from aegis.measures.expected_catalog import measure_of_learners
 from aegis.measures.expected_merit import Merit
-from aegis.measures.record import MEASURES, Direction, Margins, Measure, Scope
+from aegis.measures.number import ExpectedR2, r2_measure, r2_of_learners
+from aegis.measures.record import MEASURES, NUMBER_MEASURE, Direction, Margins, Measure, Scope
 
 FALLBACK_MEASURE = "held-out-pillai"
 """What takes its place where it cannot be had: it needs no parts of the rows, and takes any classes."""
@@ -271,6 +272,9 @@ for _measure in (*CONFIGURATION, *_INFORMATION, *_CHI_SQUARE, *_DEPENDENCY):
 
 for _merit in Merit:
     MEASURES.register_family(_merit.measure, partial(measure_of_learners, _merit))
+
+MEASURES.register(r2_measure(ExpectedR2()))
+MEASURES.register_family(NUMBER_MEASURE, r2_of_learners)
 
 for _former, _name in {
     "pillai": "adjusted-pillai",

@@ -397,12 +397,12 @@ def _discriminant(
     within = outside.within(rest.border, own.border, others.means, place)
     slopes = np.zeros((len(within), len(penalties), within.shape[1]))
 
-    def solved(part: int, right: Floats) -> Floats:
-        return _solved(within[part], right, outside.ridges(part, place, penalties))
+    def fitted(part: int, right: Floats) -> Floats:
+        return solved(within[part], right, outside.ridges(part, place, penalties))
 
     for part in np.flatnonzero(outside.scored[:, place]).tolist() if within.size else ():
-        slopes[part] = solved(part, (means[part, 1] - means[part, 0])[:, None])[..., 0]
-    return slopes, others.drawn(place, sides, solved, len(penalties))
+        slopes[part] = fitted(part, (means[part, 1] - means[part, 0])[:, None])[..., 0]
+    return slopes, others.drawn(place, sides, fitted, len(penalties))
 
 
 NB_PRIOR = 1.0
@@ -451,7 +451,7 @@ def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
     return squares
 
 
-def _solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
+def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
     """Return (matrix + r I)^-1 right for each ridge r, shape (P, d, k); read below the diagonal."""
     from scipy.linalg.lapack import dposv
 

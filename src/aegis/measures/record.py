@@ -21,8 +21,30 @@ DEFAULT_MEASURE = "held-out-auc"
 
 A release is measured by the two tables alone: [30, 40[ is text in one of them, without an order.
 """
+NUMBER_MEASURE = "held-out-r2"
+"""What ranks, searches and measures releases of a table with a number to predict."""
 UNLABELLED_MEASURE = "adjusted-contingency"
 """What ranks, searches and measures releases of a table without a label."""
+
+
+class LabelKind(StrEnum):
+    """What a table has to predict."""
+
+    CLASSES = "classes"
+    """A class of each row."""
+    NUMBER = "number"
+    """A number of each row."""
+    NONE = "none"
+    """Nothing: association among all columns is kept."""
+
+    @property
+    def default_measure(self) -> str:
+        """Name of the measure that ranks where nobody names one."""
+        return {
+            LabelKind.CLASSES: DEFAULT_MEASURE,
+            LabelKind.NUMBER: NUMBER_MEASURE,
+            LabelKind.NONE: UNLABELLED_MEASURE,
+        }[self]
 
 
 class Scope(StrEnum):
@@ -146,6 +168,8 @@ class Measure:
     doubted_by
         Name of the measure that says whether a lead of a record-level release under this one is
         overfitting; None: nothing is asked.
+    label
+        What the label is, where the measure reads it.
 
     Raises
     ------
@@ -175,6 +199,7 @@ class Measure:
     trace: Trace | None = None
     of_pair: Callable[[npt.NDArray[Any], tuple[float, float] | None], float] | None = None
     doubted_by: str | None = None
+    label: LabelKind = LabelKind.CLASSES
 
     @property
     def reads_label(self) -> bool:
@@ -228,25 +253,35 @@ MEASURES: Registry[Measure] = Registry("measure")
 """All measures by name; third parties add theirs through the entry points `aegis.measures`."""
 
 
-def chosen_measure(*names: str | None, labelled: bool) -> Measure:
-    """Return the first measure that is named, else the default; that of the table where it has no label.
+def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
+    """Return the first measure that is named, else the default for what the table has to predict.
 
     Raises
     ------
     PolicyError
-        The measure is unknown, or is of a label and there is none.
+        The measure is unknown, or is of a label of another kind than the policy has.
     """
-    named = next((name for name in names if name is not None), None)
-    if named is None:
-        named = DEFAULT_MEASURE if labelled else UNLABELLED_MEASURE
+    named = next((name for name in names if name is not None), label.default_measure)
     measure = MEASURES.get(named)
-    if measure.reads_label and not labelled:
+    if not measure.reads_label or measure.label is label:
+        return measure
+    if label is LabelKind.NONE:
         raise PolicyError(
             f"Measure {measure.name!r} is of a label, and the policy has none.",
             hint=f"Name the label in the policy (`label: COLUMN`), or leave the measure out: "
             f"{UNLABELLED_MEASURE} then looks at all columns alike.",
         )
-    return measure
+    if label is LabelKind.NUMBER:
+        raise PolicyError(
+            f"Measure {measure.name!r} is of classes, and the label is a number.",
+            hint=f"Leave the measure out: {NUMBER_MEASURE} then says how well the number is predicted. "
+            "Or cut the number into classes: `label: {column: NAME, bins: 5}`.",
+        )
+    raise PolicyError(
+        f"Measure {measure.name!r} is of a number to predict, and the label has classes.",
+        hint="Write `label: {column: NAME, kind: number}`, or leave the measure out: "
+        f"{DEFAULT_MEASURE} is then expected.",
+    )
 
 
 def get(name: str) -> Measure:

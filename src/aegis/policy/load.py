@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from aegis.errors import DataError, PolicyError, choices
 from aegis.files import read_text
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
-from aegis.measures import MEASURES
+from aegis.measures import MEASURES, LabelKind
 from aegis.policy.lines import Located, read_yaml, write_yaml
 from aegis.policy.mapping import plain, policy_mapping
 from aegis.policy.model import (
@@ -428,7 +428,9 @@ class _Loader:
 
 
 def _label(entry: LabelEntry) -> Label:
-    return Label(entry.column, entry.bins, tuple(entry.classes or ()), tuple(entry.cuts or ()))
+    kind = LabelKind(entry.kind or LabelKind.CLASSES)
+    classes, cuts = tuple(entry.classes or ()), tuple(entry.cuts or ())
+    return Label(entry.column, entry.bins, classes, cuts, kind)
 
 
 def _default_masks(role: Role, hierarchy: Hierarchy | None) -> list[Mask]:

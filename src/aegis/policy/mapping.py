@@ -62,6 +62,7 @@ def _unless_filled(columns: SuppressedColumns) -> dict[str, Any]:
 
 def _label_entry(label: Label) -> str | dict[str, Any]:
     more = {
+        **({"kind": str(label.kind)} if label.is_number else {}),
         **({"bins": label.bins} if label.bins else {}),
         **({"classes": list(label.classes)} if label.classes else {}),
         **({"cuts": list(label.cuts)} if label.cuts else {}),

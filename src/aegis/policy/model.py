@@ -14,7 +14,7 @@ from typing import Any
 
 from aegis.errors import PolicyError
 from aegis.masks import Hierarchy, Mask, Suppress, Tokenise, rows_to_share
-from aegis.measures import Measure, chosen_measure
+from aegis.measures import LabelKind, Measure, chosen_measure
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
 from aegis.words import amount, brief
@@ -119,7 +119,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Label:
-    """The class label.
+    """The label: the column to predict, by its classes or as a number.
 
     A table without a label has `NO_LABEL`: no column, and one class that holds all rows.
 
@@ -133,14 +133,24 @@ class Label:
         All classes that the label can have; empty where the table is asked.
     cuts
         Where a numeric label is cut, ascending; empty where quantiles of the table are the cuts.
+    kind
+        Whether its values are classes, or a number is predicted.
     """
 
     column: str
     bins: int | None = None
     classes: tuple[Any, ...] = ()
     cuts: tuple[int | float, ...] = ()
+    kind: LabelKind = LabelKind.CLASSES
 
     def __post_init__(self) -> None:
+        if self.is_number and (self.classes or self.cut):
+            given = "classes" if self.classes else "bins" if self.bins else "cuts"
+            raise PolicyError(
+                f"The label {self.column!r} is a number and has `{given}`, which make classes of it.",
+                hint="Leave `kind: number` out to predict classes, or leave "
+                f"`{given}` out to predict the number.",
+            )
         if self.classes and (self.bins or self.cuts):
             raise PolicyError(
                 f"The label {self.column!r} has classes and is cut into bins.",
@@ -170,6 +180,11 @@ class Label:
         return bool(self.classes or self.cuts)
 
     @property
+    def is_number(self) -> bool:
+        """Whether a number is predicted, and no class."""
+        return self.kind is LabelKind.NUMBER
+
+    @property
     def cut(self) -> bool:
         """Whether a numeric label is cut into classes."""
         return self.bins is not None or bool(self.cuts)
@@ -179,7 +194,7 @@ class Label:
         return bool(self.column)
 
 
-NO_LABEL = Label("")
+NO_LABEL = Label("", kind=LabelKind.NONE)
 """The label of a table that has none: what is kept is then association among all columns."""
 
 
@@ -334,6 +349,7 @@ class Policy:
         self._check_identifiers()
         self._check_sensitive()
         self._check_bins()
+        self._check_number()
         self._check_person()
 
     @property
@@ -363,10 +379,12 @@ class Policy:
         >>> policy.measure_by("mi").name, policy.measure_by(None).name
         ('mi', 'adjusted-pillai')
         """
-        return chosen_measure(*names, self.measure, labelled=bool(self.label))
+        return chosen_measure(*names, self.measure, label=self.label.kind)
 
-    def require_label(self, what: str) -> None:
+    def require_label(self, what: str, *, number: bool = False) -> None:
         """Raise `PolicyError` where the policy has no label, which `what` is about.
+
+        Unless a `number` to predict will do, too, where the label has no classes.
 
         Examples
         --------
@@ -378,6 +396,11 @@ class Policy:
             raise PolicyError(
                 f"{what} is about a label, and the policy has none.",
                 hint="Name the column to predict in the policy: `label: COLUMN`.",
+            )
+        if self.label.is_number and not number:
+            raise PolicyError(
+                f"{what} is about classes, and the label {self.label.column!r} is a number to predict.",
+                hint=f"Cut it into classes: `label: {{column: {self.label.column}, bins: 5}}`.",
             )
 
     def with_label(
@@ -425,6 +448,24 @@ class Policy:
             raise PolicyError(
                 f"The label {name!r} is cut into bins and also has a role or is protected by the rule.",
                 hint="Bins are for scores alone. Mask the column by `quantiles` before, or drop `bins`.",
+            )
+
+    def _check_number(self) -> None:
+        """Refuse a number to predict that is masked or protected: it has no classes to go by."""
+        name, own = self.label.column, self.label_attribute
+        if not self.label.is_number:
+            return
+        if name in self.privacy.sensitive:
+            raise PolicyError(
+                f"The label {name!r} is a number, and the privacy rule protects it by its classes.",
+                hint="Protect another column, or cut the number into classes by a mask: leave `kind` "
+                "out, and give the label one mask such as `{quantiles: {count: 5}}`.",
+            )
+        if own is not None and own.scored:
+            raise PolicyError(
+                f"The label {name!r} is a number and also has the role {own.role}.",
+                hint="A number to predict is released as it is: leave it out of the attributes. To "
+                "release ranges of it, leave `kind` out, and give the label one mask such as `{quantiles: {count: 5}}`.",
             )
 
     def _check_label(self) -> None:

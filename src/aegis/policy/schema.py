@@ -35,10 +35,12 @@ class PolicyMapping(BaseModel):
 
 
 class LabelEntry(PolicyMapping):
-    """`label: income`, or `label: {column: price, bins: 5}`; protected summaries want `classes` or `cuts`."""
+    """`label: income`, `label: {column: price, kind: number}`, or `label: {column: price, bins: 5}`; protected summaries want `classes` or `cuts`."""
 
     column: Annotated[str, BeforeValidator(_column), Field(min_length=1)]
     """Name of the label column."""
+    kind: Literal["classes", "number"] | None = None
+    """`number` for a number to predict, such as a price: R2 then says what is kept. By default its values are classes."""
     bins: int | None = Field(default=None, ge=2, le=100)
     """Number of quantile bins of a numeric label."""
     classes: list[str | int | float | bool] | None = Field(default=None, min_length=1)
@@ -122,11 +124,11 @@ class PolicyShape(PolicyMapping):
     version: Literal[1]
     """Version of the format."""
     label: Annotated[LabelEntry | None, BeforeValidator(_label)] = None
-    """The class label. Without one, what is kept is association among all columns."""
+    """The label: the column to predict. Without one, what is kept is association among all columns."""
     reading: ReadingShape | None = None
     """How the table's text files are written; options of the command line go first."""
     measure: str | None = None
-    """The measure that ranks configurations, that a search maximises, and that releases are measured by. By default `held-out-auc` (`held-out-pillai` where no AUC can be expected, which is said); without a label `adjusted-contingency`."""
+    """The measure that ranks configurations, that a search maximises, and that releases are measured by. By default `held-out-auc` (`held-out-pillai` where no AUC can be expected, which is said); `held-out-r2` of a number; without a label `adjusted-contingency`."""
     merit: Literal["auc", "accuracy", "log-loss"] | None = None
     """Instead of a measure: a predicted metric of models (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
     models: list[Literal["lr", "nb", "gbdt", "pairs"]] | None = None

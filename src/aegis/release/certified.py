@@ -17,7 +17,7 @@ from typing import Any
 
 from aegis.advisor import Scorer, utility_kept
 from aegis.advisor.rank import as_it_is, tells_classes_apart
-from aegis.advisor.utility import Reference, Rows
+from aegis.advisor.utility import Reference, Rows, UtilityFigure
 from aegis.errors import AegisError, DataError, InternalError
 from aegis.masking import masked_population, noise_of
 from aegis.masks import Mask, parse_mask
@@ -669,10 +669,16 @@ class _Check:
         self._differs("utility.measure", said.get("measure"), chosen.name)
         self._differs("utility.reference_name", said.get("reference_name"), Reference.UNMASKED)
         self._differs("utility.rows", said.get("rows"), Rows.RELEASED)
-        for key in ("kept", "stderr", "lost_classes"):
+        number = scorer.summary.number
+        of_number = () if number is None else ("rmse", "reference_rmse")
+        for key in ("kept", "stderr", "lost_classes", *of_number):
             if key not in said:
                 self._differs(f"utility.{key}", NOTHING, "a field of every utility")
         of_input = ["utility.reference", "utility.stderr", "utility.lost_classes"]
+        if number is not None:
+            figure = UtilityFigure(chosen.name, value, value).with_errors(number, number)
+            self._differs("utility.rmse", said.get("rmse"), figure.rmse)
+            of_input.append("utility.reference_rmse")
         whole = self.document.get("suppressed_rows") == 0
         if whole:
             self._differs("utility.lost_classes", said.get("lost_classes"), {})

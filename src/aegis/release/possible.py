@@ -139,6 +139,8 @@ def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible
         "unseen_rows.*": number_of_rows,
         "utility.kept": _or_null(_between(0, 100, "percent")),
         "utility.stderr": _LEAST_ZERO,
+        "utility.rmse": _LEAST_ZERO,
+        "utility.reference_rmse": _LEAST_ZERO,
         "utility.reference": _range_of(name),
         "utility.lost_classes.*": _counts(1, rows, "of rows "),
         "groups.count": number_of_rows,

@@ -49,7 +49,7 @@ def utility_of(
     after = Scorer(summarize(with_hidden(output, policy), as_it_is(policy)))
     lost = lost_classes(before.summary.label, after.summary.label)
     kept_rows = KeptRows(after, after.unmasked, lost)
-    return kept_rows.figure(chosen, before.value(before.unmasked, chosen), before.label_rows)
+    return kept_rows.figure(chosen, before.value(before.unmasked, chosen), before)
 
 
 SEEDED = (

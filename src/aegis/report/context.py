@@ -15,7 +15,7 @@ import yaml
 from aegis._version import __version__
 from aegis.advisor.scoring import utility_kept
 from aegis.measures import MEASURES, Measure
-from aegis.present import Finding, ranked_words
+from aegis.present import Finding, label_words, ranked_words
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.palette import HEAT_BOUNDS
 from aegis.report.sections.confidence import (
@@ -143,7 +143,7 @@ def _table(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "rows": rows(summary["rows"]),
         "label": clean(summary["label"] or "", limit=HEADLINE_LIMIT),
-        "classes": plural(len(summary["classes"]), "class", "classes"),
+        "classes": label_words(summary),
         "attributes": plural(len(summary["attributes"]), "attribute"),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from aegis.summary.labels import add_classes
 from aegis.summary.model import AttributeSummary, Information, LabelSummary, Summary
 from aegis.summary.noise import check_noise
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
+from aegis.summary.responses import NumberUnit, check_number, rows_with_number
 from aegis.summary.row_pairs import WIDE, count_row_pairs
 
 MAX_LEVELS = 128
@@ -132,6 +134,33 @@ def summarize_rows(
     return summary, builder.coded
 
 
+@dataclass(frozen=True, eq=False)
+class _Response:
+    """A number to predict.
+
+    Attributes
+    ----------
+    name
+        Its column.
+    values
+        Its distinct values.
+    unit
+        What it is a whole multiple of.
+    """
+
+    name: str
+    values: pa.Array
+    unit: NumberUnit
+
+    def of(self, column: pa.Array) -> npt.NDArray[np.int64]:
+        """Return the number of each row in its unit; 0 where it is missing."""
+        return self.unit.of_values(self.values)[code_values(column, self.values)]
+
+    def expression(self, table: ir.Table) -> ir.Value:
+        """Return the same of a table of an engine."""
+        return self.unit.expression(table[self.name])
+
+
 class _Builder:
     """The steps of `summarize`, sharing what they found."""
 
@@ -153,6 +182,7 @@ class _Builder:
         self.timings: dict[str, float] = {}
         self.rows = 0
         self.label_mask: Mask | None = None
+        self.response: _Response | None = None
         self.coded: CodedRows | None = None
 
     def build(self, sample_rows: int | None) -> Summary:
@@ -205,6 +235,8 @@ class _Builder:
         self.rows = int(counts.sum())
         if self.rows == 0:
             raise DataError(f"{self.source.origin} has no rows.", hint="Give a table with rows.")
+        if declared.is_number:
+            return self._number(column, values, counts)
         if declared.cut or self.policy.label_mask is not None:
             if self.like is None:
                 self.label_mask = self._label_mask(column, values, counts)
@@ -219,6 +251,20 @@ class _Builder:
         texts = tuple(show(v) for v in classes.to_pylist())
         missing = self.rows - int(class_counts.sum())
         return LabelSummary(declared.column, texts, class_counts, missing, self.label_mask), classes
+
+    def _number(
+        self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
+    ) -> tuple[LabelSummary, pa.Array]:
+        """Return the summary of a number to predict, whose rows are of one class."""
+        numbers = check_number(column, values)
+        known = ~np.isnan(numbers)
+        like = None if self.like is None else self.like.label.unit
+        unit = NumberUnit.of(numbers[known], self.rows) if like is None else like
+        self.response = _Response(column.get_name(), values, unit)
+        rows = int(counts[known].sum())
+        classes, own = pa.array([ALL_ROWS]), np.array([rows], dtype=np.int64)
+        label = LabelSummary(column.get_name(), (ALL_ROWS,), own, self.rows - rows, unit=unit)
+        return label, classes
 
     def _label_mask(
         self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
@@ -244,6 +290,8 @@ class _Builder:
         if not self.policy.label:
             return ibis.literal(ALL_ROWS)
         column = table[self.policy.label.column]
+        if self.response is not None:
+            return rows_with_number(column, ALL_ROWS)
         return column if self.label_mask is None else self.label_mask.expression(column)
 
     def _distinct(self, column: ir.Value) -> tuple[pa.Array, npt.NDArray[np.int64]]:
@@ -260,7 +308,10 @@ class _Builder:
         for attribute in self.policy.features:
             kind_of(self.source.table[attribute.name], attribute)
         names = [attribute.name for attribute in self.policy.features]
-        label = self.policy.label.column if self.label_mask is None else ""
+        column = self.policy.label.column
+        if self.response is not None:
+            return read_coded(self.source, [*names, column], self._class, classes)
+        label = column if self.label_mask is None else ""
         return read_coded(self.source, names, self._class, classes, label or None)
 
     def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
@@ -379,6 +430,7 @@ class _Builder:
                     folds=FOLDS,
                     seed=self.seed,
                     person=self.policy.person,
+                    response=None if self.response is None else self.response.expression,
                 )
             if self._held(sample_rows) and len(attributes) > WIDE:
                 return self._row_pairs(attributes, len(classes), step)
@@ -417,7 +469,16 @@ class _Builder:
             self.coded.label[labelled],
             folds=FOLDS,
             seed=self.seed,
+            response=self._held_response(labelled),
         )
+
+    def _held_response(self, rows: npt.NDArray[np.bool_] | slice) -> npt.NDArray[np.int64] | None:
+        """Return the number to predict of some of the rows that are held; None of classes."""
+        if self.response is None or self.coded is None:
+            return None
+        name = self.response.name
+        whole = self.response.unit.of_values(self.coded.values[name])
+        return np.take(whole, self.coded.codes[name][rows])
 
     def _coded(
         self,
@@ -438,6 +499,7 @@ class _Builder:
                     for n, a in attributes.items()
                 ],
                 self.coded.label[labelled],
+                response=self._held_response(labelled),
             )
             step.advance(self.rows)
             return
@@ -445,6 +507,8 @@ class _Builder:
         columns = [rows.table[name].name(f"a{i}") for i, name in enumerate(attributes)]
         own = {} if self.policy.person is None else {"p": rows.table[self.policy.person]}
         persons = self._distinct(self.source.table[self.policy.person])[0] if own else None
+        if self.response is not None:
+            own["r"] = rows.table[self.response.name]
         selected = rows.table.select(*columns, y=self._class(rows.table), **own)
         for batch in rows.batches(selected, rows=SAMPLE_ROWS):
             place = pc.index_in(settle(batch.column("y")), value_set=classes)
@@ -459,6 +523,9 @@ class _Builder:
                 units=None
                 if persons is None
                 else code_values(batch.column("p"), persons)[labelled].astype(np.int64),
+                response=None
+                if self.response is None
+                else self.response.of(batch.column("r"))[labelled],
             )
             step.advance(len(batch))
 

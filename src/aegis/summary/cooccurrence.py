@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.summary.deal import Dealer
+from aegis.summary.responses import ResponseCounter, ResponseSums
 
 Counts = npt.NDArray[np.int64]
 Matrix = Any
@@ -32,12 +33,15 @@ class Chunk(NamedTuple):
     units
         What falls into a fold as a whole, as a number per row: the person whose row it is. None:
         each row by itself.
+    response
+        The numeric label of each row, in its unit; None where the label has classes.
     """
 
     codes: Sequence[npt.NDArray[np.integer]]
     label: Counts
     weights: Counts | None = None
     units: Counts | None = None
+    response: Counts | None = None
 
 
 _DENSE_FACTOR = 4
@@ -94,6 +98,8 @@ class PairCounts:
         ascending order, and the rows in each.
     folds
         The same counts by fold of the rows, where they were kept.
+    responses
+        Sums of a numeric label, which has one class; None of a label of classes.
     """
 
     names: tuple[str, ...]
@@ -104,6 +110,7 @@ class PairCounts:
     index: Mapping[tuple[int, int], Counts]
     count: Mapping[tuple[int, int], Counts]
     folds: FoldCounts | None = None
+    responses: ResponseSums | None = None
 
     @cached_property
     def offsets(self) -> Counts:
@@ -215,11 +222,15 @@ def count_pairs(
     cells: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     per_fold = np.zeros(folds, dtype=np.int64)
     dealer = Dealer(names, folds, seed)
-    for codes, label, weights, units in chunks:
+    counter: ResponseCounter | None = None
+    for codes, label, weights, units, response in chunks:
         # Class and fold together take the place of the class: one pass counts both.
-        fold = dealer.rows(codes, label) if units is None else dealer.units(units)
+        fold = dealer.rows(codes, label, response) if units is None else dealer.units(units)
         column = label * folds + fold
         per_fold += _count(fold, weights, folds)
+        if response is not None:
+            counter = counter or ResponseCounter(sizes, folds)
+            counter.add(codes, fold, response, weights)
         key = np.empty(len(label), dtype=np.int64)
         for j in range(width):
             own = np.multiply(codes[j], columns, dtype=np.int64)
@@ -232,7 +243,8 @@ def count_pairs(
                 cells[i, j] = counted if (i, j) not in cells else _merge(cells[i, j], counted)
     none = np.zeros(0, dtype=np.int64)
     ordered = {pair: cells.get(pair, (none, none)) for pair in combinations(range(width), 2)}
-    return with_folds(names, sizes, classes, joints, ordered, per_fold)
+    responses = None if counter is None else counter.sums()
+    return with_folds(names, sizes, classes, joints, ordered, per_fold, responses)
 
 
 def with_folds(
@@ -242,6 +254,7 @@ def with_folds(
     joints: Sequence[Counts],
     cells: Mapping[tuple[int, int], tuple[Counts, Counts]],
     rows: Counts,
+    responses: ResponseSums | None = None,
 ) -> PairCounts:
     """Return counts from those by class and fold.
 
@@ -256,6 +269,8 @@ def with_folds(
         rows of each.
     rows
         Rows per fold, shape (F,).
+    responses
+        Sums of a numeric label by fold.
     """
     folds = len(rows)
     by_fold = [joint.reshape(len(joint), classes, folds) for joint in joints]
@@ -263,7 +278,9 @@ def with_folds(
     if folds == 1:
         index = {pair: known[0] for pair, known in cells.items()}
         count = {pair: known[1] for pair, known in cells.items()}
-        return PairCounts(names, sizes, classes, int(rows.sum()), whole, index, count)
+        return PairCounts(
+            names, sizes, classes, int(rows.sum()), whole, index, count, None, responses
+        )
     index, count, cell, fold, entries = {}, {}, {}, {}, {}
     for pair, (keys, rows_of) in cells.items():
         index[pair], count[pair], cell[pair], fold[pair], entries[pair] = apart(
@@ -272,7 +289,9 @@ def with_folds(
     by_fold_counts = FoldCounts(
         folds, rows, tuple(np.moveaxis(j, 2, 0).copy() for j in by_fold), cell, fold, entries
     )
-    return PairCounts(names, sizes, classes, int(rows.sum()), whole, index, count, by_fold_counts)
+    return PairCounts(
+        names, sizes, classes, int(rows.sum()), whole, index, count, by_fold_counts, responses
+    )
 
 
 def apart(

@@ -1,6 +1,6 @@
 """Rows dealt out to folds by what they hold, so that the order of a table changes no score.
 
-A row is its atoms and its class. It is hashed by two sums modulo the prime P = 2^31 - 1, and equal rows are
+A row is its atoms and its class or number to predict. It is hashed by two sums modulo the prime P = 2^31 - 1, and equal rows are
 numbered among themselves: the first of them may fall into another fold than the second, as chance would
 have it. Integers below 2^62 suffice, so that every engine that has these deals rows out alike.
 """
@@ -17,7 +17,7 @@ import numpy.typing as npt
 Counts = npt.NDArray[np.int64]
 PRIME = 2**31 - 1
 """A Mersenne prime: a product of two numbers below it fits into a signed integer of 64 bits."""
-_LABEL, _TURN, _UNIT = "label", "turn", "unit"
+_LABEL, _TURN, _UNIT, _NUMBER = "label", "turn", "unit", "number"
 
 
 class Dealer:
@@ -39,9 +39,15 @@ class Dealer:
         self._label = _factors(_LABEL, "", seed)
         self._turn = _factors(_TURN, "", seed)[0]
         self._unit = _factors(_UNIT, "", seed)
+        self._number = _factors(_NUMBER, "", seed)
         self._seen = _Seen()
 
-    def rows(self, codes: Sequence[npt.NDArray[np.integer]], label: Counts) -> Counts:
+    def rows(
+        self,
+        codes: Sequence[npt.NDArray[np.integer]],
+        label: Counts,
+        number: Counts | None = None,
+    ) -> Counts:
         """Return the fold of each row, shape (N,).
 
         A row that was seen before, also in an earlier call, is numbered on.
@@ -52,11 +58,13 @@ class Dealer:
             Per attribute the atom of each row.
         label
             The class of each row.
+        number
+            The number to predict of each row, as a whole number; None where classes are predicted.
         """
         if self.folds == 1:
             return np.zeros(len(label), dtype=np.int64)
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
-        one, two = _sum(terms, 0), _sum(terms, 1)
+        one, two = (self._with(_sum(terms, place), number, place) for place in (0, 1))
         return np.asarray(self.fold(one, two, self._seen.number(one * PRIME + two)))
 
     def units(self, units: Any) -> Any:
@@ -67,14 +75,23 @@ class Dealer:
         one, two = (units * factor % PRIME for factor in self._unit)
         return self.fold(one, two, 0)
 
-    def sums(self, codes: Sequence[Any], label: Any) -> tuple[Any, Any]:
+    def sums(self, codes: Sequence[Any], label: Any, number: Any = None) -> tuple[Any, Any]:
         """Return the two sums of each row as expressions of an engine, of integers of 64 bits."""
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
         one, two = (
-            sum(code * factors[place] % PRIME for factors, code in terms) % PRIME
+            self._with(
+                sum(code * factors[place] % PRIME for factors, code in terms) % PRIME, number, place
+            )
             for place in (0, 1)
         )
         return one, two
+
+    def _with(self, total: Any, number: Any, place: int) -> Any:
+        """Return a sum with the number of each row added; it may be negative."""
+        if number is None:
+            return total
+        positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder
+        return (total + positive * self._number[place] % PRIME) % PRIME
 
     def fold(self, one: Any, two: Any, turn: Any) -> Any:
         """Return a row's fold from its two sums and how many equal rows came before it.

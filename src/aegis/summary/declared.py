@@ -16,7 +16,7 @@ def declared_policy(summary: Summary) -> Policy:
     """
     terms, label = summary.terms, summary.label
     return Policy(
-        label=Label(label.column) if label.there else NO_LABEL,
+        label=Label(label.column, kind=label.kind) if label.there else NO_LABEL,
         attributes={a.name: _declared(a) for a in summary.all_attributes},
         privacy=PrivacyRule() if terms is None else terms.owner.rule,
         measure=None if terms is None else terms.declared.get("measure"),

@@ -26,6 +26,7 @@ from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.labels import merge_classes
 from aegis.summary.model import AttributeSummary, Candidate, Information, LabelSummary, Summary
 from aegis.summary.ordered import ranges_like, ranges_of
+from aegis.summary.responses import NumberUnit, ResponseSums
 
 Counts = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
@@ -107,6 +108,16 @@ def _check(summaries: Sequence[Summary]) -> None:
             )
         if other.label.mask != first.label.mask:
             raise PolicyError(f"The label of summary {number} is cut at other places.", hint=LIKE)
+        if _base(other) != _base(first):
+            raise DataError(
+                f"The number to predict is kept in other units in summary {number}.", hint=LIKE
+            )
+
+
+def _base(summary: Summary) -> tuple[int, int | None] | None:
+    """Return what units of a numeric label must have in common for its sums to be added."""
+    unit = summary.label.unit
+    return None if unit is None else (unit.base, None if unit.base == 10 else unit.exponent)
 
 
 def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
@@ -183,9 +194,27 @@ class _Merger:
         for summary, codes in zip(self.summaries, self.class_codes, strict=True):
             counts[codes] += summary.label.counts
         missing = sum(s.label.unlabelled for s in self.summaries)
-        return LabelSummary(
-            self.first.label.column, self.classes, counts, missing, self.first.label.mask
-        )
+        label = self.first.label
+        return LabelSummary(label.column, self.classes, counts, missing, label.mask, self._unit())
+
+    def _unit(self) -> NumberUnit | None:
+        """Return the smallest unit of a numeric label, which holds the numbers of all parts."""
+        units = [s.label.unit for s in self.summaries if s.label.unit is not None]
+        return max(units, key=lambda unit: unit.exponent, default=None)
+
+    def _responses(
+        self, sizes: Sequence[int], atoms: Sequence[Sequence[Counts]], folds: int
+    ) -> ResponseSums | None:
+        """Return the sums of a numeric label over all parts."""
+        unit, whole = self._unit(), None
+        for summary, to_atom in zip(self.summaries, atoms, strict=True):
+            part, own_unit = summary.pairs.responses, summary.label.unit
+            if unit is None or part is None or own_unit is None:
+                return None
+            part = part if part.folds == folds else part.together()
+            part = part.scaled(int(own_unit.exact / unit.exact)).regrouped(to_atom, sizes)
+            whole = part if whole is None else whole.plus(part)
+        return whole
 
     def _attribute(
         self, parts: Sequence[AttributeSummary], label: LabelSummary | None = None
@@ -307,7 +336,8 @@ class _Merger:
                     counts.append(n)
                 cells[i, j] = _add(np.concatenate(keys), np.concatenate(counts))
         flat = [joint.reshape(len(joint), -1) for joint in joints]
-        return with_folds(names, sizes, classes, flat, cells, rows)
+        responses = self._responses(sizes, atoms, folds)
+        return with_folds(names, sizes, classes, flat, cells, rows, responses)
 
     def _folds(self) -> int:
         """Return the folds that all parts have; a fold of the whole is that of every part."""

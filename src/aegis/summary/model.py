@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -21,11 +22,13 @@ import pyarrow as pa
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts, refines
 from aegis.masks.mapping import text_of
+from aegis.measures import LabelKind
 from aegis.policy import Role, Terms
 from aegis.sources.dialect import TextDialect
 from aegis.summary.codes import natural_order, numbers_of
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.frequency import FrequencyTable
+from aegis.summary.responses import NumberUnit
 
 Ints = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -280,6 +283,9 @@ class LabelSummary:
         Rows whose label is null; they are in no joint count.
     mask
         The quantile mask that cut a numeric label into classes, or None.
+    unit
+        What a number to predict is a whole multiple of, as its sums are kept; its rows are of one
+        class. None of a label of classes.
     """
 
     column: str
@@ -287,11 +293,24 @@ class LabelSummary:
     counts: Counts
     unlabelled: int
     mask: Mask | None = None
+    unit: NumberUnit | None = None
 
     @property
     def there(self) -> bool:
         """Whether there is a label."""
         return bool(self.column)
+
+    @property
+    def kind(self) -> LabelKind:
+        """What is predicted: a class, a number, or nothing."""
+        if not self.column:
+            return LabelKind.NONE
+        return LabelKind.CLASSES if self.unit is None else LabelKind.NUMBER
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether classes are predicted."""
+        return self.kind is LabelKind.CLASSES
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,6 +390,15 @@ class Summary:
         """Whether the co-occurrence counts come from a sample of the rows."""
         return self.pairs.rows < self.rows - self.label.unlabelled
 
+    @property
+    def number(self) -> dict[str, float] | None:
+        """Mean and standard deviation of a number to predict, of the rows behind the pair counts."""
+        sums, unit, rows = self.pairs.responses, self.label.unit, self.pairs.rows
+        if sums is None or unit is None:
+            return None
+        mean = Fraction(int(sums.total.sum()), rows) * unit.exact
+        return {"mean": float(mean), "deviation": sums.deviation(rows) * unit.size}
+
     def attribute(self, name: str) -> AttributeSummary:
         """Return an attribute, the label's own entry included.
 
@@ -407,8 +435,9 @@ class Summary:
             "rows": self.rows,
             "label": self.label.column or None,
             "classes": dict(zip(self.label.classes, self.label.counts.tolist(), strict=True))
-            if self.label.there
+            if self.label.has_classes
             else {},
+            **({} if (number := self.number) is None else {"label_number": number}),
             "unlabelled_rows": self.label.unlabelled,
             "attributes": {
                 a.name: {
@@ -433,7 +462,8 @@ class Summary:
 
     def __repr__(self) -> str:
         kind = "sampled" if self.sampled else "exact"
-        label = f"label {self.label.column!r} with {len(self.label.classes)} classes"
+        what = f"with {len(self.label.classes)} classes" if self.label.has_classes else "a number"
+        label = f"label {self.label.column!r} {what}".replace("' a number", "', a number")
         label = label if self.label.there else "no label"
         return (
             f"Summary({self.rows:,} rows, {label}, {len(self.attributes)} attributes, "

@@ -24,6 +24,7 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     if (
         not label
         or policy.label.column != summary.label.column
+        or policy.label.kind is not summary.label.kind
         or asked.keys() != {a.name for a in summary.all_attributes}
         or (counted is not None and not set(policy.privacy.sensitive) <= counted)
     ):

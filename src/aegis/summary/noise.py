@@ -81,6 +81,9 @@ def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) 
             raise _refused(name, mask, "the label is what all scores are compared with")
         if name in policy.privacy.sensitive:
             raise _refused(name, mask, "the privacy rule counts the attribute's true values")
+        if policy.label.is_number:
+            why = "no R2 is expected of noise, and the label is a number to predict"
+            raise _refused(name, mask, why)
 
 
 def _refused(attribute: str, mask: Mask, why: str) -> PolicyError:

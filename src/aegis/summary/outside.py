@@ -103,7 +103,7 @@ class Outside:
         remedy = "Mask it, make it a quasi-identifier, or leave it out (--leave-out)"
         if name == self.label:
             remedy = (
-                f"It is the label: to release ranges of it, write `label: {name}` without bins, and "
+                f"It is the label: to release ranges of it, write `label: {name}` without kind and bins, and "
                 f"`{name}: {{role: feature, masks: [{{quantiles: {{count: 5}}}}]}}` under `attributes`"
             )
         return f"{name} shows {values:,} values and is nearly a key: whoever knows it finds the row. {remedy}"

@@ -22,6 +22,7 @@ from aegis.sources import Source
 from aegis.summary.cooccurrence import PairCounts, with_folds
 from aegis.summary.deal import Dealer
 from aegis.summary.model import AttributeSummary
+from aegis.summary.responses import ResponseSums
 
 Counts = npt.NDArray[np.int64]
 """A column of at most so many values is coded by a CASE, one of more by a join.
@@ -52,6 +53,7 @@ def count_pairs_in_engine(
     folds: int = 1,
     seed: int = 0,
     person: str | None = None,
+    response: Callable[[ir.Table], ir.Value] | None = None,
 ) -> PairCounts:
     """Count co-occurrences of all pairs of attributes by class in the engine of `source`.
 
@@ -75,17 +77,16 @@ def count_pairs_in_engine(
         Seed of the folds.
     person
         Column that names persons, whose rows fall into one fold: persons in order are dealt out.
+    response
+        The numeric label of each row of a table, in its unit; None where the label has classes.
     """
     names = tuple(attributes)
     sizes = tuple(a.n_atoms for a in attributes.values())
     unit = None if person is None else ibis.dense_rank().over(order_by=rows[person])
-    table = rows.mutate(aegis_y=label(rows), **({} if unit is None else {"aegis_u": unit}))
-    table = _coded(source, table, "aegis_y", "y", classes, np.arange(len(classes)))
-    for i, attribute in enumerate(attributes.values()):
-        table = _coded(source, table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
-    columns = [f"a{i}" for i in range(len(names))]
-    small = table.filter(table["y"] != _NOWHERE)
-    small = dealt(small, columns, Dealer(names, folds, seed), by_unit=unit is not None)
+    labelled = rows.mutate(aegis_y=label(rows), **({} if unit is None else {"u": unit}))
+    if response is not None:
+        labelled = labelled.mutate(r=response(labelled))
+    small = dealt(_atoms(source, labelled, attributes, classes), Dealer(names, folds, seed))
     wanted = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
     tallies: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     with source.keep(small) as small_table:
@@ -93,26 +94,51 @@ def count_pairs_in_engine(
             chunk = wanted[start : start + _TOGETHER]
             tallies |= _count(source, small_table, chunk, sizes, len(classes) * folds, folds)
             step.advance(source.rows * len(chunk) / len(wanted))
+        responses = None if response is None else _responses(source, small_table, sizes, folds)
     joints = [_joint(*tallies[i, i], size, len(classes) * folds) for i, size in enumerate(sizes)]
     per_fold = joints[0].reshape(-1, folds).sum(axis=0)
     pairs = {pair: cells for pair, cells in tallies.items() if pair[0] < pair[1]}
-    return with_folds(names, sizes, len(classes), joints, pairs, per_fold)
+    return with_folds(names, sizes, len(classes), joints, pairs, per_fold, responses)
 
 
-def dealt(table: ir.Table, columns: Sequence[str], dealer: Dealer, *, by_unit: bool) -> ir.Table:
-    """Return the atoms, the class and the fold of each row."""
+def _atoms(
+    source: Source,
+    labelled: ir.Table,
+    attributes: Mapping[str, AttributeSummary],
+    classes: pa.Array,
+) -> ir.Table:
+    """Return class, atoms and, where there are any, unit and number of each row that has a class."""
+    more = [name for name in ("u", "r") if name in labelled.columns]
+    table = _coded(source, labelled, "aegis_y", "y", classes, np.arange(len(classes)))
+    for i, attribute in enumerate(attributes.values()):
+        table = _coded(source, table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
+    columns = [f"a{i}" for i in range(len(attributes))]
+    return table.select("y", *columns, *more).filter(table["y"] != _NOWHERE)
+
+
+def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
+    """Return class `y`, atoms `a0`, `a1`, ..., number `r` if there is one, and the fold `f` of each row.
+
+    Units, where the table has a column `u` of them, fall into one fold as a whole.
+    """
+    kept = [name for name in table.columns if name != "u"]
     if dealer.folds == 1:
-        return table.select("y", *columns, f=ibis.literal(0, "int32"))
-    if by_unit:
-        own = dealer.units(table["aegis_u"].cast("int64"))
-        return table.select("y", *columns, f=own.cast("int32"))
-    wide = [table[name].cast("int64") for name in columns]
-    one, two = dealer.sums(wide, table["y"].cast("int64"))
-    summed = table.select("y", *columns, one=one, two=two)
+        return table.select(*kept, f=ibis.literal(0, "int32"))
+    if "u" in table.columns:
+        return table.select(*kept, f=dealer.units(_wide(table["u"])).cast("int32"))
+    wide = [table[name].cast("int64") for name in kept if name.startswith("a")]
+    number = table["r"].cast("int64") if "r" in kept else None
+    one, two = dealer.sums(wide, table["y"].cast("int64"), number)
+    summed = table.select(*kept, one=one, two=two)
     equal = ibis.row_number().over(group_by=[summed["one"], summed["two"]], order_by=summed["two"])
-    numbered = summed.mutate(turn=equal.cast("int64"))
+    numbered = summed.mutate(turn=_wide(equal))
     fold = dealer.fold(numbered["one"], numbered["two"], numbered["turn"])
-    return numbered.select("y", *columns, f=fold.cast("int32"))
+    return numbered.select(*kept, f=fold.cast("int32"))
+
+
+def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
+    """Return a rank as an integer of 64 bits: Ibis takes it for one, but Spark's has 32."""
+    return rank.cast("int32").cast("int64")
 
 
 def _coded(
@@ -154,6 +180,26 @@ def _coded(
         cases.append((joined[column].isnan(), int(codes[nan.index(True)])))
     own_code = ibis.cases(*cases, else_=joined["aegis_code"].fill_null(_NOWHERE))
     return joined.mutate(**{code: own_code.cast("int32")}).drop("aegis_value", "aegis_code")
+
+
+def _responses(
+    source: Source, small_table: ir.Table, sizes: Sequence[int], folds: int
+) -> ResponseSums:
+    """Return the sums of a numeric label by fold and atom; of its values the rows are counted."""
+    sums = []
+    for i, size in enumerate(sizes):
+        grouped = small_table.group_by(a=small_table[f"a{i}"], f=small_table["f"])
+        result = source.collect(grouped.aggregate(s=small_table["r"].sum().cast("int64")))
+        fold, atom, total = (result[name].to_numpy().astype(np.int64) for name in "fas")
+        by_fold = np.zeros((folds, size), dtype=np.int64)
+        by_fold[fold, atom] = total
+        sums.append(by_fold)
+    grouped = small_table.group_by(r=small_table["r"], f=small_table["f"])
+    result = source.collect(grouped.aggregate(n=small_table.count()))
+    squares = [0] * folds
+    for value, place, count in zip(*(result[name].to_pylist() for name in "rfn"), strict=True):
+        squares[place] += int(value) ** 2 * int(count)
+    return ResponseSums(tuple(sums), sums[0].sum(axis=1), tuple(squares))
 
 
 def _count(

@@ -26,6 +26,7 @@ from aegis.summary.cooccurrence import (
     tally,
 )
 from aegis.summary.deal import Dealer
+from aegis.summary.responses import ResponseCounter
 
 WIDE = 24
 """Attributes above which pairs are counted when they are asked for: there are many, and few are."""
@@ -247,6 +248,7 @@ def count_row_pairs(
     *,
     folds: int = 1,
     seed: int = 0,
+    response: Counts | None = None,
 ) -> RowPairCounts:
     """Return what `count_pairs` returns of the same rows, counted when it is asked for.
 
@@ -260,13 +262,15 @@ def count_row_pairs(
         The class of each row.
     folds, seed
         As of `count_pairs`.
+    response
+        The numeric label of each row, in its unit; None where the label has classes.
     """
     narrow = [
         own.astype(np.min_scalar_type(max(size - 1, 0)))
         for own, size in zip(codes, sizes, strict=True)
     ]
     label = label.astype(np.int64)
-    fold = Dealer(names, folds, seed).rows(narrow, label)
+    fold = Dealer(names, folds, seed).rows(narrow, label, response)
     rows = AtomRows(narrow, sizes, label, fold, classes, folds)
     per_fold = np.bincount(fold, minlength=folds).astype(np.int64)
     by_fold = [rows.joint(i).reshape(sizes[i], classes, folds) for i in range(len(names))]
@@ -289,5 +293,6 @@ def count_row_pairs(
         index,
         count,
         counts,
+        ResponseCounter.of(sizes, folds, narrow, fold, response),
         coded=rows,
     )

@@ -150,7 +150,10 @@ def _regrouped(pairs: PairCounts, moved: Sequence[Ints]) -> PairCounts:
         count[i, j] = _summed(n, placed[i, j], len(index[i, j]))
     joints = tuple(_rows_added(j, m, s) for j, m, s in zip(pairs.joints, moved, sizes, strict=True))
     folds = None if pairs.folds is None else _folds(pairs.folds, moved, sizes, placed)
-    return replace(pairs, sizes=sizes, joints=joints, index=index, count=count, folds=folds)
+    responses = None if pairs.responses is None else pairs.responses.regrouped(moved, sizes)
+    return PairCounts(
+        pairs.names, sizes, pairs.classes, pairs.rows, joints, index, count, folds, responses
+    )
 
 
 def _folds(

@@ -15,8 +15,9 @@ from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure, Priced
 from aegis.advisor.search.pairwise import Pairwise
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
+from aegis.advisor.search.reach import ExplainedBound
 from aegis.advisor.search.trace import Pillai, seconds_of
-from aegis.measures import MEASURES, Direction, Measure, Scope, Trace
+from aegis.measures import MEASURES, Direction, LabelKind, Measure, Scope, Trace
 from aegis.summary import Candidate
 
 
@@ -76,7 +77,7 @@ class Unbounded(OfMeasure):
 
 
 class BelowTrace(OfMeasure):
-    """A measure that never exceeds the plug-in trace, which bounds it.
+    """A measure that never exceeds the plug-in trace, which bounds it; of a number that is R2.
 
     Of the held-out trace: a penalty and held-out rows only take away, and the trace cannot grow when
     indicators are grouped. The bound does not see how much they take away, so that a proof may
@@ -88,7 +89,11 @@ class BelowTrace(OfMeasure):
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
         super().__init__(problem, scorer, measure)
-        self._plain = Pillai(problem, "the plug-in trace", adjusted=False)
+        self._plain: Pillai | ExplainedBound = (
+            ExplainedBound(problem)
+            if measure.label is LabelKind.NUMBER
+            else Pillai(problem, "the plug-in trace", adjusted=False)
+        )
 
     def bound(self, box: Box) -> float:
         """Return the value of a single configuration, and the plug-in trace's bound of a box."""

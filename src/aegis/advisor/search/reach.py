@@ -1,4 +1,4 @@
-"""The bound of the expected AUC over a box of configurations."""
+"""Bounds of the expected AUC and R2 over a box of configurations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aegis.advisor.coded import CodedMasks
 from aegis.advisor.parts import PartBlocks
 from aegis.advisor.search.problem import Box, Ints, Problem, Variable, members
 from aegis.masks import common_refinement
-from aegis.measures import MEASURES, Expected, Merit, reachable_auc
+from aegis.measures import MEASURES, Expected, Merit, explained_share, reachable_auc
 
 _LEVELS = 1024
 """Levels of all attributes together from which on a box is not looked into."""
@@ -33,13 +33,49 @@ def within_reach(problem: Problem, box: Box) -> float:
     what it shows is a random function. An AUC is at most 1, and that is returned for a box of more
     than 1,024 levels.
     """
-    attributes = problem.variables[: len(problem.summary.attributes)]
-    levels = [_refined(variable, domain) for variable, domain in zip(attributes, box, strict=False)]
-    if sum(int(level.max(initial=0)) + 1 for level in levels) > _LEVELS:
+    levels = _finest(problem, box)
+    if levels is None:
         return 1.0
     which = range(len(levels))
     coded = CodedMasks(levels, [(index, 0) for index in which], [None] * len(levels))
     return reachable_auc(PartBlocks(problem.summary.pairs).counts(which, coded))
+
+
+class ExplainedBound:
+    """What no expected R2 of a box exceeds: that of least squares at its finest masks.
+
+    Finest is the common refinement of the levels and ranges of its candidates. Boxes share counts of
+    two attributes, and those that have the same finest masks share the bound.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._blocks = PartBlocks(problem.summary.pairs)
+        self._numbers: dict[tuple[int, bytes], int] = {}
+        self._known: dict[tuple[int, ...], float] = {}
+
+    def bound(self, box: Box) -> float:
+        """Return the bound; 1 for a box of more than 1,024 levels."""
+        levels = _finest(self._problem, box)
+        if levels is None:
+            return 1.0
+        keys = tuple(
+            self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
+            for index, level in enumerate(levels)
+        )
+        if keys not in self._known:
+            coded = CodedMasks(levels, keys, [None] * len(levels))
+            counts = self._blocks.counts(range(len(levels)), coded)
+            self._known[keys] = explained_share(counts)
+        return self._known[keys]
+
+
+def _finest(problem: Problem, box: Box) -> list[Ints] | None:
+    """Return per attribute the level of each atom at the finest masks of a box; None of too many."""
+    attributes = problem.variables[: len(problem.summary.attributes)]
+    levels = [_refined(variable, domain) for variable, domain in zip(attributes, box, strict=False)]
+    many = sum(int(level.max(initial=0)) + 1 for level in levels) > _LEVELS
+    return None if many else levels
 
 
 def _refined(variable: Variable, domain: int) -> Ints:

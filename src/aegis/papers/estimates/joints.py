@@ -106,6 +106,12 @@ def _require_label(summary: Summary) -> None:
             "A reconstruction is of the joint with the label, and the summary has none.",
             hint="Summarise the table under a policy with `label: COLUMN`.",
         )
+    if not summary.label.has_classes:
+        raise PolicyError(
+            f"A reconstruction is of the joint with classes, and {summary.label.column!r} is a number "
+            "to predict.",
+            hint="Summarise the table under a policy that cuts it into classes (`bins: 5`).",
+        )
 
 
 def estimate_joint(

@@ -10,6 +10,7 @@ from typing import Any
 from aegis.errors import DataError, PolicyError
 from aegis.files import check_output, write_text
 from aegis.masks import parse_mask
+from aegis.measures import LabelKind
 from aegis.policy.model import NO_LABEL, Attribute, AttributeKind, Label, Policy, Role
 from aegis.policy.suggest.column_profile import ColumnProfile
 from aegis.policy.suggest.facts import ColumnFacts
@@ -32,9 +33,9 @@ from aegis.words import joined, percent
 K = 5
 SUPPRESSION = 0.02
 BINS = 5
-"""Bins of a numeric label."""
+"""Ranges of a number to predict, where it is cut into classes instead."""
 MOST_NUMERIC_CLASSES = 20
-"""A numeric label with more values is cut into bins, unless its name says that they are codes."""
+"""A label of more numbers is a number to predict, unless its name says that they are codes."""
 MOST_CLASSES = 1_024
 """Most classes of a label that a summary takes."""
 FEWEST_SENSITIVE = 4
@@ -147,7 +148,7 @@ def init_policy(
     table
         Anything that `aegis.sources.open_table` opens.
     label
-        Name of the column to predict, a numeric one with more than 20 values in 5 quantile bins;
+        Name of the column to predict, one of more than 20 numbers is predicted as a number;
         without one, association among all columns is kept.
     path
         The file that the command in the head of the YAML names. Nothing is written.
@@ -285,7 +286,7 @@ def _with_questions(
 
 
 def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
-    """Return the label, cut into bins where it is a number with many values."""
+    """Return the label: a number to predict where it has many values, else its classes."""
     if facts.kind is None:
         raise DataError(
             f"The label {facts.name!r} has type {facts.dtype}, which cannot be a class.",
@@ -302,25 +303,29 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
         )
     most = MOST_CLASSES if facts.coded else MOST_NUMERIC_CLASSES
     if facts.kind.numeric and facts.distinct > most:
-        reason = f"many numbers, so cut into {BINS} bins of about equally many rows"
-        warning = warn_of_label(facts, bins=BINS)
+        label = Label(facts.name, kind=LabelKind.NUMBER)
+        reason = "many numbers, so the number is predicted: what is kept is stated as R2"
+        warning = warn_of_label(facts)
         if facts.unique_share <= RISKY_SHARE or facts.values < FEWEST_FOR_UNIQUE:
-            return Label(facts.name, BINS), ColumnProfile(facts, None, reason, warning=warning)
+            return label, ColumnProfile(facts, None, reason, warning=warning)
         exact = (
             f"{facts.distinct:,} values in {facts.values:,} rows, and a release shows them as they are: "
             "whoever knows one finds its row"
         )
         warning = f"{warning}. It has {exact}" if warning else exact
         ranges = parse_mask({"quantiles": {"count": BINS}})
-        return Label(facts.name, BINS), ColumnProfile(
-            facts, None, reason, warning=warning, alternative=(ranges,)
-        )
+        return label, ColumnProfile(facts, None, reason, warning=warning, alternative=(ranges,))
     if facts.distinct > MOST_CLASSES:
         raise DataError(
             f"The label {facts.name!r} has {facts.distinct:,} different values; at most {MOST_CLASSES} classes are allowed.",
             hint="Choose another label, or group its values before.",
         )
-    return Label(facts.name), ColumnProfile(facts, None, "the label", warning=warn_of_label(facts))
+    question = ""
+    if facts.kind.numeric and facts.distinct > 2 and not facts.coded:
+        question = f"are these {facts.distinct:,} numbers classes, or a number to predict?"
+    return Label(facts.name), ColumnProfile(
+        facts, None, "the label", warning=warn_of_label(facts), question=question
+    )
 
 
 def _propose_rule(profiles: Any) -> PrivacyRule:

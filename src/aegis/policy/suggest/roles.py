@@ -136,28 +136,20 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
     return ""
 
 
-def warn_of_label(facts: ColumnFacts, *, bins: int | None = None) -> str:
+def warn_of_label(facts: ColumnFacts) -> str:
     """Return why a label is hardly one to predict, empty where nothing speaks against it.
 
-    Numbers of persons or records are no measured quantity, however many rows share a bin of them.
-
-    Parameters
-    ----------
-    facts
-        What was measured on the label.
-    bins
-        The bins into which it is cut, None where its values are the classes.
+    Numbers of persons or records are no measured quantity.
     """
     concept = facts.concept
-    cut = "" if bins is None else f"; its {bins} bins are ranges of such numbers"
     unique = facts.unique_share > NEARLY_ALL and facts.values >= FEWEST_FOR_UNIQUE
     many = facts.distinct >= MANY_VALUES and concept is not None and not concept.weak
     if concept is not None and concept.role is Role.IDENTIFIER and (unique or many):
-        return f"the name speaks of {concept.name}{cut}. Choose a label worth predicting"
+        return f"the name speaks of {concept.name}. Choose a label worth predicting"
     if unique and facts.kind in (Kind.TEXT, Kind.INTEGER) and not names_measure(facts.spoken):
         return (
             f"nearly every row has its own value ({facts.distinct:,} in {facts.values:,} rows), as "
-            f"numbers of records have{cut}. Choose another label unless it is measured"
+            f"numbers of records have. Choose another label unless it is measured"
         )
     return ""
 

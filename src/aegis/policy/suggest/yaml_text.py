@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from aegis.masks import Kind
-from aegis.measures import DEFAULT_MEASURE, UNLABELLED_MEASURE
+from aegis.measures import LabelKind
 from aegis.policy.mapping import VERSION
 from aegis.policy.model import Policy, Role
 from aegis.words import percent
@@ -188,11 +188,13 @@ def _header(
 
 
 def _measure(policy: Policy) -> str:
-    if not policy.label:
-        return f"# measure: {UNLABELLED_MEASURE}   # the default: how much the columns predict of one another"
-    return (
-        f"# measure: {DEFAULT_MEASURE}   # the default: the AUC that models are expected to reach"
-    )
+    kind = policy.label.kind
+    meaning = {
+        LabelKind.NONE: "how much the columns predict of one another",
+        LabelKind.CLASSES: "the AUC that models are expected to reach",
+        LabelKind.NUMBER: "the R2 that models are expected to reach",
+    }[kind]
+    return f"# measure: {kind.default_measure}   # the default: {meaning}"
 
 
 def _label(policy: Policy, label: ColumnProfile | None) -> Iterator[str]:
@@ -202,7 +204,8 @@ def _label(policy: Policy, label: ColumnProfile | None) -> Iterator[str]:
         yield "# label: COLUMN"
         return
     facts, column = label.facts, scalar(policy.label.column)
-    yield f"# The class to predict: {describe(facts)}"
+    what = "number" if policy.label.is_number else "class"
+    yield f"# The {what} to predict: {describe(facts)}"
     if shown := frequent_values(facts):
         yield f"# most frequent: {shown}"
     if label.warning:
@@ -210,13 +213,17 @@ def _label(policy: Policy, label: ColumnProfile | None) -> Iterator[str]:
     if label.alternative:
         yield f"# To release ranges instead, write `label: {column}`, and under `attributes`"
         yield f"#   {column}: {{role: {Role.FEATURE}, masks: {flow([m.spec() for m in label.alternative])}}}"
-    if policy.label.bins is None:
-        yield f"label: {column}"
-        if facts.kind is not None and facts.kind.numeric and facts.distinct > 2:
-            yield f"# label: {{column: {column}, bins: 2}}   # cut into quantile bins instead"
-    else:
+    if policy.label.is_number:
         yield f"# {label.reason}"
-        yield f"label: {{column: {column}, bins: {policy.label.bins}}}"
+        yield f"label: {{column: {column}, kind: number}}"
+        yield f"# label: {{column: {column}, bins: 5}}   # or classes: so many quantile bins"
+        return
+    if label.question:
+        yield f"# ASK: {label.question} For a number:"
+        yield f"# label: {{column: {column}, kind: number}}"
+    yield f"label: {column}"
+    if facts.kind is not None and facts.kind.numeric and facts.distinct > 2:
+        yield f"# label: {{column: {column}, bins: 2}}   # cut into quantile bins instead"
 
 
 def _privacy(policy: Policy, columns: tuple[ColumnProfile, ...]) -> Iterator[str]:

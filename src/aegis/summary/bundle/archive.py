@@ -27,9 +27,11 @@ from aegis.files import replacing
 from aegis.signing import PrivateKey, PublicKey, Signature, seal, sealed_digest, verify_seal
 
 FORMAT = "aegis-summary"
-VERSION = 4
+VERSION = 5
 """Version of the format; it changes whenever an older reader would misread a bundle."""
-READABLE = (3, 4)
+OF_CLASSES = 4
+"""Version of a bundle whose label is no number: what was added since is not in it."""
+READABLE = (3, 4, 5)
 """Versions that are read; 3 does not say under which rule a summary was made."""
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 32 << 20
@@ -100,7 +102,7 @@ def write_archive(
         )
     manifest: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if "unit" in content.get("label", {}) else OF_CLASSES,
         "members": {
             name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             for name, data in members.items()

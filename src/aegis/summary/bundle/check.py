@@ -27,6 +27,7 @@ from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.model import AttributeSummary, Candidate, Domain, LabelSummary, Summary
 from aegis.summary.ordered import RANGES
+from aegis.summary.responses import ResponseSums
 
 Array = npt.NDArray[Any]
 Counts = npt.NDArray[np.int64]
@@ -120,7 +121,10 @@ def _ascending(keys: Array, what: str) -> None:
 def _check_label(label: LabelSummary, rows: int) -> None:
     _require(len(set(label.classes)) == len(label.classes), "a class of the label is given twice")
     few = len(label.classes) < 2
-    _require(few != label.there, "a label has at least two classes, a table without one has one")
+    _require(
+        few != label.has_classes, "a label has at least two classes, other tables have one class"
+    )
+    _require(label.there or label.unit is None, "a table without a label has units of one")
     labelled = _total(label.counts, rows, "classes of the label")
     _require(
         labelled + label.unlabelled == rows, "the classes of the label do not add up to the rows"
@@ -289,6 +293,23 @@ def _check_pairs(summary: Summary) -> None:
         _check_pair(pairs, pair)
     if pairs.folds is not None:
         _check_folds(pairs, pairs.folds)
+    there = pairs.responses is not None
+    _require(there == (summary.label.unit is not None), "a number to predict without its sums")
+    if pairs.responses is not None:
+        _check_responses(pairs, pairs.responses)
+
+
+def _check_responses(pairs: PairCounts, responses: ResponseSums) -> None:
+    """Check that the sums of a numeric label add up, and are those of some numbers."""
+    what = "sums of the label"
+    folds = pairs.folds
+    rows = np.array([pairs.rows]) if folds is None else folds.rows
+    for i, sums in enumerate(responses.sums):
+        of_rows = pairs.joints[i].T if folds is None else folds.joints[i][:, :, 0]
+        _require(not sums[of_rows == 0].any(), f"{what}: of an atom without rows")
+        _same(sums.sum(axis=1), responses.total, f"{what}: atoms and folds differ")
+    for total, square, n in zip(responses.total, responses.squares, rows, strict=True):
+        _require(int(total) ** 2 <= square * int(n), f"{what}: their squares are too small")
 
 
 def _check_pair(pairs: PairCounts, pair: tuple[int, int]) -> None:

@@ -39,6 +39,7 @@ from aegis.summary.bundle.write import (
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, Candidate, Domain, LabelSummary, Summary
+from aegis.summary.responses import NumberUnit, ResponseSums
 
 MOST_HIERARCHY = 256 << 20
 """Most bytes of a hierarchy: its texts become Python objects, several times as large."""
@@ -195,6 +196,7 @@ class Reader:
         index = _parted(columns.whole("index", np.int64), cells, pairs)
         count = _parted(columns.whole("count", np.int64), cells, pairs)
         folds = None if said.folds is None else _folds_from(columns, said.folds, shapes, pairs)
+        responses = _responses_from(columns, said, sizes)
         columns.finish()
         return PairCounts(
             names=tuple(attributes),
@@ -205,6 +207,7 @@ class Reader:
             index=index,
             count=count,
             folds=folds,
+            responses=responses,
         )
 
     def _frequency(self, said: FrequencyShape) -> FrequencyTable:
@@ -248,7 +251,8 @@ def _label_from(said: LabelShape) -> LabelSummary:
         refuse("classes and their counts differ")
     mask = None if said.mask is None else parse_mask(said.mask)
     counts = np.array(said.counts, dtype=np.int64)
-    return LabelSummary(said.column, tuple(said.classes), counts, said.unlabelled, mask)
+    unit = None if said.unit is None else NumberUnit(said.unit.base, said.unit.exponent)
+    return LabelSummary(said.column, tuple(said.classes), counts, said.unlabelled, mask, unit)
 
 
 def _candidate(
@@ -305,6 +309,20 @@ def _folds_from(
         fold=_parted(columns.whole("fold_of", np.int8), entries, pairs),
         count=_parted(columns.whole("fold_count", np.int32), entries, pairs),
     )
+
+
+def _responses_from(
+    columns: Columns, said: PairsShape, sizes: tuple[int, ...]
+) -> ResponseSums | None:
+    """Return the sums of a numeric label; None where the label has classes."""
+    if said.response_squares is None:
+        return None
+    folds = said.folds or 1
+    if len(said.response_squares) != folds:
+        refuse("the squares of the label are of other folds than the co-occurrences")
+    sums = _shaped(columns.whole("response", np.int64), [(folds, size) for size in sizes])
+    total = columns.whole("response_total", np.int64, folds)
+    return ResponseSums(sums, total, tuple(map(int, said.response_squares)))
 
 
 def _shaped(flat: npt.NDArray[Any], shapes: list[Any]) -> tuple[npt.NDArray[Any], ...]:

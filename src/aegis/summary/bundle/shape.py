@@ -23,6 +23,13 @@ class BundleMapping(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class UnitShape(BundleMapping):
+    """What a numeric label is a whole multiple of: `base ** -exponent`."""
+
+    base: Literal[2, 10]
+    exponent: Annotated[int, Field(ge=-1100, le=1100)]
+
+
 class LabelShape(BundleMapping):
     """The class label; one class without a column where there is none."""
 
@@ -31,6 +38,7 @@ class LabelShape(BundleMapping):
     counts: list[Rows]
     unlabelled: Rows
     mask: MaskSpec | None
+    unit: UnitShape | None = None
 
 
 class CandidateShape(BundleMapping):
@@ -60,6 +68,8 @@ class PairsShape(BundleMapping):
     classes: int
     sizes: list[int]
     folds: Annotated[int, Field(ge=2, le=127)] | None
+    response_squares: list[Annotated[str, Field(pattern=r"^[0-9]{1,60}$")]] | None = None
+    """Per fold the sum of squares of a numeric label in its unit, which may take more than 64 bits."""
 
 
 class FrequencyShape(BundleMapping):

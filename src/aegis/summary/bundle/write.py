@@ -15,6 +15,7 @@ from aegis.summary.bundle.arrow import pack
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, LabelSummary, Summary
+from aegis.summary.responses import NumberUnit
 
 PAIRS = "pairs.arrow"
 FREQUENCY = "frequency.arrow"
@@ -79,7 +80,13 @@ def _label_to(label: LabelSummary) -> dict[str, Any]:
         "counts": label.counts.tolist(),
         "unlabelled": label.unlabelled,
         "mask": None if label.mask is None else label.mask.spec(),
+        **_unit_to(label.unit),
     }
+
+
+def _unit_to(unit: NumberUnit | None) -> dict[str, Any]:
+    """Return the unit of a number to predict; classes have none, and say nothing of it."""
+    return {} if unit is None else {"unit": {"base": unit.base, "exponent": unit.exponent}}
 
 
 def _attribute_to(
@@ -157,13 +164,18 @@ def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
     }
     if pairs.folds is not None:
         columns |= _folds_to(pairs.folds, order)
-    members[PAIRS] = pack(columns)
-    return {
+    said: dict[str, Any] = {
         "rows": pairs.rows,
         "classes": pairs.classes,
         "sizes": list(pairs.sizes),
         "folds": None if pairs.folds is None else pairs.folds.size,
     }
+    if pairs.responses is not None:
+        columns["response"] = _joined([own.ravel() for own in pairs.responses.sums], np.int64)
+        columns["response_total"] = pairs.responses.total
+        said["response_squares"] = [str(square) for square in pairs.responses.squares]
+    members[PAIRS] = pack(columns)
+    return said
 
 
 def _folds_to(folds: FoldCounts, order: Sequence[tuple[int, int]]) -> dict[str, Any]:

@@ -1,0 +1,235 @@
+"""What linear models reach of a number on rows that they were not fitted to, from sums by fold.
+
+The rows are divided into K parts. On all parts but one ridge regression is fitted to second-order counts
+and to sums of the number; its squared error on the part left out is a function of that part's counts
+and sums. So nothing is approximated: this is the cross-validated error of the regression (theory.md,
+section 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import InternalError, PolicyError
+from aegis.measures.by_part import PartCounts, Response, side
+from aegis.measures.cooccurrence import Coding, Need
+from aegis.measures.discriminant import solved
+from aegis.measures.expected_merit import Learner, learners_of
+from aegis.measures.pillai import whitened
+from aegis.measures.record import NUMBER_MEASURE, Direction, LabelKind, Measure, Scope, Trace
+from aegis.measures.split import SplitCounts
+
+if TYPE_CHECKING:
+    from aegis.measures.cooccurrence import Cooccurrence
+
+Floats = npt.NDArray[np.float64]
+
+PENALTIES = (1.0, 10.0, 100.0, 1000.0)
+"""Ridge penalties in rows, of which the best counts: where little is left unexplained, 10 rows cost much."""
+_ROUNDING = 1e-9
+_STANDS_FOR = {Learner.LR: Coding.NUMBERS, Learner.GBDT: Coding.THRESHOLDS}
+
+
+def response_of(counts: PartCounts | SplitCounts) -> Response:
+    """Return the sums of the number; raise `InternalError` where the counts are of classes."""
+    if isinstance(counts, SplitCounts) or counts.response is None:
+        raise InternalError("The counts hold no sums of a number.")
+    return counts.response
+
+
+def squared_errors(
+    counts: PartCounts | SplitCounts, penalties: tuple[float, ...] = PENALTIES
+) -> Floats:
+    """Return the squared errors of ridge regression on each part left out, shape (K, P).
+
+    With x the indicators, thresholds and numbers of a row, y its label, means x0, y0, the scatter S
+    of x and s of x with y over the rows outside of part k, b = (S + p I)^-1 s, and the error is the
+    sum of (y - y0 - b'(x - x0))^2 over part k. A part outside of which no row is left is predicted by
+    nothing: its error is that of the mean of all rows.
+
+    Parameters
+    ----------
+    counts
+        Of one class, with the sums of the number.
+    penalties
+        Each above 0, in rows.
+    """
+    of_rows, response = side(counts, None), response_of(counts)
+    n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
+    below = isinstance(counts, PartCounts) and counts.below
+    whole = square.sum(axis=0)
+    errors = np.zeros((len(n), len(penalties)))
+    for part in range(len(n)):
+        others = n.sum() - n[part]
+        if others < 1:
+            errors[part] = spread(response, n)[part]
+            continue
+        seen = joint.sum(axis=0) - joint[part]
+        middle, mean = seen / others, (response.total.sum() - response.total[part]) / others
+        slopes = np.zeros((len(penalties), joint.shape[1]))
+        if joint.shape[1]:
+            scatter = whole - square[part] - np.outer(seen, middle)
+            both = response.sums.sum(axis=0) - response.sums[part] - seen * mean
+            slopes = solved(scatter, both[:, None], penalties)[..., 0]
+        left = response.squares[part] - 2 * mean * response.total[part] + n[part] * mean**2
+        along = response.sums[part] - joint[part] * mean
+        along = along - middle * (response.total[part] - n[part] * mean)
+        errors[part] = left - 2 * slopes @ along
+        errors[part] += _quadratic(square[part], slopes, below=below)
+        scores, offsets = slopes @ joint[part], slopes @ middle
+        errors[part] += offsets * (n[part] * offsets - 2 * scores)
+    if not np.isfinite(errors).all():
+        raise InternalError("Squared errors out of fold are no numbers: the sums hold none.")
+    return np.maximum(errors, 0.0)
+
+
+def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
+    """Return b' G b of each direction, shape (P,); G may hold its lower half alone."""
+    products: Floats = ((slopes @ square) * slopes).sum(axis=1)
+    if below:
+        products = 2 * products - slopes**2 @ square.diagonal()
+    return products
+
+
+def spread(response: Response, rows: Floats) -> Floats:
+    """Return the squared distance of the numbers of each part from the mean of all, shape (K,)."""
+    mean = response.total.sum() / max(float(rows.sum()), 1.0)
+    away: Floats = response.squares - 2 * mean * response.total + rows * mean**2
+    return np.maximum(away, 0.0)
+
+
+def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
+    """Return R2 at the best penalty, of all parts and without each, shape (1 + K,), at least 0.
+
+    Worked out once for all measures that read it.
+    """
+    coding = counts.same_as(coding)
+
+    def make() -> Floats:
+        of = counts.by_part(coding)
+        errors = squared_errors(of)
+        away = spread(response_of(of), of.rows.sum(axis=1))
+        variants = np.vstack([np.ones((1, len(away))), 1.0 - np.eye(len(away))])
+        whole = (variants @ away)[:, None]
+        left = np.divide(
+            variants @ errors, whole, out=np.ones_like(whole @ errors[:1]), where=whole > 0
+        )
+        reached: Floats = np.maximum(1.0 - left, 0.0).max(axis=1)
+        return reached
+
+    made: Floats = counts.remember(("r2", coding), make)
+    return made
+
+
+def explained_share(counts: PartCounts | SplitCounts) -> float:
+    """Return the R2 of least squares on all rows: what no held-out R2 of coarser masks exceeds.
+
+    Whatever the penalty, errors on a part left out are no smaller than the residuals of the fit to
+    all rows, and these are no smaller than those of least squares (theory.md, section 5).
+    """
+    of_rows, response = side(counts, None), response_of(counts)
+    n = float(of_rows.rows.sum())
+    count = of_rows.joint.sum(axis=0)
+    away = float(spread(response, of_rows.rows).sum())
+    square = of_rows.square.border.sum(axis=0)
+    if isinstance(counts, PartCounts) and counts.below:
+        square = square + np.tril(square, -1).T
+    variance = count * (1 - count / n) if n else count
+    varying = np.flatnonzero(variance > 0)
+    if not len(varying) or away <= 0:
+        return 0.0
+    scale = 1 / np.sqrt(variance[varying])
+    scatter = square[varying[:, None], varying] - np.outer(count[varying] / n, count[varying])
+    both = response.sums.sum(axis=0)[varying] - count[varying] * (response.total.sum() / n)
+    _, white = whitened(scatter * scale[:, None] * scale, (both * scale)[:, None])
+    share = float((white**2).sum()) / away
+    return min(share * (1 + _ROUNDING) + _ROUNDING, 1.0)
+
+
+@dataclass(frozen=True)
+class ExpectedR2:
+    """The R2 of some learners, or of whatever is trained, as measures compute it.
+
+    Attributes
+    ----------
+    learners
+        The learners whose mean it is; none: the better one of linear models and trees.
+
+    Raises
+    ------
+    PolicyError
+        A learner has no R2.
+    """
+
+    learners: tuple[Learner, ...] = ()
+
+    def __post_init__(self) -> None:
+        for learner in self.learners:
+            if learner not in _STANDS_FOR:
+                raise PolicyError(
+                    f"No R2 is expected of {learner.value!r}.",
+                    hint=f"Allowed: {', '.join(_STANDS_FOR)}; or leave the models out.",
+                )
+
+    @property
+    def name(self) -> str:
+        """The name of the measure: `held-out-r2`, `held-out-r2(lr)`."""
+        return NUMBER_MEASURE + (f"({'+'.join(self.learners)})" if self.learners else "")
+
+    def values(self, counts: Cooccurrence) -> Floats:
+        """Return R2 of all parts and without each one, shape (1 + K,)."""
+        codings = [_STANDS_FOR[own] for own in self.learners] or list(_STANDS_FOR.values())
+        each = np.stack([held_out_r2(counts, coding) for coding in codings])
+        reached: Floats = each.mean(axis=0) if self.learners else each.max(axis=0)
+        return reached
+
+    def compute(self, counts: Cooccurrence) -> float:
+        """Return the R2 that models are expected to reach on rows that they were not fitted to."""
+        return float(self.values(counts)[0])
+
+    def without_parts(self, counts: Cooccurrence) -> Floats:
+        """Return the same without each part in turn, shape (K,): for its error."""
+        return self.values(counts)[1:]
+
+
+def r2_measure(what: ExpectedR2) -> Measure:
+    """Return the measure of the R2 of some learners, or of whatever is trained."""
+    of = f": {', '.join(what.learners)}" if what.learners else ""
+    return Measure(
+        name=what.name,
+        title=f"Expected R2 on rows held out{of}",
+        description=(
+            "The share of the variance of a number that models are expected to explain on rows that"
+            " they were not fitted to: ridge regression under its best penalty, on numbers and dates"
+            " as they are or on thresholds of them, whichever is better; texts enter as names."
+        ),
+        formula=(
+            "largest over p = 1, 10, 100, 1,000 rows of 1 - sum_k |y - y_k - (x - x_k)' (S_k + p I)^-1 s_k|^2"
+            " / |y - mean|^2; means, scatter S_k and s_k of the rows outside of part k"
+        ),
+        reference=(
+            "Hoerl, Kennard, Ridge regression, Technometrics 12, 1970; Stone, Cross-validatory choice"
+            " and assessment of statistical predictions, Journal of the Royal Statistical Society B 36,"
+            " 1974; best of penalties and codings our own"
+        ),
+        range="0 .. 1",
+        unit="R2",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.CONFIGURATION,
+        cost="O(d^3) in the number of masked levels d, for each of five parts and each penalty",
+        compute=what.compute,
+        needs=(Need.PARTS,),
+        without_parts=what.without_parts,
+        trace=Trace.BELOW,
+        label=LabelKind.NUMBER,
+    )
+
+
+def r2_of_learners(given: str) -> Measure:
+    """Return the measure of the R2 of the learners that are named, as `lr+gbdt`."""
+    return r2_measure(ExpectedR2(learners_of(given)))
