@@ -65,15 +65,22 @@ def short(value: float) -> str:
 
 
 def percent(value: float, decimals: int = 1) -> str:
-    """Return a number of percent as it is read.
+    """Return a number of percent as people read it.
+
+    A share that would round to nothing or to everything without being it is shown as a bound.
 
     Examples
     --------
     >>> from aegis.words import percent
-    >>> percent(93.44), percent(100 * 2 / 3, 0)
-    ('93.4 %', '67 %')
+    >>> percent(93.44), percent(100 * 2 / 3, 0), percent(99.99), percent(100)
+    ('93.4 %', '67 %', '> 99.9 %', '100.0 %')
     """
-    return f"{value:.{decimals}f} %"
+    smallest = 10.0**-decimals
+    if 0 < value < smallest / 2:
+        return f"< {smallest:.{decimals}f} %"
+    if 100 - smallest / 2 <= value < 100:
+        return f"> {100 - smallest:.{decimals}f} %"
+    return f"{value + 0.0:.{decimals}f} %".replace("-0.0 ", "0.0 ")
 
 
 def brief(value: object) -> str:

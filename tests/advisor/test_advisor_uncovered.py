@@ -169,12 +169,12 @@ def test_a_released_column_that_predicts_a_hidden_one_is_named(tmp_path: Path) -
     assert (implied.hidden, implied.released) == ("sex", "title")
     assert implied.fixed == (400 - doctors) / 400
     assert implied.right_without == 240 / 400
-    sentence = next(text for text in advice.warnings if "title predicts sex" in text)
+    sentence = next(text for text in advice.warnings if "title gives away sex" in text)
     release = study.apply(advice, tmp_path / "o.parquet", certificate=tmp_path / "c.json")
     assert release.audit.outside.implied == (implied,)
     assert sentence in release.audit.outside.sentences
     document = json.loads((tmp_path / "c.json").read_text())
-    assert "title predicts sex" in render_certificate(document)
+    assert "title gives away sex" in render_certificate(document)
     checked = check_certificate(tmp_path / "o.parquet", tmp_path / "c.json")
     assert checked.passed
     assert any(text.startswith("privacy.outside.implied") for text in checked.unchecked)

@@ -148,7 +148,9 @@ def test_roles_and_masks_of_a_table_of_people() -> None:
     assert specs["diagnosis"] == ["identity"]
     assert specs["spent"] == ["identity"]
     assert specs["weight"] == [{"round": {"digits": 2}}]
-    assert "masks: 100 % of the values differ: whoever knows one finds its row" in proposed.yaml
+    assert (
+        "masks: 100 % of the values differ: somebody who knows one finds its row" in proposed.yaml
+    )
     assert str(proposed.policy.privacy) == (
         "k-anonymity (k = 5); distinct l-diversity of diagnosis (l = 2); at most 2 % of the rows suppressed"
     )

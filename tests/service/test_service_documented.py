@@ -20,7 +20,8 @@ from aegis.service.catalog import Catalog, UploadLimits
 from aegis.service.client import connect
 from aegis.service.settings import ServiceSettings
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "service.md").read_text()
+PAGES = sorted((Path(__file__).resolve().parents[2] / "docs" / "how-to").glob("service*.md"))
+TEXT = "\n".join(page.read_text() for page in PAGES)
 BLOCKS = re.findall(r"```(sh|yaml)\n(.*?)```", TEXT, re.DOTALL)
 PEOPLE = {"paula": "provider", "otto": "operator", "anna": "approver", "clara": "consumer"}
 POLICY = """version: 1

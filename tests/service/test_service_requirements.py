@@ -32,7 +32,7 @@ from aegis.service.client import Client
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "aegis" / "service"
-TEXT = (ROOT / "docs" / "how-to" / "service.md").read_text()
+TEXT = (ROOT / "docs" / "how-to" / "service-trust.md").read_text()
 CALLS = [
     (path, node)
     for path in sorted(SOURCE.rglob("*.py"))

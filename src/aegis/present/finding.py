@@ -115,4 +115,5 @@ def _possible(search: SearchFigures) -> str:
     """Say how much better another combination may be."""
     if search.gap is None or search.bound is None:
         return "better ones may exist"
-    return f"at most {percent(100 * search.gap)} better is possible"
+    possible = percent(100 * search.gap)
+    return f"{f'at most {possible}'.replace('at most <', 'less than')} better is possible"

@@ -68,11 +68,11 @@ OF_KIND = {
     "anonymizer": ("anonymizer", "groups", "information_loss", "details", "notes"),
 }
 """Fields of a release under masks, and of a record-level one."""
-_OF_INPUT = "only the table that it was made from shows it"
+_OF_INPUT = "needs the original table"
 TAKEN_AS_STATED = {
-    "created": "a time",
-    "aegis": "a version",
-    "output.file": "a name, which may change",
+    "created": "nothing to compare this time with",
+    "aegis": "nothing to compare this version with",
+    "output.file": "files may be renamed",
 }
 """Fields that nothing can be compared with, and why: a signature says who answers for them."""
 NEEDED = ("input", "output", "policy", "privacy")
@@ -83,7 +83,7 @@ MOST_VALUES = 10_000
 
 @dataclass(frozen=True, eq=False)
 class CertificateCheck:
-    """What came of holding a table against a certificate.
+    """Result of comparing a table with a certificate.
 
     Attributes
     ----------
@@ -312,7 +312,7 @@ class _Check:
     def _policy(self) -> None:
         """Compare the policy with the one given, else with its own digest."""
         if self.policy is None:
-            self.unchecked.append("policy.sha256: give your policy (--policy) to compare it")
+            self.unchecked.append("policy.sha256: needs your policy (--policy)")
             if _hierarchical(self.document["policy"]) or self.declared is None:
                 return
         said = _without(self.document["policy"], "sha256")
@@ -369,7 +369,7 @@ class _Check:
         if not isinstance(specs, Mapping):
             self._differs("configuration", said, "masks by the names of columns")
             return
-        self.unchecked.append("configuration.name: a name")
+        self.unchecked.append("configuration.name: any name is allowed")
         dropped = _names(self.document.get("dropped_columns")) or ()
         for name, spec in specs.items():
             if name not in self.source.columns and not (spec == "suppress" and name in dropped):
@@ -702,7 +702,7 @@ class _Check:
         original = open_table(given, reading=reading)
         for mismatch in original_differs(self.document, original, self.source, self.declared):
             self._differs(mismatch.what, mismatch.certified, mismatch.measured)
-        self.unchecked.append("input.origin: a name, which may change")
+        self.unchecked.append("input.origin: files may be renamed")
 
     def _rest(self) -> None:
         """Say what is taken as it is, and what is missing."""

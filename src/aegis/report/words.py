@@ -52,18 +52,8 @@ def _visible(character: str) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Return a number of percent, for example "93.4 %".
-
-    What would round to nothing or to everything without being it is shown as a bound.
-    """
-    if value is None:
-        return NONE
-    smallest = 10.0**-digits
-    if 0 < value < smallest / 2:
-        return _unbroken(f"< {words.percent(smallest, digits)}")
-    if 100 - smallest / 2 <= value < 100:
-        return _unbroken(f"> {words.percent(100 - smallest, digits)}")
-    return _unbroken(words.percent(value + 0.0, digits).replace("-0.0 ", "0.0 "))
+    """Return a number of percent that stays on one line, for example "93.4 %"; undefined for None."""
+    return NONE if value is None else _unbroken(words.percent(value, digits))
 
 
 def _unbroken(text: str) -> str:

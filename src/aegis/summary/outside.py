@@ -95,8 +95,8 @@ class Outside:
             )
         return (
             f"{self.unique_rows:,} of {self.rows:,} released rows are the only ones with their values in "
-            f"all columns together{few}: the rule covers the quasi-identifiers, and whoever knows more of a "
-            "person than those can find the row",
+            f"all columns together{few}: the rule covers only the quasi-identifiers, and somebody who "
+            "knows more about a person can find the row",
         )
 
     def _near_key(self, name: str, values: int) -> str:
@@ -106,7 +106,7 @@ class Outside:
                 f"It is the label: to release ranges of it, write `label: {name}` without kind and bins, and "
                 f"`{name}: {{role: feature, masks: [{{quantiles: {{count: 5}}}}]}}` under `attributes`"
             )
-        return f"{name} shows {values:,} values and is nearly a key: whoever knows it finds the row. {remedy}"
+        return f"{name} shows {values:,} values and is nearly a key: somebody who knows the value finds the row. {remedy}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -121,11 +121,11 @@ class Outside:
 
 def _implied(implication: Implication) -> str:
     hidden, released = implication.hidden, implication.released
-    fixed = f", and in {percent(100 * implication.fixed, 0)} of them it leaves one value"
+    fixed = f" In {percent(100 * implication.fixed, 0)} of them only one value is possible."
     return (
-        f"{released} predicts {hidden}, which its mask hides: a guess is right in "
-        f"{percent(100 * implication.right, 0)} of the released rows instead of "
-        f"{percent(100 * implication.right_without, 0)}{fixed if implication.fixed >= 0.01 else ''}. "
+        f"{released} gives away {hidden}, which is masked: a guess from {released} is right in "
+        f"{percent(100 * implication.right, 0)} of the released rows, and without it in "
+        f"{percent(100 * implication.right_without, 0)}.{fixed if implication.fixed >= 0.01 else ''} "
         f"Mask {released} more coarsely, or leave it out (--leave-out)"
     )
 

@@ -116,7 +116,7 @@ def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
 
 def _differing(facts: ColumnFacts) -> str:
     share = percent(100 * facts.unique_share, 0)
-    return f"{share} of the values differ: whoever knows one finds its row"
+    return f"{share} of the values differ: somebody who knows one finds its row"
 
 
 def _risky(facts: ColumnFacts) -> bool:

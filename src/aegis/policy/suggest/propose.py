@@ -310,7 +310,7 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
             return label, ColumnProfile(facts, None, reason, warning=warning)
         exact = (
             f"{facts.distinct:,} values in {facts.values:,} rows, and a release shows them as they are: "
-            "whoever knows one finds its row"
+            "somebody who knows one finds its row"
         )
         warning = f"{warning}. It has {exact}" if warning else exact
         ranges = parse_mask({"quantiles": {"count": BINS}})
