@@ -16,6 +16,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.release.write import write_table
 from aegis.sources import Reading, open_table
 from aegis.sources.dialect import marked_encoding
+from aegis.sources.embedded import embedded
 from aegis.sources.records import Counter, count_records
 
 
@@ -322,11 +323,28 @@ def test_files_without_header_are_said(tmp_path: Path) -> None:
     assert "--no-header" in caught.value.hint
     assert read(file, header=False)[0] == {"c1": 39, "c2": "m", "c3": 50}
     assert list(read(file, header=True)[0]) == ["39", "m", "50"]
+    for columns, shown in ((4, "m, a, a, a Give"), (5, r"m, a, a, a, \.\.\. Give")):
+        lines = [",".join([sex, *["a"] * (columns - 1)]) for sex in "mfmm"]
+        file.write_text("\n".join([*lines, ""]))
+        with pytest.raises(DataError, match=f"looks like data, .*: {shown}"):
+            open_table(file)
     file.write_text("m,a\nf,a\nm,b\nm,a\n")
     with pytest.raises(DataError, match="looks like data"):
         open_table(file)
     file.write_text("id,2019,2020\n1,5,6\n2,7,8\n")
     assert len(read(file)) == 2
+
+
+def test_a_file_that_was_read_is_stored_once(tmp_path: Path) -> None:
+    def stored() -> set[str]:
+        listed = embedded().con.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        return {name for (name,) in listed}
+
+    file = tmp_path / "t.csv"
+    file.write_text("a\n1\n2\n")
+    before = stored()
+    source = open_table(file)
+    assert stored() - before == {source.table.get_name()}
 
 
 def test_a_column_without_a_name(tmp_path: Path) -> None:

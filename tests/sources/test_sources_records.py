@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aegis.sources import records
@@ -38,6 +38,8 @@ contents = st.text('"\n\r,a\\', max_size=400).map(str.encode) | st.text('"\n', m
 
 @settings(max_examples=300, deadline=None)
 @given(content=contents, chunk=st.integers(1, 200), escape=st.sampled_from(['"', "\\"]))
+@example(content=b'"\\\\"\n"\\\\\\"\n"\n', chunk=200, escape="\\")
+@example(content=b'"\\\\"\n"\\\\\\"\n"\n', chunk=3, escape="\\")
 def test_records_end_where_a_reader_of_bytes_ends_them(
     content: bytes, chunk: int, escape: str
 ) -> None:
