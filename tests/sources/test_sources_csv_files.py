@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,28 @@ def test_numbers_with_units_are_the_numbers(
     ]
     found = column(tmp_path_factory.mktemp("units"), *texts, units=(unit,))
     assert found == numbers
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (("2024-01-31", "2023-12-1"), [date(2024, 1, 31), date(2023, 12, 1)]),
+        (
+            ("2024-01-31 10:30", "2024-01-31T10:30:05.25"),
+            [datetime(2024, 1, 31, 10, 30), datetime(2024, 1, 31, 10, 30, 5, 250_000)],
+        ),
+        (
+            ("2024-01-31 10:30:00Z", "2024-01-31 10:30:00+02:00"),
+            [datetime(2024, 1, 31, 10, 30, tzinfo=UTC), datetime(2024, 1, 31, 8, 30, tzinfo=UTC)],
+        ),
+        (("10:30", "23:59:58.5"), [time(10, 30), time(23, 59, 58, 500_000)]),
+        (("10:30", "2024-01-31"), ["10:30", "2024-01-31"]),
+    ],
+)
+def test_dates_and_times_of_iso_8601_are_those(
+    tmp_path: Path, texts: tuple[str, ...], values: list[Any]
+) -> None:
+    assert column(tmp_path, *texts) == values
 
 
 def test_a_spelling_that_comes_late_counts(tmp_path: Path) -> None:

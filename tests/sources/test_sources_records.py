@@ -75,6 +75,11 @@ def test_a_file_is_counted_alike_however_much_is_looked_at_once(
     assert in_parts == counted()
 
 
+def test_line_ends_within_fields_are_counted_where_records_end_in_cr_alone() -> None:
+    counted = count_records(io.BytesIO(b'a\r"b\nc\r"\rd\r'), '"', '"')
+    assert (counted.old, counted.ended, counted.broken) == (True, 3, 2)
+
+
 @pytest.mark.parametrize(
     ("content", "mixed"),
     [
