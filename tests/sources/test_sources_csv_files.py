@@ -356,6 +356,12 @@ def test_files_without_header_are_said(tmp_path: Path) -> None:
         open_table(file)
     file.write_text("id,2019,2020\n1,5,6\n2,7,8\n")
     assert len(read(file)) == 2
+    for names in ("0,1,2", "1,2,3"):
+        file.write_text(f"{names}\n7,5,6\n8,7,8\n")
+        assert ",".join(read(file)[0]) == names
+    file.write_text("2,3,4\n7,5,6\n8,7,8\n")
+    with pytest.raises(DataError, match="looks like data"):
+        open_table(file)
 
 
 def test_a_file_that_was_read_is_stored_once(tmp_path: Path) -> None:
