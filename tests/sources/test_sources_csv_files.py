@@ -336,6 +336,8 @@ def test_lines_before_the_header(tmp_path: Path) -> None:
     assert read(file) == [{"a": 1, "b": 2}]
     file.write_text("Export of May\n\na,b\n1,2\n3,4\n")
     assert len(read(file)) == 2
+    file.write_text("Export of May\n\na,b\n1,2\n")
+    assert read(file) == [{"a": 1, "b": 2}]
 
 
 def test_files_without_header_are_said(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from catalog_support import CONFIGURATION, KEY, offered
@@ -284,6 +285,7 @@ def test_a_backup_while_it_runs_holds_every_table(place, tmp_path, capsys):
     assert run(["catalog", "backup", str(folder), "--database", database]) == 2
     restored = str(tmp_path / "restored.db")
     assert run(["catalog", "restore", str(folder), "--database", restored]) == 0
+    assert Path(restored).stat().st_mode & 0o777 == 0o600
     assert run(["catalog", "restore", str(folder), "--database", restored]) == 2
     catalog = Catalog.open(restored)
     with catalog.database.reading() as session, place.catalog.database.reading() as before:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from catalog_support import POLICY, offered
 from sqlalchemy import select, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError
 
 from aegis.errors import EngineError
 from aegis.service.catalog import Catalog, WrongState, budget, data_sets, flow, jobs, log, logbook
 from aegis.service.catalog.errors import CatalogError, NotThere, TooOften
 from aegis.service.catalog.objects import Objects
-from aegis.service.catalog.records import DataSet, Job, LogEntry, SpendRecord, now
+from aegis.service.catalog.records import DataSet, Job, LogEntry, SpendRecord, Utc, now
 
 
 def ask(place, epsilon=1.0):
@@ -314,3 +315,11 @@ def test_a_catalog_that_is_there_is_opened_again(place, tmp_path):
     with again.database.reading() as session:
         assert data_sets.newest(session, "census").number == 1
     again.database.close()
+
+
+def test_times_keep_their_zone_where_the_database_has_zones() -> None:
+    moment = datetime(2026, 3, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    stored = Utc().process_bind_param(moment, postgresql.dialect())
+    assert stored == moment
+    assert stored.tzinfo is UTC
+    assert Utc().process_bind_param(moment, sqlite.dialect()) == datetime(2026, 3, 1, 10)
