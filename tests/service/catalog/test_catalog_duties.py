@@ -19,6 +19,7 @@ from aegis.service.catalog import (
     budget,
     consistency,
     data_sets,
+    jobs,
     logbook,
     populations,
     requests,
@@ -71,6 +72,20 @@ def test_terms_are_frozen_with_each_request(place):
     with place.catalog.database.writing() as session:
         assert requests.drift(session, place.paula, "census") == 1
         assert session.get(Request, number).state == RequestState.RETURNED
+
+
+def test_a_request_that_is_sent_back_cancels_its_jobs_and_one_that_is_approved_does_not(place):
+    offered(place, approvals=2)
+    number = chosen(place)
+    with place.catalog.database.writing() as session:
+        job = jobs.enqueue(session, "check", "worker", "census", request_id=number)
+        assert requests.approve(session, place.otto, number).state == RequestState.IN_REVIEW
+        assert requests.approve(session, place.anna, number).state == RequestState.APPROVED
+        assert (job.state, job.ended) == ("queued", None)
+        data_sets.change(session, place.paula, "census", approvals=1)
+        assert requests.run(session, place.otto, number).state == RequestState.RETURNED
+        assert job.state == "cancelled"
+        assert job.ended
 
 
 @pytest.mark.parametrize("how", ["grant", "role", "closed"])
