@@ -59,6 +59,7 @@ from aegis.safe.protect.moments import (
     MomentSums,
     moments_of_pairs,
     moments_of_rows,
+    sensitivity_of_rows,
 )
 from aegis.safe.protect.plan import Plan
 from aegis.sources import Source
