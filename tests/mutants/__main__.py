@@ -109,7 +109,7 @@ def _record(folder: Path, rooms: list[str], tests: list[str]) -> None:
 
 
 class Executed:
-    """Which tests execute a line, the quickest first."""
+    """Which tests execute a line: those that killed a mutant of the module, then the quickest."""
 
     def __init__(self, folder: Path, most: float) -> None:
         self._most = most
@@ -117,6 +117,11 @@ class Executed:
         self._data.read()
         self._contexts = cache(self._data.contexts_by_lineno)
         self._seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text("utf-8"))
+        self._killers: dict[str, set[str]] = {}
+
+    def note(self, path: str, tests: Iterable[str]) -> None:
+        """Have tests that killed a mutant of a module judge its next ones first."""
+        self._killers.setdefault(path, set()).update(tests)
 
     def tests(self, path: str, line: int) -> list[str]:
         """Return the tests that execute a line; none where no test does.
@@ -131,6 +136,8 @@ class Executed:
         if not nodes:
             near = self._quickest(context for those in contexts.values() for context in those)
             nodes = [*near, *sorted(self._seconds.keys() - near, key=self._order)]
+        killers = self._killers.get(path, set())
+        nodes.sort(key=lambda node: node not in killers)
         spent = accumulate(self._seconds[node] for node in nodes)
         return [node for node, seconds in zip(nodes, spent, strict=True) if seconds <= self._most]
 
@@ -176,6 +183,7 @@ def _judge(drawn: list[Mutation], executed: Executed, folder: Path, workers: int
         try:
             tests = executed.tests(mutation.path, mutation.line)
             verdict = _run(mutation, tests, copy, executed.limit(tests))
+            executed.note(mutation.path, verdict.by)
         finally:
             copies.put(copy)
         print(f"{'killed  ' if verdict.killed else 'SURVIVES'} {mutation}", flush=True)

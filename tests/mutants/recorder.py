@@ -15,26 +15,32 @@ import pytest
 from coverage import Coverage
 
 _seconds: dict[str, float] = {}
+_passed: set[str] = set()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Tell coverage which test runs; by itself it takes no test of Hypothesis for one."""
+    """Tell coverage which test runs; by itself it takes no test of Hypothesis for one.
+
+    Keep the seconds of the processor, also of what prepares the test and of programs that it starts.
+    """
     recording = Coverage.current()
     assert recording is not None
     recording.switch_context(item.nodeid)
+    before = sum(os.times()[:4])
     try:
         return (yield)
     finally:
         recording.switch_context("")
+        if item.nodeid in _passed:
+            _seconds[item.nodeid] = sum(os.times()[:4]) - before
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Keep the seconds of the processor, also of programs that a test starts, where it passes."""
-    before = sum(os.times()[:4])
+    """Keep which tests pass: no other one judges a mutant."""
     result = yield
-    _seconds[item.nodeid] = sum(os.times()[:4]) - before
+    _passed.add(item.nodeid)
     return result
 
 

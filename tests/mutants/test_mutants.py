@@ -74,6 +74,9 @@ def test_a_line_is_judged_by_the_tests_that_execute_it(tmp_path: Path) -> None:
     assert executed.tests(MODULE, 1) == ["quick", "slow", "other"]
     assert executed.tests(MODULE, 9) == []
     assert Executed(tmp_path, 1.5).tests(MODULE, 5) == ["quick"]
+    executed.note(MODULE, ["slow"])
+    assert executed.tests(MODULE, 5) == ["slow", "quick"]
+    assert executed.tests(MODULE, 1) == ["slow", "quick", "other"]
 
 
 def test_the_source_that_is_named_is_tested_and_what_fails_is_sent(tmp_path: Path) -> None:

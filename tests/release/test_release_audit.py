@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from aegis.errors import DataError, PolicyError
+from aegis.errors import DataError, InternalError, PolicyError
 from aegis.policy import load_policy
 from aegis.privacy import PrivacyRule
 from aegis.release import audit
+from aegis.release.released import refuse_unplanned
 
 TABLE = pa.table(
     {
@@ -74,3 +76,15 @@ def test_no_row_and_no_column(tmp_path: Path) -> None:
         audit(TABLE, quasi_identifiers=["agee"])
     with pytest.raises(PolicyError, match="needs quasi-identifiers"):
         audit(TABLE)
+
+
+@pytest.mark.parametrize(("violations", "rows"), [((), 7), (("k is 1",), 6), (("k is 1",), 7)])
+def test_a_written_table_that_breaks_its_rule_or_lost_a_row_is_not_released(
+    violations: tuple[str, ...], rows: int
+) -> None:
+    found = audit(TABLE, quasi_identifiers=["age", "zip"])
+    counted = replace(found, violations=violations)
+    assert counted.report.rows == 6
+    with pytest.raises(InternalError, match="not what was planned"):
+        refuse_unplanned(counted, rows)
+    refuse_unplanned(replace(counted, violations=()), 6)

@@ -18,6 +18,7 @@ import aegis
 from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy, policy_digest
 from aegis.release import check_certificate
+from aegis.release.mismatch import alike
 from aegis.signing import load_private_key, load_public_key, make_keys, seal, sealed_digest
 
 TABLE = pa.table(
@@ -276,3 +277,9 @@ def test_true_certificates_with_cut_points_of_many_digits_pass(tmp_path: Path, c
         study.apply(study.advise(), file, certificate=path)
         check = check_certificate(file, path)
         assert check.passed, list(map(str, check.mismatches))
+
+
+@pytest.mark.parametrize(("one", "other"), [(True, 1), (1.0, True), (False, 0)])
+def test_a_figure_is_not_the_same_as_yes_or_no(one: Any, other: Any) -> None:
+    assert not alike(one, other)
+    assert alike(one, one)

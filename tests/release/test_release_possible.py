@@ -18,6 +18,7 @@ from aegis.anonymizers import ANONYMIZERS
 from aegis.errors import AegisError
 from aegis.measures import MEASURES
 from aegis.release import check_certificate
+from aegis.release.possible import _SLACK, _between
 from aegis.signing import seal
 
 
@@ -75,6 +76,41 @@ def test_what_cannot_be_is_named_with_what_can(
     (line,) = [line for line in lines if line.startswith(place)]
     assert "the certificate says" in line
     assert line.endswith(f"; possible: {possible}")
+
+
+@pytest.mark.parametrize("k", [3, 60])
+def test_the_least_and_the_most_that_can_be_are_not_called_impossible(
+    release: Callable[[str], Certified], k: int
+) -> None:
+    certified = release("persons")
+    lines = _differing(certified, changed(certified.document, ("privacy", "k"), k))
+    assert not [line for line in lines if line.startswith("privacy.k")]
+
+
+def test_a_range_leaves_room_for_rounding_in_proportion_to_its_end() -> None:
+    percent = _between(0.0, 100.0)
+    assert percent.holds(100.0 + 50 * _SLACK)
+    assert not percent.holds(100.0 + 200 * _SLACK)
+    share = _between(0.0, 0.01)
+    assert share.holds(0.01 + 0.5 * _SLACK)
+
+
+def test_no_class_is_lost_where_no_row_was_suppressed(release: Callable[[str], Certified]) -> None:
+    certified = release("masked")
+    for lost in (None, [], "none"):
+        lie = changed(certified.document, ("utility", "lost_classes"), lost)
+        assert [line.partition(":")[0] for line in _differing(certified, lie)] == [
+            "utility.lost_classes"
+        ]
+
+
+def test_other_sensitive_attributes_than_the_policys_are_named(
+    release: Callable[[str], Certified],
+) -> None:
+    certified = release("persons")
+    for sensitive in ([], ["illness", "sex"]):
+        lie = changed(certified.document, ("privacy", "sensitive"), sensitive)
+        assert any(line.startswith("privacy.sensitive:") for line in _differing(certified, lie))
 
 
 def test_fewer_rows_read_than_released_cannot_be(release: Callable[[str], Certified]) -> None:

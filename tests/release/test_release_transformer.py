@@ -116,6 +116,8 @@ def test_unseen_values_are_refused_or_shown_as_a_star() -> None:
 def test_mistakes_get_one_clear_error() -> None:
     with pytest.raises(DataError, match="not fitted"):
         aegis.MaskingTransformer(MASKS).transform(TRAIN)
+    with pytest.raises(DataError, match="not fitted"):
+        aegis.MaskingTransformer(MASKS).get_feature_names_out()
     with pytest.raises(DataError, match="No column 'agee'"):
         aegis.MaskingTransformer({"agee": "suppress"}).fit(TRAIN)
     with pytest.raises(PolicyError, match="Unknown mask"):

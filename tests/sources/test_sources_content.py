@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+from hashlib import sha256
 
 import pyarrow as pa
 import pyarrow.csv
@@ -46,6 +47,13 @@ def test_two_tables_are_one_where_they_hold_the_same_rows(one, other, random):
 def test_a_row_counts_as_often_as_it_occurs():
     once, twice, thrice = (content(table([(1, "a")] * n)) for n in (1, 2, 3))
     assert len({once, twice, thrice, content(table([]))}) == 4
+
+
+def test_the_digest_of_a_table_is_the_one_that_was_written_down_before():
+    row = int(sha256(b'["1", "\\u00e9"]').hexdigest(), 16)
+    assert content(table([(1, "\u00e9")])) == (
+        sha256(f'[["n", "t"], 1, "{row:064x}"]'.encode()).hexdigest()
+    )
 
 
 def test_values_do_not_move_between_columns_or_rows():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.release.write import write_table
 from aegis.sources import Reading, open_table
 from aegis.sources.dialect import marked_encoding
+from aegis.sources.embedded import embedded
 from aegis.sources.records import Counter, count_records
 
 
@@ -168,6 +170,28 @@ def test_numbers_with_units_are_the_numbers(
     assert found == numbers
 
 
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (("2024-01-31", "2023-12-1"), [date(2024, 1, 31), date(2023, 12, 1)]),
+        (
+            ("2024-01-31 10:30", "2024-01-31T10:30:05.25"),
+            [datetime(2024, 1, 31, 10, 30), datetime(2024, 1, 31, 10, 30, 5, 250_000)],
+        ),
+        (
+            ("2024-01-31 10:30:00Z", "2024-01-31 10:30:00+02:00"),
+            [datetime(2024, 1, 31, 10, 30, tzinfo=UTC), datetime(2024, 1, 31, 8, 30, tzinfo=UTC)],
+        ),
+        (("10:30", "23:59:58.5"), [time(10, 30), time(23, 59, 58, 500_000)]),
+        (("10:30", "2024-01-31"), ["10:30", "2024-01-31"]),
+    ],
+)
+def test_dates_and_times_of_iso_8601_are_those(
+    tmp_path: Path, texts: tuple[str, ...], values: list[Any]
+) -> None:
+    assert column(tmp_path, *texts) == values
+
+
 def test_a_spelling_that_comes_late_counts(tmp_path: Path) -> None:
     many = 30_000  # more than the first rows
     found = column(tmp_path, *["1"] * many, "1.0")
@@ -312,6 +336,8 @@ def test_lines_before_the_header(tmp_path: Path) -> None:
     assert read(file) == [{"a": 1, "b": 2}]
     file.write_text("Export of May\n\na,b\n1,2\n3,4\n")
     assert len(read(file)) == 2
+    file.write_text("Export of May\n\na,b\n1,2\n")
+    assert read(file) == [{"a": 1, "b": 2}]
 
 
 def test_files_without_header_are_said(tmp_path: Path) -> None:
@@ -322,11 +348,34 @@ def test_files_without_header_are_said(tmp_path: Path) -> None:
     assert "--no-header" in caught.value.hint
     assert read(file, header=False)[0] == {"c1": 39, "c2": "m", "c3": 50}
     assert list(read(file, header=True)[0]) == ["39", "m", "50"]
+    for columns, shown in ((4, "m, a, a, a Give"), (5, r"m, a, a, a, \.\.\. Give")):
+        lines = [",".join([sex, *["a"] * (columns - 1)]) for sex in "mfmm"]
+        file.write_text("\n".join([*lines, ""]))
+        with pytest.raises(DataError, match=f"looks like data, .*: {shown}"):
+            open_table(file)
     file.write_text("m,a\nf,a\nm,b\nm,a\n")
     with pytest.raises(DataError, match="looks like data"):
         open_table(file)
     file.write_text("id,2019,2020\n1,5,6\n2,7,8\n")
     assert len(read(file)) == 2
+    for names in ("0,1,2", "1,2,3"):
+        file.write_text(f"{names}\n7,5,6\n8,7,8\n")
+        assert ",".join(read(file)[0]) == names
+    file.write_text("2,3,4\n7,5,6\n8,7,8\n")
+    with pytest.raises(DataError, match="looks like data"):
+        open_table(file)
+
+
+def test_a_file_that_was_read_is_stored_once(tmp_path: Path) -> None:
+    def stored() -> set[str]:
+        listed = embedded().con.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        return {name for (name,) in listed}
+
+    file = tmp_path / "t.csv"
+    file.write_text("a\n1\n2\n")
+    before = stored()
+    source = open_table(file)
+    assert stored() - before == {source.table.get_name()}
 
 
 def test_a_column_without_a_name(tmp_path: Path) -> None:

@@ -80,6 +80,9 @@ def test_even_files_are_read(tmp_path: Path) -> None:
 def test_quoted_separators_and_line_breaks_are_one_field() -> None:
     lines = ['a,"b, c"\n', '1,"x\n', ' y"\n', "\n", "2,z\n"]
     assert count_lines(lines, "t.csv", TextDialect(), 2) == 3
+    titled = ["a title, with, commas\n", "\n", *lines]
+    assert count_lines(titled, "t.csv", TextDialect(skip=2), 2) == 3
+    assert count_lines(titled[:1] + lines, "t.csv", TextDialect(skip=1), 2) == 3
     with pytest.raises(DataError, match=r"Line 3 of t.csv has 1 field, but its first line has 2"):
         count_lines(["a;b\n", "1;2\n", "3,4\n"], "t.csv", TextDialect(";"), 2)
 

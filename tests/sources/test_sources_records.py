@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aegis.sources import records
@@ -38,6 +38,8 @@ contents = st.text('"\n\r,a\\', max_size=400).map(str.encode) | st.text('"\n', m
 
 @settings(max_examples=300, deadline=None)
 @given(content=contents, chunk=st.integers(1, 200), escape=st.sampled_from(['"', "\\"]))
+@example(content=b'"\\\\"\n"\\\\\\"\n"\n', chunk=200, escape="\\")
+@example(content=b'"\\\\"\n"\\\\\\"\n"\n', chunk=3, escape="\\")
 def test_records_end_where_a_reader_of_bytes_ends_them(
     content: bytes, chunk: int, escape: str
 ) -> None:
@@ -71,6 +73,11 @@ def test_a_file_is_counted_alike_however_much_is_looked_at_once(
     finally:
         records._CACHED = usual
     assert in_parts == counted()
+
+
+def test_line_ends_within_fields_are_counted_where_records_end_in_cr_alone() -> None:
+    counted = count_records(io.BytesIO(b'a\r"b\nc\r"\rd\r'), '"', '"')
+    assert (counted.old, counted.ended, counted.broken) == (True, 3, 2)
 
 
 @pytest.mark.parametrize(

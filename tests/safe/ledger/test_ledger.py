@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,8 @@ def test_a_question_is_paid_for_once(ledger):
     assert answers == {"yes"}
     assert len(asked) == 1
     assert ledger.balance("adults").spent == pytest.approx(0.01)
+    [told] = ledger.entries("adults")
+    assert (told.state, told.digest) == (EntryState.COMMITTED, sha256(b"yes").hexdigest())
 
 
 def test_releases_without_a_promise_are_listed(ledger):

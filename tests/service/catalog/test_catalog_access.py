@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from aegis.service.catalog import errors
 from aegis.service.catalog.access import (
     PERMISSIONS,
     AccountRole,
@@ -17,7 +18,7 @@ from aegis.service.catalog.access import (
     may,
     scopes_of,
 )
-from aegis.service.catalog.errors import NotAllowed
+from aegis.service.catalog.errors import CatalogError, NotAllowed
 
 SUBJECTS = {
     "nothing": ActedOn(),
@@ -149,3 +150,16 @@ def test_operators_decide_on_no_request_of_their_own():
     for action in (Action.REVIEW, Action.APPROVE, Action.REJECT, Action.RUN, Action.REVOKE):
         assert not may(actor, action, SUBJECTS["own request"])
         assert may(actor, action, SUBJECTS["granted"])
+
+
+def test_each_refusal_has_the_status_that_callers_know() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    assert {kind.__name__: kind.status for kind in kinds if issubclass(kind, CatalogError)} == {
+        "CatalogError": 400,
+        "NotSignedIn": 401,
+        "NotAllowed": 403,
+        "NotThere": 404,
+        "WrongState": 409,
+        "TooLarge": 413,
+        "TooOften": 429,
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from catalog_support import CONFIGURATION, KEY, offered
@@ -18,6 +19,7 @@ from aegis.service.catalog import (
     budget,
     consistency,
     data_sets,
+    jobs,
     logbook,
     populations,
     requests,
@@ -70,6 +72,20 @@ def test_terms_are_frozen_with_each_request(place):
     with place.catalog.database.writing() as session:
         assert requests.drift(session, place.paula, "census") == 1
         assert session.get(Request, number).state == RequestState.RETURNED
+
+
+def test_a_request_that_is_sent_back_cancels_its_jobs_and_one_that_is_approved_does_not(place):
+    offered(place, approvals=2)
+    number = chosen(place)
+    with place.catalog.database.writing() as session:
+        job = jobs.enqueue(session, "check", "worker", "census", request_id=number)
+        assert requests.approve(session, place.otto, number).state == RequestState.IN_REVIEW
+        assert requests.approve(session, place.anna, number).state == RequestState.APPROVED
+        assert (job.state, job.ended) == ("queued", None)
+        data_sets.change(session, place.paula, "census", approvals=1)
+        assert requests.run(session, place.otto, number).state == RequestState.RETURNED
+        assert job.state == "cancelled"
+        assert job.ended
 
 
 @pytest.mark.parametrize("how", ["grant", "role", "closed"])
@@ -284,6 +300,7 @@ def test_a_backup_while_it_runs_holds_every_table(place, tmp_path, capsys):
     assert run(["catalog", "backup", str(folder), "--database", database]) == 2
     restored = str(tmp_path / "restored.db")
     assert run(["catalog", "restore", str(folder), "--database", restored]) == 0
+    assert Path(restored).stat().st_mode & 0o777 == 0o600
     assert run(["catalog", "restore", str(folder), "--database", restored]) == 2
     catalog = Catalog.open(restored)
     with catalog.database.reading() as session, place.catalog.database.reading() as before:

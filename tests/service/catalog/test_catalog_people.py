@@ -703,6 +703,18 @@ def test_a_foreign_population_is_not_entered_by_handing_over(place):
             handing_over.hand_over(session, place.peter, "mine", "pia")
 
 
+def test_the_owner_of_the_population_gets_a_data_set_of_it(place):
+    offered(place)
+    with place.catalog.database.writing() as session:
+        populations.admit(session, place.paula, "census", "peter")
+        data_sets.register(
+            session, place.peter, "mine", source="x", public_key=KEY, population="census"
+        )
+        handing_over.hand_over(session, place.peter, "mine", "paula")
+        assert populations.owner_of(session, "census").name == "paula"
+    assert differing(place) == []
+
+
 def test_who_is_acted_on_reads_of_it_in_the_log(mia):
     with mia.catalog.database.writing() as session:
         password_links.reset(session, mia.ada, "mia")

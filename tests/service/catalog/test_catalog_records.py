@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from catalog_support import POLICY, offered
 from sqlalchemy import select, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError
 
 from aegis.errors import EngineError
-from aegis.service.catalog import Catalog, WrongState, budget, data_sets, flow, jobs, log, logbook
-from aegis.service.catalog.errors import CatalogError, NotThere, TooOften
+from aegis.service.catalog import (
+    Catalog,
+    WrongState,
+    budget,
+    data_sets,
+    deliveries,
+    flow,
+    jobs,
+    log,
+    logbook,
+)
+from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, TooOften
 from aegis.service.catalog.objects import Objects
-from aegis.service.catalog.records import DataSet, Job, LogEntry, SpendRecord, now
+from aegis.service.catalog.records import DataSet, Job, LogEntry, SpendRecord, Utc, now
 
 
 def ask(place, epsilon=1.0):
@@ -129,6 +140,28 @@ def test_too_many_waiting_jobs_are_refused(place, monkeypatch):
             jobs.enqueue(session, "leak", "worker", "census", task={"n": number})
         with pytest.raises(TooOften, match="wait already"):
             jobs.enqueue(session, "leak", "worker", "census", task={"n": 3})
+
+
+def test_the_same_job_waits_once(place):
+    offered(place)
+    with place.catalog.database.writing() as session:
+        first = jobs.enqueue(session, "leak", "worker", "census", task={"n": 1})
+        assert jobs.enqueue(session, "leak", "worker", "census", task={"n": 1}) is first
+        others = [
+            jobs.enqueue(session, "audit", "worker", "census", task={"n": 1}),
+            jobs.enqueue(session, "leak", "worker", "census", task={"n": 2}),
+        ]
+        assert len({first.id, *(job.id for job in others)}) == 3
+
+
+def test_an_agent_works_for_its_provider_alone(place):
+    offered(place)
+    job = ask(place)
+    with place.catalog.database.reading() as session:
+        deliveries.require_agent(session, place.paula, job.id)
+        for who, number in ((place.peter, job.id), (place.otto, job.id), (place.paula, "none")):
+            with pytest.raises((NotAllowed, NotThere)):
+                deliveries.require_agent(session, who, number)
 
 
 def test_what_failed_is_asked_once_more(place):
@@ -314,3 +347,11 @@ def test_a_catalog_that_is_there_is_opened_again(place, tmp_path):
     with again.database.reading() as session:
         assert data_sets.newest(session, "census").number == 1
     again.database.close()
+
+
+def test_times_keep_their_zone_where_the_database_has_zones() -> None:
+    moment = datetime(2026, 3, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    stored = Utc().process_bind_param(moment, postgresql.dialect())
+    assert stored == moment
+    assert stored.tzinfo is UTC
+    assert Utc().process_bind_param(moment, sqlite.dialect()) == datetime(2026, 3, 1, 10)

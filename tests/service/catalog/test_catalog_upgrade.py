@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 from alembic import command
+from alembic.autogenerate import compare_metadata
 from alembic.config import Config
+from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
 from aegis.service.catalog import database as databases
 from aegis.service.catalog import signs
 from aegis.service.catalog.account_records import SecondFactor
 from aegis.service.catalog.database import Database
+from aegis.service.catalog.records import Base
 from postgres_server import server
 
 BEFORE = (
@@ -83,3 +86,11 @@ def test_a_catalog_of_the_version_before_is_brought_to_this_one(url):
         seen = {(one.place, one.name): one.silent for one in signs.programs(session)}
         assert seen == {("worker", "one"): False, ("agent", "paula/one"): False}
     upgraded.close()
+
+
+def test_the_migrations_make_the_tables_that_the_records_describe(tmp_path):
+    database = Database(str(tmp_path / "catalog.db"))
+    with database.engine.connect() as connection:
+        migrated = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(migrated, Base.metadata) == []
+    database.close()

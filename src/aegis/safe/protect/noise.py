@@ -59,6 +59,7 @@ from aegis.safe.protect.moments import (
     MomentSums,
     moments_of_pairs,
     moments_of_rows,
+    sensitivity_of_rows,
 )
 from aegis.safe.protect.plan import Plan
 from aegis.sources import Source
@@ -366,7 +367,7 @@ def _expected_error(longest: float, width: int, rows: float, rho: float, unit_ro
     """
     if width < 2 or longest <= 0:
         return math.inf
-    sensitivity = longest / GRID**2 * math.sqrt((1 - 1 / width) / 2) * unit_rows
+    sensitivity = sensitivity_of_rows(longest, width) / GRID**2 * unit_rows
     return sigma_of(sensitivity, rho) / rows
 
 

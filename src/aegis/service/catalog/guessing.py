@@ -66,7 +66,7 @@ def forget(session: Session, key: str) -> None:
 def _network(address: str) -> str:
     """Return the network of an address: who has one of IPv6 has all of its /64."""
     try:
-        parsed = ip_address(address.split("%", 1)[0])
+        parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return address
     if parsed.version == 6:

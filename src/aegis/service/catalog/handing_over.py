@@ -88,7 +88,6 @@ def _hand(
         old["public_key"], new["public_key"] = data_set.public_key, key
         data_set.former_keys = [*data_set.former_keys, data_set.public_key]
         data_set.public_key = _key(key)
-    session.flush()
     append(session, by.name, "data set handed over", data_set=data_set.id, old=old, new=new)
     approves = session.get(Grant, (data_set.id, receiver.id, str(AccountRole.APPROVER)))
     if approves is not None:  # the provider cannot be the second person
