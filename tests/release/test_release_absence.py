@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
 from aegis.advisor.composition import compose, summary_after, summary_of
-from aegis.errors import NoAdmissibleConfiguration
+from aegis.cli.main import run
+from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.masks import parse_mask
 from aegis.policy import Configuration, Policy, load_policy
 from aegis.release import Release, apply
@@ -122,6 +125,68 @@ def test_every_row_is_in_a_class_that_meets_the_rule_over_all_releases(seed, row
         after = Study(summary_after(data, rules, chosen[:-1]), rules)
         [ranked] = after.rank(configurations=[chosen[-1]]).ranking
         assert (ranked.admissible, ranked.suppressed_rows) == (True, made[-1].suppressed_rows)
+
+
+@given(st.data(), st.integers(0, 10**6), st.integers(2, 3), st.sampled_from(RULES))
+@settings(max_examples=25, deadline=None)
+def test_releases_that_disregard_earlier_ones_are_counted_as_they_were_made(
+    draws, seed, count, rule
+):
+    data, rules = table(50, seed), policy(rule)
+    made: list[Release] = []
+    regarded: list[set[int]] = []
+    for place, configuration in enumerate(picks(np.random.default_rng(seed), count)):
+        named = draws.draw(st.sets(st.integers(0, place - 1))) if place else set()
+        regarded.append(named.union(*(regarded[i] for i in named)))
+        earlier = [made[i].configuration for i in sorted(regarded[-1])]
+        try:
+            made.append(apply(data, rules, configuration, after=earlier))
+        except NoAdmissibleConfiguration:
+            return
+    chosen = [release.configuration for release in made]
+    together = compose(summary_of(data, rules, chosen), chosen, rules.privacy)
+    assert together.admissible == (lonely(made, rule) == [])
+
+
+def test_a_release_after_one_that_is_not_named_is_refused():
+    data, rules = table(50, 3), policy({"k": 2, "suppression": 0.9})
+    first, second, third = picks(np.random.default_rng(3), 3)
+    one = apply(data, rules, first).configuration
+    two = apply(data, rules, second, after=[one]).configuration
+    for named in ([two, third], [two, one]):
+        with pytest.raises(PolicyError, match="made after another one") as refused:
+            compose(summary_of(data, rules, named), named, rules.privacy)
+        assert "in the order in which you made them" in str(refused.value.hint)
+        with pytest.raises(PolicyError, match="made after another one"):
+            apply(data, rules, third, after=named)
+
+
+@pytest.mark.parametrize("regards", [True, False])
+def test_compose_knows_from_certificates_what_each_release_left_out(tmp_path, capsys, regards):
+    """Rows 0 and 1 are alone together in the second release, unless it regards the first."""
+    ages = [0, 0, 1, 1, 1, 2, 2, 2, 4, 4, 4]
+    data = {"a": ages, "b": ["u"] * 2 + ["v"] * 9, "y": ["n", "p"] * 5 + ["n"]}
+    pq.write_table(pa.table(data), tmp_path / "t.parquet")
+    attributes = {n: {"role": "quasi-identifier", "masks": m} for n, m in MASKS.items()}
+    rule = {"k": 3, "suppression": 0.5}
+    document = {"version": 1, "label": "y", "privacy": rule, "attributes": attributes}
+    (tmp_path / "p.yaml").write_text(json.dumps(document))
+    masks = [{"a": "identity", "b": "suppress"}, {"a": "suppress", "b": "suppress"}]
+    words = [str(tmp_path / "t.parquet"), "-p", str(tmp_path / "p.yaml"), "-q"]
+    certificates: list[str] = []
+    for number, chosen in enumerate(masks):
+        (tmp_path / f"{number}.yaml").write_text(json.dumps({"configurations": {"c": chosen}}))
+        after = ["--after", *certificates] if certificates and regards else []
+        certificates.append(str(tmp_path / f"{number}.json"))
+        made = ["-c", str(tmp_path / f"{number}.yaml"), "-o", str(tmp_path / f"{number}.csv")]
+        assert run(["apply", *words, *made, "--certificate", certificates[-1], *after]) == 0
+    capsys.readouterr()
+    assert run(["compose", *certificates, *words, "--format", "json"]) == (0 if regards else 1)
+    said = json.loads(capsys.readouterr().out)
+    assert (said["admissible"], said["alone"]) == (regards, 0)
+    # Without certificates the second is one that will be made after the first.
+    plain = [str(tmp_path / f"{number}.yaml") for number in range(2)]
+    assert run(["compose", *plain, *words]) == 0
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -5,9 +5,9 @@ which rows belong together (by columns that both release, by their order, by kno
 the common refinement of both, whose classes are smaller. The rule is checked against those joint classes.
 
 Absence counts: rows that one release shows and another leaves out are a class by themselves for that
-reader. Releases count in the order in which they were made, each after those before it, so that each
-left out what `PrivacyRule.check` leaves out in addition. For releases that were made without regard to each other,
-`released_only` counts what they show, of which nothing can be suppressed any more.
+reader. Releases count in the order in which they were made. One that took those before it into account left out
+what `PrivacyRule.check` leaves out in addition; a certificate says which these were. Of a release that did not,
+every joint class must meet the rule: nothing can be left out of it any more.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from aegis.policy import (
     load_configurations,
     read_document,
 )
-from aegis.policy.joint import require_joint_rule
-from aegis.privacy import ClassTable, PrivacyRule, Verdict, extended, joined, traces
+from aegis.policy.joint import made_after, require_joint_rule
+from aegis.privacy import ClassTable, PrivacyRule, Verdict, joined, released_cells, traces
 from aegis.progress import SILENT, Progress
 from aegis.signing import sealed_digest
 from aegis.sources import open_table
@@ -142,10 +142,10 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
     DataError
         The certificate is damaged, or of a release that grouped records.
     """
-    file, digest = Path(path), None
+    file, digest, after = Path(path), None, None
     if file.suffix.lower() == ".json":
         document = read_document(file, "configuration")
-        said, digest = _certificate(file)
+        said, digest, after = _certificate(file)
         located = replace(document, data={"configurations": {file.stem: said}})
         configurations = load_configurations(located, policy)
     else:
@@ -155,14 +155,15 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
             f"{file} holds {len(configurations)} configurations, and a release has one.",
             hint="Name a certificate, or a file with one configuration.",
         )
-    return replace(next(iter(configurations.values())), certificate=digest)
+    return replace(next(iter(configurations.values())), certificate=digest, after=after)
 
 
-def _certificate(file: Path) -> tuple[dict[str, Any], str]:
-    """Return the masks that a certificate states, and the certificate's digest."""
+def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, Any], ...]]:
+    """Return the masks that a certificate states, its digest, and what it was made after."""
     try:
         document = json.loads(read_text(file, "certificate", DataError))
-        masks = document["configuration"]["masks"]
+        masks = dict(document["configuration"]["masks"])
+        after = tuple(map(dict, document.get("after", ())))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{file} is no certificate of a masking configuration.",
@@ -174,7 +175,7 @@ def _certificate(file: Path) -> tuple[dict[str, Any], str]:
             f"{file} was changed after it was written: its digest is of another content.",
             hint="Give the certificate as `aegis apply` wrote it, or the configuration (YAML).",
         )
-    return dict(masks), digest
+    return masks, digest, after
 
 
 def widened(policy: Policy, releases: Sequence[Configuration]) -> Policy:
@@ -327,8 +328,7 @@ def compose(
     hierarchies
         Hierarchies of protected attributes, for models that need them.
     released_only
-        Whether each release was made without regard to the others, and nothing more can be suppressed:
-        rows count that any of them shows. Else each was made after those before it.
+        Whether each release was made without regard to the others, whatever their certificates say.
     rule_override
         Whether another rule is meant than that under which a summary's owner made it.
 
@@ -347,7 +347,9 @@ def compose(
     override = check_owner_rule(summary, rule, override=rule_override)
     joint = _Joint(summary, rule, hierarchies or {})
     each = [joint.check([release]) for release in releases]
-    judge = joint.judged_released if released_only else joint.judged_in_order
+    if released_only:
+        releases = [replace(release, after=()) for release in releases]
+    judge = joint.judged
     verdict, sizes = judge(releases)
     without = [
         AttributeShare(name, judge(releases, leave_out=name)[0].suppressed_rows)
@@ -402,33 +404,46 @@ class _Joint:
         *,
         start: Ints | None = None,
         leave_out: str | None = None,
+        as_made: bool = False,
     ) -> Ints:
-        """Return what releases show of each cell, each made after those before it: see `traces`."""
-        return traces(
-            self.rule,
-            [self.codes(release, leave_out) for release in releases],
-            lambda place, ids, trace: self._count(ids, releases[place : place + 1], trace),
-            np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start,
-        )
+        """Return what releases show of each cell, absence included: see `traces`.
 
-    def judged_in_order(
+        Without an attribute the rows are those that would be released without it, or, `as_made`, those
+        that were.
+        """
+        shown = [self.codes(release, leave_out) for release in releases]
+        before = np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start
+        released = released_cells(
+            self.rule,
+            [self.codes(release) for release in releases] if as_made else shown,
+            lambda place, ids, trace: self._count(ids, releases[place : place + 1], trace),
+            before,
+            made_after(releases),
+        )
+        return traces(shown, released, before)
+
+    def judged(
         self, releases: Sequence[Configuration], leave_out: str | None = None
     ) -> tuple[Verdict, Ints]:
-        """Return what the rule says of the first release that breaks it after those before it, else of
+        """Return what the rule says of the first release that breaks it with those before it, else of
         the last one; and the rows of the classes at the end, before any are left out, (classes,)."""
         verdicts = []
+        taken = made_after(releases)
         for place in range(1, len(releases)):
-            trace = self.trace(releases[:place], leave_out=leave_out)
-            ids = joined(trace, self.codes(releases[place], leave_out))
-            table = self._count(ids, releases[: place + 1], trace)
-            verdicts.append(self.rule.check(table))
+            made = releases[: place + 1]
+            if len(taken[place]) == place:
+                trace = self.trace(releases[:place], leave_out=leave_out)
+                ids = joined(trace, self.codes(releases[place], leave_out))
+                table = self._count(ids, made, trace)
+                verdicts.append(self.rule.check(table))
+            else:
+                table = self._shown(made, leave_out)
+                verdicts.append(PrivacyRule(self.rule.criteria).check(table))
         broken = (verdict for verdict in verdicts if not verdict.admissible)
         return next(broken, verdicts[-1]), table.sizes
 
-    def judged_released(
-        self, releases: Sequence[Configuration], leave_out: str | None = None
-    ) -> tuple[Verdict, Ints]:
-        """Return what the rule says of what releases show, each made alone; and the rows of classes.
+    def _shown(self, releases: Sequence[Configuration], leave_out: str | None) -> ClassTable:
+        """Return the classes of rows that any release shows: nothing can be left out any more.
 
         Raises
         ------
@@ -440,15 +455,8 @@ class _Joint:
                 "Which rows have left is not known here: classes are counted in persons.",
                 hint="Leave `person` out of the policy.",
             )
-        trace = np.zeros(self.frequency.cells, dtype=np.int64)
-        for release in releases:
-            alone = self.codes(release)
-            table = self._count(alone, [release])
-            released = np.isin(alone, table.kept_ids(self.rule.check(table).kept_classes))
-            trace = extended(trace, joined(trace, self.codes(release, leave_out)), released)
-        table = self._count(trace, releases)
-        seen = table.keep(table.kept_ids(np.ones(len(table), dtype=np.bool_)) > 0)
-        return self.rule.check(seen), seen.sizes
+        table = self._count(self.trace(releases, leave_out=leave_out, as_made=True), releases)
+        return table.keep(table.kept_ids(np.ones(len(table), dtype=np.bool_)) > 0)
 
     def _count(
         self, ids: Ints, releases: Sequence[Configuration], earlier: Ints | None = None

@@ -45,9 +45,11 @@ def command(
 
     In: releases in the order in which you made them, the table and the policy. Out:
     the classes that all of them form together, rows that a release lacks among them,
-    whether the rule still holds for those, and which attributes break it.
-    Exit code 1 when it does not hold. `aegis apply --after` and `aegis advise
-    --after` make and find releases for which it does.
+    whether the rule still holds for those, and which attributes break it. A
+    certificate says which earlier releases its release took into account; a
+    configuration counts as one that you will apply with `--after` those before it.
+    Exit code 1 when the rule does not hold. `aegis apply --after` and `aegis
+    advise --after` make and find releases for which it does.
     """
     from aegis.advisor.composition import compose, read_release, summary_of
     from aegis.policy import load_policy

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from aegis.errors import PolicyError
-from aegis.policy.model import Policy
+from aegis.policy.model import Configuration, Policy
 
 
 def require_joint_rule(policy: Policy) -> None:
@@ -25,3 +28,38 @@ def require_joint_rule(policy: Policy) -> None:
             "nothing of a single release.",
             hint="Use criteria that coarser tables keep, such as k or l_diversity.",
         )
+
+
+def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
+    """Return the places of the earlier releases that each release took into account.
+
+    A certificate says which these are. A configuration that is of no release yet counts as one that
+    will be made after all before it.
+
+    Raises
+    ------
+    PolicyError
+        A release took one into account that is not named before it.
+    """
+    return tuple(
+        frozenset(range(place))
+        if release.after is None
+        else frozenset(_place(earlier, releases[:place], release) for earlier in release.after)
+        for place, release in enumerate(releases)
+    )
+
+
+def _place(
+    earlier: Mapping[str, Any], before: Sequence[Configuration], release: Configuration
+) -> int:
+    """Return where the release is named that a certificate calls an earlier one."""
+    digest = earlier.get("certificate")
+    for place, known in enumerate(before):
+        same = known.spec() == earlier.get("masks")
+        if known.certificate == digest if known.certificate and digest else same:
+            return place
+    named = "a release without a certificate" if digest is None else f"that of certificate {digest}"
+    raise PolicyError(
+        f"Release {release.name!r} was made after another one, {named}, which is not named before it.",
+        hint="Name all releases in the order in which you made them, as you named them for --after.",
+    )

@@ -210,6 +210,9 @@ class Configuration:
         Attribute name to mask. Attributes left out keep their only candidate, or `identity`.
     certificate
         Digest of the certificate that it was read from; None where it is of no release.
+    after
+        The earlier releases that a release took into account, as its certificate names them; None
+        where the configuration is of no release.
 
     Examples
     --------
@@ -223,6 +226,7 @@ class Configuration:
     name: str
     masks: Mapping[str, Mask]
     certificate: str | None = None
+    after: tuple[Mapping[str, Any], ...] | None = field(default=None, compare=False)
 
     def spec(self) -> dict[str, Any]:
         """Return `{attribute: mask}` as a policy writes it.

@@ -17,7 +17,7 @@ from aegis.privacy.persons import KnownPersons, Persons
 from aegis.privacy.report import PrivacyReport, report
 from aegis.privacy.rule import PrivacyRule, Verdict
 from aegis.privacy.strength import Strength, missing, strength
-from aegis.privacy.traces import extended, joined, traces
+from aegis.privacy.traces import joined, released_cells, traces
 
 __all__ = [
     "MODELS",
@@ -37,9 +37,9 @@ __all__ = [
     "Strength",
     "Verdict",
     "Window",
-    "extended",
     "joined",
     "missing",
+    "released_cells",
     "report",
     "strength",
     "traces",

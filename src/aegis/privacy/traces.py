@@ -6,7 +6,7 @@ releases lack it. Rows that agree in both are one class for that reader.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -42,29 +42,41 @@ def extended(trace: Ints, classes: Ints, released: Bools) -> Ints:
     return place.astype(np.int64) + (0 if absent else 1)
 
 
-def traces(
+def released_cells(
     rule: PrivacyRule,
-    releases: Iterable[Ints],
+    releases: Sequence[Ints],
     count: Callable[[int, Ints, Ints], ClassTable],
     start: Ints,
-) -> Ints:
-    """Return what releases show of each cell, shape (cells,), each made after those before it.
+    after: Sequence[Collection[int]],
+) -> list[Bools]:
+    """Return which cells each release shows, shape (cells,) each.
 
     Parameters
     ----------
     rule
-        Which every release met, together with those before.
+        Which every release met, together with those that it took into account.
     releases
         The group of each cell under the masks of each release, shape (cells,), in the order of release.
     count
         Counts the classes of a release: its place, the class of each cell, what was shown before.
     start
         What was shown before the first one, shape (cells,): 0 where nothing was.
+    after
+        The places of the earlier releases that each release took into account.
     """
-    trace = start
+    released: list[Bools] = []
     for place, shown in enumerate(releases):
+        earlier = sorted(after[place])
+        trace = traces([releases[i] for i in earlier], [released[i] for i in earlier], start)
         classes = joined(trace, shown)
         table = count(place, classes, trace)
-        released = np.isin(classes, table.kept_ids(rule.check(table).kept_classes))
-        trace = extended(trace, classes, released)
+        released.append(np.isin(classes, table.kept_ids(rule.check(table).kept_classes)))
+    return released
+
+
+def traces(releases: Iterable[Ints], released: Iterable[Bools], start: Ints) -> Ints:
+    """Return what releases show of each cell, shape (cells,); parameters as of `released_cells`."""
+    trace = start
+    for shown, seen in zip(releases, released, strict=True):
+        trace = extended(trace, joined(trace, shown), seen)
     return trace

@@ -9,7 +9,7 @@ from aegis.errors import PolicyError
 from aegis.masking import fit_masks
 from aegis.masks import Mask, NoiseMask
 from aegis.policy import Configuration, Policy
-from aegis.policy.joint import require_joint_rule
+from aegis.policy.joint import made_after, require_joint_rule
 from aegis.sources import Source
 from aegis.summary import ShownColumns
 
@@ -66,7 +66,7 @@ class WithEarlier:
         added: dict[str, str] = {}
         earlier: dict[str, Mask | None] = {}
         columns = []
-        for number, release in enumerate(releases):
+        for number, (release, taken) in enumerate(zip(releases, made_after(releases), strict=True)):
             quasi = [a.name for a in policy.quasi_identifiers if a.name in release.masks]
             protected = policy.privacy.sensitive
             shown = {n: release.masks.get(n, masks.get(n)) for n in (*quasi, *protected)}
@@ -78,6 +78,7 @@ class WithEarlier:
                 ShownColumns(
                     tuple(own[name] for name in quasi),
                     {name: own[name] for name in protected},
+                    taken,
                 )
             )
         table = source.table.mutate(**{c: source.table[n] for c, n in added.items()})

@@ -261,6 +261,7 @@ class _MaskedPlan(ReleasePlan[Release]):
                 for n, m in self.masks.items()
                 if m and n in (*configuration.masks, self.policy.label.column)
             },
+            after=tuple(map(_earlier, self.after)),
         )
         self.unseen = count_unseen(source, self.masks)
         if policy.unseen is Unseen.ERROR:
@@ -408,7 +409,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             "configuration": {"name": release.configuration.name, "masks": masks},
             "learnt_bounds": learnt_bounds(release.configuration.masks, self.policy.shared_rows),
             "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
-            **({"after": [_earlier(c) for c in self.after]} if self.after else {}),
+            **({"after": list(release.configuration.after)} if release.configuration.after else {}),
             **(
                 {}
                 if self.rule_override is None

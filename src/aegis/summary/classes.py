@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from aegis.errors import DataError
 from aegis.masks import Hierarchy
-from aegis.privacy import ClassTable, PrivacyRule, Verdict, joined, traces
+from aegis.privacy import ClassTable, PrivacyRule, Verdict, joined, released_cells, traces
 from aegis.sources import Source
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.codes import encode, natural_order, show
@@ -35,10 +35,13 @@ class ShownColumns:
         The columns that form its classes.
     sensitive
         The column of each sensitive attribute.
+    after
+        The places of the releases that it took into account.
     """
 
     quasi: tuple[str, ...]
     sensitive: Mapping[str, str]
+    after: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,12 +129,12 @@ class CountedClasses:
         return sensitive, levels
 
     def after(self, rule: PrivacyRule, releases: Sequence[ShownColumns]) -> LastRelease:
-        """Return the classes of the last of `releases`, each made after those before it.
+        """Return the classes of the last of `releases`, made after those before it.
 
         Parameters
         ----------
         rule
-            Which every release met, together with those before.
+            Which every release met, together with those that it took into account.
         releases
             The columns of each release, among those that were counted, in the order of release.
         """
@@ -149,7 +152,9 @@ class CountedClasses:
             return combine(columns, self.cells.num_rows)
 
         start = np.zeros(self.cells.num_rows, dtype=np.int64)
-        trace = traces(rule, map(codes, releases[:-1]), count, start)
+        earlier = [codes(release) for release in releases[:-1]]
+        taken = [release.after for release in releases]
+        trace = traces(earlier, released_cells(rule, earlier, count, start, taken), start)
         ids = joined(trace, codes(releases[-1]))
         table = count(len(releases) - 1, ids, trace)
         verdict = rule.check(table)
