@@ -229,6 +229,10 @@ def test_knee(sign: int) -> None:
     chord = {k: math.log2(k / 2) / 4 - (1 - s) for k, s in scores.items()}
     assert _knee("k", points) == max(chord, key=lambda k: chord[k]) == 8
     assert _knee("k", points[:2]) is None
+    beaten = replace(point(9, points[2].reached), dominated=True)
+    far_off = replace(point(24, points[0].reached), dominated=True)
+    assert _knee("k", [*points[:3], beaten, points[3], far_off, points[4], point(40, None)]) == 8
+    assert _knee("k", [points[0], far_off, points[4]]) is None
     straight = [point(k, sign * (5 - math.log2(k))) for k in (2, 4, 8, 16)]
     assert _knee("k", straight) is None
     shares = [point(s, sign * u) for s, u in ((0.3, 1.0), (0.2, 0.99), (0.1, 0.5), (0.0, 0.0))]

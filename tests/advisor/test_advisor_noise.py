@@ -326,3 +326,13 @@ def test_noise_survives_the_bundle(tmp_path):
     one = advise(summary, policy, generate_count=20)
     two = advise(again, policy, generate_count=20)
     assert [(r.name, r.score) for r in one.ranking] == [(r.name, r.score) for r in two.ranking]
+
+
+def test_the_ends_of_a_domain_are_those_that_all_others_refine_or_are_refined_by():
+    age = make_problem(summarize(random_table(6), policy_of())).variables[0]
+    for domain in range(1, age.full + 1):
+        held = set(members(domain))
+        coarsest = [c for c in sorted(held) if held <= set(members(age.finer[c]))]
+        finest = [c for c in sorted(held) if held <= set(members(age.coarser[c]))]
+        assert age.coarsest(domain) == next(iter(coarsest), None)
+        assert age.finest(domain) == next(iter(finest), None)

@@ -17,9 +17,11 @@ from advisor_support import RULES, all_choices, policy_of
 from aegis import search
 from aegis import search as search_function
 from aegis.advisor import PrivacyPlan, Scorer
+from aegis.advisor.figures import ProvenList
 from aegis.advisor.scoring import Choice
 from aegis.advisor.search.branch import BranchAndBound, gap
 from aegis.advisor.search.problem import Box
+from aegis.advisor.search.searcher import _notes_on_proof
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.interrupts import check, watching
 from aegis.measures import Measure
@@ -397,3 +399,13 @@ def test_a_search_of_the_searcher_holds_blas_to_one_thread(monkeypatch) -> None:
         free = {of["num_threads"] for of in threadpool_info() if of["user_api"] == "blas"}
     assert seen == {1}
     assert free == {2}
+
+
+@pytest.mark.parametrize("least", [None, 0.2])
+def test_a_proof_by_a_list_says_that_its_bound_ignores_the_rule(least: float | None) -> None:
+    proven = ProvenList("adjusted-pillai", 3, 0.9, least)
+    expected = [] if least is None else ["the bound ignores the privacy rule, so it is generous"]
+    assert list(_notes_on_proof(proven, first_alone=False)) == expected
+    assert list(_notes_on_proof(None, first_alone=True)) == [
+        "the first is proven best, the order of the others is not"
+    ]

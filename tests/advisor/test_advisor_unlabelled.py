@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,10 @@ def test_the_search_proves_the_best_of_all(
     assert found.nodes < len(all_choices(summary))
 
 
-def test_a_box_is_bounded_by_the_best_in_it(summary: Summary) -> None:
+@pytest.mark.parametrize("columns", [["age", "zip", "y"], ["age", "zip", "pay", "ill", "y"]])
+def test_a_box_is_bounded_by_the_best_in_it(table: pa.Table, columns: list[str]) -> None:
+    kept = {n: a for n, a in policy_of().attributes.items() if n in columns}
+    summary = summarize(table.select(columns), replace(policy_of(), attributes=kept))
     plan = PrivacyPlan(summary, PrivacyRule.parse({"k": 2}))
     objective = Searcher(summary, plan, MEASURE.name, MEASURE.name).objective
     sizes = [len(v.candidates) for v in objective._problem.variables]  # type: ignore[attr-defined]

@@ -125,7 +125,10 @@ def draw(candidates: list[Mutation], number: int, seed: int) -> list[Mutation]:
 
 
 def _not_executed(tree: ast.Module) -> set[ast.AST]:
-    """Return nodes whose change no test could see: annotations, docstrings, messages of errors."""
+    """Return nodes whose change no test could see: annotations, docstrings, messages of errors.
+
+    Also that what `zip` joins must be equally long, which it always is.
+    """
     roots: list[ast.AST | None] = []
     for node in ast.walk(tree):
         match node:
@@ -137,7 +140,7 @@ def _not_executed(tree: ast.Module) -> set[ast.AST]:
                 roots.append(node.exc)
             case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.JoinedStr():
                 roots.append(node)
-            case ast.Call(func=ast.Name(id="field" | "dataclass")):
+            case ast.Call(func=ast.Name(id="field" | "dataclass" | "zip")):
                 roots += node.keywords
     return {below for root in roots if root is not None for below in ast.walk(root)}
 

@@ -60,6 +60,11 @@ def test_each_edit_changes_the_module_and_leaves_it_python(tmp_path: Path) -> No
     assert draw(edits, 10, 1) == drawn
 
 
+def test_what_zip_joins_is_equally_long_in_every_mutant(tmp_path: Path) -> None:
+    path = written(tmp_path, "x = list(zip(a, b, strict=True))\ny = f(strict=True)\n")
+    assert [edit.line for edit in mutations(path, MODULE)] == [2]
+
+
 def test_a_line_is_judged_by_the_tests_that_execute_it(tmp_path: Path) -> None:
     data = CoverageData(str(tmp_path / "executed"))
     for test, lines in {"": [1, 4], "slow": [5], "quick": [5, 6]}.items():

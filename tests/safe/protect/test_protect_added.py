@@ -60,3 +60,11 @@ def test_noise_adds_the_same_to_all(protected):
             protected.cell_error**2 * attribute.units[:, None] * np.ones_like(attribute.table)
         )
         assert added == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("method", list(CellMethod))
+def test_the_error_of_a_large_cell_is_that_of_many_keys(method):
+    asked = Perturbation(KEY, method, threshold=6)
+    counts = 600 + np.arange(6000) % 6
+    drawn = np.array([asked.change(int(c), (str(i),)) for i, c in enumerate(counts)]) - counts
+    assert np.mean(drawn.astype(float) ** 2) == pytest.approx(asked.error**2, rel=0.1)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from protect_support import POLICY, make_table
 
-from aegis.errors import PolicyError
+from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy
 from aegis.safe.ledger import Ledger
 from aegis.safe.protect import audit_leak, dumps, loads, protect, release_protected
@@ -193,3 +193,26 @@ def test_a_file_of_level_counts_that_hides_where_cuts_come_from_is_not_held():
     audit = audit_leak(loads(json.dumps(stated)))
     assert not audit.held
     assert audit.shortfalls == ("it does not say where the bounds of age come from",)
+
+
+def test_masks_that_learn_are_fitted_to_the_values_that_were_bought(policy):
+    made = protect(make_table(3000), policy, epsilon=20, delta=1e-6)
+    hours = made.attributes["hours"]
+    assert [len(set(c.groups.tolist())) for c in hours.candidates][1] == 3
+
+
+def test_a_type_that_the_policy_declares_is_not_bought():
+    page = yaml.safe_load(POLICY)
+    page["attributes"]["hours"]["type"] = "integer"
+    made = protect(make_table(900), load_policy(page), **NOISE)
+    kinds = {d.column: str(d.source) for d in made.protection.domains if d.what == "kind"}
+    assert (kinds["hours"], kinds["city"]) == ("policy", "budget")
+
+
+@pytest.mark.parametrize("rows", [[1.0], [1.0, 2.0, 3.0]])
+def test_a_file_with_other_classes_than_rows_of_classes_is_refused(protected, rows):
+    document = json.loads(dumps(protected))
+    document["label"]["rows"] = rows
+    content = {k: v for k, v in document.items() if k not in ("format", "version", "sha256")}
+    with pytest.raises(DataError, match="classes and their rows differ"):
+        loads(json.dumps(document | {"sha256": _digest(content)}))

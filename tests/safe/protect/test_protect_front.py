@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import product
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from protect_support import POLICY, make_table
 import aegis
 from aegis.errors import PolicyError
 from aegis.safe.protect import ProtectedScorer, front_protected, protect, rows_alike
+from aegis.safe.protect.front import _thinned
 from aegis.safe.protect.scores import share_kept
 
 QUASI = ("age", "city", "sex")
@@ -106,3 +108,26 @@ def test_what_a_point_keeps_is_what_the_ranking_says_even_where_noise_outdoes_th
 )
 def test_a_share_is_from_nothing_to_all(score, unmasked, kept):
     assert share_kept(score, unmasked) == kept
+
+
+def test_the_ends_of_a_front_are_kept_however_few_points_are():
+    private, useful = np.array([5.0, 4.0, 3.9, 2.0, 1.0]), np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    for most in (2, 3, 4):
+        kept = _thinned(private, useful, most).tolist()
+        assert (kept[0], kept[-1]) == (0, 4)
+        assert len(kept) <= most
+
+
+def test_correlations_are_those_of_each_pair_of_attributes(protected):
+    scorer = ProtectedScorer(protected)
+    choice = (0,) * len(protected.attributes)
+    masked = [scorer.masked(i, 0) for i in range(len(choice))]
+    found = scorer._correlations(choice, masked)
+    places = np.concatenate([[0], np.cumsum([len(m.main) for m in masked])])
+    assert found.shape == (places[-1], places[-1])
+    for i, j in product(range(len(choice)), repeat=2):
+        if i != j:
+            block = found[places[i] : places[i + 1], places[j] : places[j + 1]]
+            pair = scorer._block(max(i, j), 0, min(i, j), 0)
+            assert block == pytest.approx(pair if i > j else pair.T, abs=1e-9)
+            assert np.abs(pair).max() > 0

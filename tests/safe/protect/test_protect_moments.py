@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from protect_support import make_table
 
 import aegis
+from aegis.measures import UNPOOLED
+from aegis.measures.target_coded import believed
 from aegis.safe.protect import moments
 from aegis.safe.protect.cells import cells_of
+from aegis.safe.protect.codes import explained
 from aegis.safe.protect.moments import clipped_rows, moments_of_rows, offsets_of
 from aegis.sources import open_table
 
@@ -68,3 +71,14 @@ def test_products_are_exact_beyond_what_floats_hold(drawn):
     alike = np.array([row[2] for row in drawn], dtype=np.int64)
     expected = [[sum(r[i] * r[j] * r[2] for r in drawn) for j in (0, 1)] for i in (0, 1)]
     assert moments._products(rows, alike).tolist() == expected
+
+
+def test_what_learners_believe_of_weak_groups_is_by_their_strength():
+    """Two groups that differ from the shares by two rows each, without noise."""
+    table, count = np.array([[52.0, 48.0], [148.0, 152.0]]), np.array([100.0, 300.0])
+    found = explained(table, np.arange(2), np.array([0.5, 0.5]), np.zeros((2, 2)), 400.0)
+    strength = 4 * 2**2 / count
+    assert strength.sum() < 1
+    assert found.believed == pytest.approx(
+        [believed(count, strength, penalty) / strength.sum() for penalty in UNPOOLED]
+    )
