@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from measures_brute import by_attribute, cooccurrence, data, in_parts, in_thresholds, onehot
 from scipy.stats import binom, norm
@@ -15,12 +15,13 @@ from aegis.errors import InternalError
 from aegis.measures import (
     Coding,
     PartCounts,
+    discriminant,
     get,
     naive_bayes,
     out_of_fold,
     reachable_auc,
 )
-from aegis.measures.by_part import OtherParts, varying_only
+from aegis.measures.by_part import OWN_COVARIANCES, OtherParts, varying_only
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.split import CommonLevels, SplitCounts
 
@@ -58,7 +59,10 @@ def explicit(features, label, part, penalty):
             one, rest = features[train & own], features[train & ~own]
             if not len(one) or not len(rest):
                 continue
-            within = (np.cov(one.T, bias=True, ddof=0) + np.cov(rest.T, bias=True, ddof=0)) / 2
+            shares = (own[train].mean(), (~own[train]).mean())
+            weights = shares if len(classes) > OWN_COVARIANCES else (0.5, 0.5)
+            sides = zip(weights, (one, rest), strict=True)
+            within = sum(w * np.cov(side.T, bias=True, ddof=0) for w, side in sides)
             ridge = penalty / train.sum() * np.eye(features.shape[1])
             slope = np.linalg.solve(np.atleast_2d(within) + ridge, one.mean(0) - rest.mean(0))
             middle = (one.mean(0) + rest.mean(0)) / 2
@@ -82,6 +86,76 @@ def test_out_of_fold_scores_are_those_of_explicit_discriminants(rows):
     found = out_of_fold(parts).auc()
     expected = [explicit(_indicators(codes), label, part, penalty) for penalty in PENALTIES]
     assert found == pytest.approx(expected, abs=1e-8)
+
+
+@st.composite
+def many_classes(draw):
+    """The same of more classes than have a covariance each; some have all rows in one part."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    classes = draw(st.integers(OWN_COVARIANCES + 1, OWN_COVARIANCES + 4))
+    random = np.random.default_rng(seed)
+    label = np.concatenate([np.arange(classes), random.integers(0, classes, 40)])
+    noise = random.integers(0, 4, (len(label), 3))
+    codes = np.where(random.random(noise.shape) < 0.5, label[:, None] % [2, 3, 4], noise)
+    return codes, label, random.integers(0, draw(st.integers(2, 4)), len(label))
+
+
+@settings(max_examples=30)
+@given(rows=many_classes())
+def test_many_classes_have_the_covariance_of_all_rows_together(rows):
+    codes, label, part = rows
+    counts, offsets = in_parts(codes, label, part)
+    expected = [explicit(_indicators(codes), label, part, penalty) for penalty in PENALTIES]
+    assert out_of_fold(counts).auc() == pytest.approx(expected, abs=1e-8)
+    varying, places = varying_only(counts)
+    bounds = np.searchsorted(places, offsets)
+    half = below(varying)
+    assert out_of_fold(half).auc() == pytest.approx(expected, abs=1e-8)
+    assume(bounds[1])
+    apart = split(replace(half, shown=by_attribute(varying.joint, bounds)), bounds, 1)
+    for _ in range(2):  # once solved, and remembered
+        assert out_of_fold(apart).auc() == pytest.approx(expected, abs=1e-8)
+    # What is scored alike of all rows and of a class is scored alike of the rest.
+    assert naive_bayes(apart).auc() == pytest.approx(naive_bayes(counts).auc(), abs=1e-8)
+
+
+def test_noise_varies_the_directions_of_many_classes_by_their_covariance():
+    random = np.random.default_rng(3)
+    classes = OWN_COVARIANCES + 1
+    label = np.concatenate([np.arange(classes)] * 3 + [np.zeros(30, dtype=int)])
+    part = np.arange(len(label)) // classes % 3
+    codes = np.where(random.random((len(label), 2)) < 0.5, label[:, None] % 3, 1)
+    counts = varying_only(in_parts(codes, label, part)[0])[0]
+    features = _indicators(codes)[:, _indicators(codes).std(axis=0) > 0]
+    chance = random.normal(size=(features.shape[1], 2))
+    added = out_of_fold(replace(counts, chance=chance), [10.0]).second - (
+        out_of_fold(counts, [10.0]).second
+    )
+    for place in (0, 5):
+        own = label == place
+        for k in range(3):
+            fit, test = part != k, part == k
+            shares = own[fit].mean(), (~own[fit]).mean()
+            sides = (features[fit & own], features[fit & ~own])
+            within = sum(w * np.cov(x.T, bias=True) for w, x in zip(shares, sides, strict=True))
+            ridge = 10 / fit.sum() * np.eye(features.shape[1])
+            n = fit.sum(), (fit & own).sum() * (fit & ~own).sum()
+            varied = np.linalg.solve(within + ridge, chance * np.sqrt(n[0] / n[1] / len(label)))
+            for side, rows in enumerate((features[test & ~own], features[test & own])):
+                away = rows - rows.mean(axis=0)
+                expected = ((away @ varied) ** 2).sum()
+                assert added[k, place, side, 0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_many_classes_are_factorised_once(monkeypatch):
+    random = np.random.default_rng(4)
+    label = np.arange(400) % 40
+    counts = below(in_parts(random.integers(0, 4, (400, 3)), label, random.integers(0, 5, 400))[0])
+    factors = []
+    solved = discriminant._solved
+    monkeypatch.setattr(discriminant, "_solved", lambda *a: factors.append(1) or solved(*a))
+    out_of_fold(counts)
+    assert len(factors) == 5  # one a part, in place of 40
 
 
 @given(rows=divided(), ordered=st.lists(st.booleans(), min_size=4, max_size=4))
