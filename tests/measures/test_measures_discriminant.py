@@ -21,7 +21,7 @@ from aegis.measures import (
     out_of_fold,
     reachable_auc,
 )
-from aegis.measures.by_part import OWN_COVARIANCES, OtherParts, varying_only
+from aegis.measures.by_part import OWN_COVARIANCES, ClassCounts, OtherParts, varying_only
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.split import CommonLevels, SplitCounts
 
@@ -59,10 +59,7 @@ def explicit(features, label, part, penalty):
             one, rest = features[train & own], features[train & ~own]
             if not len(one) or not len(rest):
                 continue
-            shares = (own[train].mean(), (~own[train]).mean())
-            weights = shares if len(classes) > OWN_COVARIANCES else (0.5, 0.5)
-            sides = zip(weights, (one, rest), strict=True)
-            within = sum(w * np.cov(side.T, bias=True, ddof=0) for w, side in sides)
+            within = (np.cov(one.T, bias=True, ddof=0) + np.cov(rest.T, bias=True, ddof=0)) / 2
             ridge = penalty / train.sum() * np.eye(features.shape[1])
             slope = np.linalg.solve(np.atleast_2d(within) + ridge, one.mean(0) - rest.mean(0))
             middle = (one.mean(0) + rest.mean(0)) / 2
@@ -100,23 +97,74 @@ def many_classes(draw):
     return codes, label, random.integers(0, draw(st.integers(2, 4)), len(label))
 
 
+def explicit_alike(codes, label, part, penalty):
+    """AUC of many classes, row by row: one covariance, and squares shared as of separate attributes."""
+    columns = [onehot(column) for column in codes.T]
+    features, found = np.hstack(columns), []
+    ends = np.cumsum([column.shape[1] for column in columns])[:-1]
+    for own in (label == target for target in range(int(label.max()) + 1)):
+        sums = np.zeros((2, 3))  # by side: rows, scores and their squares
+        for k in range(int(part.max()) + 1):
+            train, test = part != k, part == k
+            if not (train & own).any() or not (train & ~own).any():
+                continue
+            shares = (own[train].mean(), (~own[train]).mean())
+            fitted = [features[train & side] for side in (own, ~own)]
+            within = sum(w * np.cov(x.T, bias=True) for w, x in zip(shares, fitted, strict=True))
+            ridge = penalty / train.sum() * np.eye(features.shape[1])
+            gap = fitted[0].mean(0) - fitted[1].mean(0)
+            slope = np.linalg.solve(within + ridge, gap)
+            scores = (features - (fitted[0].mean(0) + fitted[1].mean(0)) / 2) @ slope
+            by_column = [x @ b for x, b in zip(columns, np.split(slope, ends), strict=True)]
+            sides = [test & own, test & ~own]
+            both = sum(scores[side].var() * side.sum() for side in sides if side.any())
+            alone = [sum(c[s].var() * s.sum() for c in by_column) if s.any() else 0 for s in sides]
+            for place, side in enumerate(sides):
+                if side.any():
+                    mean, total = scores[side].mean(), sum(alone)
+                    inside = both * alone[place] / total if total > 1e-20 else 0.0
+                    sums[place] += side.sum() * np.array([1, mean, mean**2]) + [0, 0, inside]
+        if sums[:, 0].all():
+            mean, square = sums[:, 1] / sums[:, 0], sums[:, 2] / sums[:, 0]
+            found.append(norm.cdf((mean[0] - mean[1]) / np.sqrt((square - mean**2).sum())))
+    return float(np.mean(found))
+
+
 @settings(max_examples=30)
 @given(rows=many_classes())
-def test_many_classes_have_the_covariance_of_all_rows_together(rows):
+def test_many_classes_are_scored_by_the_counts_of_all_rows_and_label_tables(rows):
     codes, label, part = rows
     counts, offsets = in_parts(codes, label, part)
-    expected = [explicit(_indicators(codes), label, part, penalty) for penalty in PENALTIES]
-    assert out_of_fold(counts).auc() == pytest.approx(expected, abs=1e-8)
+    expected = [explicit_alike(codes, label, part, penalty) for penalty in PENALTIES]
     varying, places = varying_only(counts)
     bounds = np.searchsorted(places, offsets)
-    half = below(varying)
-    assert out_of_fold(half).auc() == pytest.approx(expected, abs=1e-8)
+    whole = replace(below(varying), shown=by_attribute(varying.joint, bounds))
+    assert out_of_fold(whole).auc() == pytest.approx(expected, abs=1e-8)
     assume(bounds[1])
-    apart = split(replace(half, shown=by_attribute(varying.joint, bounds)), bounds, 1)
+    apart = split(whole, bounds, 1)
     for _ in range(2):  # once solved, and remembered
         assert out_of_fold(apart).auc() == pytest.approx(expected, abs=1e-8)
-    # What is scored alike of all rows and of a class is scored alike of the rest.
-    assert naive_bayes(apart).auc() == pytest.approx(naive_bayes(counts).auc(), abs=1e-8)
+    assert naive_bayes(apart).auc() == pytest.approx(naive_bayes(whole).auc(), abs=1e-8)
+    assert reachable_auc(apart) == pytest.approx(reachable_auc(whole), abs=1e-8)
+    assert max(*expected, *naive_bayes(whole).auc()) <= reachable_auc(whole) + 1e-7
+    coarser = codes.copy()
+    coarser[coarser[:, 0] == 1, 0] = 0
+    assert reachable_auc(in_parts(coarser, label, part)[0]) <= reachable_auc(whole) + 1e-7
+
+
+def test_no_counts_by_class_are_made_of_many_classes():
+    random = np.random.default_rng(4)
+    label, part = np.arange(400) % 40, random.integers(0, 5, 400)
+    counts = below(varying_only(in_parts(random.integers(0, 4, (400, 3)), label, part)[0])[0])
+    asked = []
+
+    def count(some):
+        asked.append(some)
+        return counts.total.sum(axis=1, keepdims=True)
+
+    scores = out_of_fold(replace(counts, total=ClassCounts(count, 40, 1)))
+    assert scores.auc() == pytest.approx(out_of_fold(counts).auc(), abs=1e-12)
+    assert set(asked) == {None}
 
 
 def test_noise_varies_the_directions_of_many_classes_by_their_covariance():
@@ -142,8 +190,8 @@ def test_noise_varies_the_directions_of_many_classes_by_their_covariance():
             n = fit.sum(), (fit & own).sum() * (fit & ~own).sum()
             varied = np.linalg.solve(within + ridge, chance * np.sqrt(n[0] / n[1] / len(label)))
             for side, rows in enumerate((features[test & ~own], features[test & own])):
-                away = rows - rows.mean(axis=0)
-                expected = ((away @ varied) ** 2).sum()
+                away = features[test] - features[test].mean(axis=0)
+                expected = ((away @ varied) ** 2).sum() * len(rows) / test.sum()
                 assert added[k, place, side, 0] == pytest.approx(expected, abs=1e-9)
 
 
@@ -155,7 +203,7 @@ def test_many_classes_are_factorised_once(monkeypatch):
     solved = discriminant._solved
     monkeypatch.setattr(discriminant, "_solved", lambda *a: factors.append(1) or solved(*a))
     out_of_fold(counts)
-    assert len(factors) == 5  # one a part, in place of 40
+    assert len(factors) == 5  # one a part, instead of one a part and class
 
 
 @given(rows=divided(), ordered=st.lists(st.booleans(), min_size=4, max_size=4))

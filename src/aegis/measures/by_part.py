@@ -243,13 +243,8 @@ def side(counts: Countable, own: int | None) -> Side:
     return Side(counts.rows[:, own], counts.joint[:, own], counts.square(own))
 
 
-def against_the_rest(
-    counts: Countable, told: npt.NDArray[np.int64], *, whole: bool = False
-) -> Iterator[tuple[Side, Side]]:
-    """Yield for each class told the rows of all others and its own, few classes in memory at a time.
-
-    The first is all rows, its own among them, where the `whole` is asked for.
-    """
+def against_the_rest(counts: Countable, told: npt.NDArray[np.int64]) -> Iterator[tuple[Side, Side]]:
+    """Yield for each class told the rows of all others and its own, few classes in memory at a time."""
     if not len(told):
         return
     if counts.rows.shape[1] == 2:
@@ -258,7 +253,7 @@ def against_the_rest(
     every = side(counts, None)
     for target in told.tolist():
         own = side(counts, target)
-        yield every if whole else every.less(own), own
+        yield every.less(own), own
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,15 +11,17 @@ the log loss that a model is expected to reach (theory.md, section 3).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
+from aegis.measures.alike import sums_alike
 from aegis.measures.by_part import (
     OtherParts,
     PartCounts,
@@ -225,8 +227,12 @@ class _Others:
         for part in np.flatnonzero(self.outside.scored[:, place]).tolist():
             n = self.outside.rows[part, place]
             varied = fitted(part) * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
-            for own, squares in zip(sides, noise, strict=True):
-                squares[part] = _squares(own, part, varied, below=counts.below)
+            own = counts.rows[part, self.told[place]]
+            here = counts.rows[part].sum() - own, own
+            for of, rows, squares in zip(sides, here, noise, strict=True):
+                # Of many classes the squares of all rows are known, of which a side has its share.
+                share = rows / max(of.rows[part], 1.0)
+                squares[part] = share * _squares(of, part, varied, below=counts.below)
         return noise
 
     def scores(
@@ -257,20 +263,19 @@ class _Others:
         slopes = np.zeros((parts, len(told), width, levels))
         offsets = np.zeros((parts, len(told), width))
         rows = np.zeros((parts, len(told), 2))
-        first, second = np.zeros((2, parts, len(told), 2, width))
-        # Where few figures need the counts of the rest they are those of all rows less the class's.
-        whole = self.outside.pooled and counts.chance is None
-        for place, sides in enumerate(against_the_rest(counts, told, whole=whole)):
-            scored = self.outside.scored[:, place]
+        along, squares, drawn = np.zeros((3, parts, len(told), 2, width))
+        for place, sides in enumerate(self._sides()):
             own = direction(place, sides)
             slopes[:, place], offsets[:, place] = own.slopes, own.offsets
-            sums = [_sums(side, own, below=counts.below) for side in sides]
-            if whole:
-                sums[0] = _Sums(*(every - less for every, less in zip(*sums, strict=True)))
-            moments = [_moments(side, own) for side in sums]
-            first[:, place], second[:, place] = np.moveaxis(np.array(moments), (0, 1), (2, 0))
-            second[:, place] += np.moveaxis(np.broadcast_to(own.drawn, (2, parts, width)), 0, 1)
-            rows[:, place] = np.stack([side.rows for side in sums], axis=1) * scored[:, None]
+            drawn[:, place] = np.moveaxis(np.broadcast_to(own.drawn, (2, parts, width)), 0, 1)
+            for at, of in enumerate(sides if not self.outside.pooled else ()):
+                rows[:, place, at] = of.rows
+                along[:, place, at], squares[:, place, at] = _sums(of, own, below=counts.below)
+        if self.outside.pooled:
+            rows, along, squares = sums_alike(counts, side(counts, None), told, slopes)
+        first, second = _moments(rows, along, squares, offsets)
+        second += drawn
+        rows = rows * self.outside.scored[..., None]
         scored = self.outside.scored[:, :, None, None]
         first, second = np.where(scored, first, 0.0), np.where(scored, second, 0.0)
         if not np.isfinite(second).all():
@@ -286,6 +291,13 @@ class _Others:
             log_odds,
             self._shape(slopes[:, :, shaped_by]),
         )
+
+    def _sides(self) -> Iterator[tuple[Side, Side]]:
+        """Yield all other rows and those of the class, class by class; all rows for both of many classes."""
+        if not self.outside.pooled:
+            return against_the_rest(self.counts, self.told)
+        every = side(self.counts, None)
+        return repeat((every, every), len(self.told))
 
     def _together(self, slopes: Floats, offsets: Floats) -> JointMoments:
         """Return the moments of all directions, of shapes (K, T, P, d) and (K, T, P), class by class."""
@@ -332,28 +344,23 @@ class _Others:
         return shape_factors(by_level, joint, counts.rows[:, classes], bounds)
 
 
-class _Sums(NamedTuple):
-    """Sums over the rows of a side, by part: rows, b'x and its squares, shapes (K,) and (K, P)."""
-
-    rows: Floats
-    along: Floats
-    squares: Floats
-
-
-def _sums(of: Side, by: _Direction, *, below: bool) -> _Sums:
+def _sums(of: Side, by: _Direction, *, below: bool) -> tuple[Floats, Floats]:
+    """Return sums of b'x and of its squares over some rows, shape (K, P) each."""
     along = (by.slopes @ of.joint[:, :, None])[..., 0]
     squares: Floats = (of.products(by.slopes, below=below) * by.slopes).sum(axis=2)
     if below:
         squares *= 2
-    return _Sums(of.rows, along, squares)
+    return along, squares
 
 
-def _moments(of: _Sums, by: _Direction) -> tuple[Floats, Floats]:
-    """Return sums of scores and of their squares, shape (K, P) each, of some rows."""
-    rows, along, squares = of
-    constant = rows[:, None] * by.offsets
-    size = squares + constant * by.offsets
-    second = size - 2 * by.offsets * along
+def _moments(
+    rows: Floats, along: Floats, squares: Floats, offsets: Floats
+) -> tuple[Floats, Floats]:
+    """Return sums of scores and of their squares, (K, T, 2, P), from rows, (K, T, 2), and sums of b'x."""
+    offsets = offsets[:, :, None]
+    constant = rows[..., None] * offsets
+    size = squares + constant * offsets
+    second = size - 2 * offsets * along
     # What is left of terms that cancel is rounding, and no score.
     first = along - constant
     first[np.abs(first) <= _ROUNDING * (np.abs(along) + np.abs(constant))] = 0.0
@@ -377,7 +384,8 @@ def out_of_fold(
 
     and a row x of part k has the score b'(x - (m_1 + m_0) / 2). Both classes weigh alike in W,
     however rare one of them is. Where more than `OWN_COVARIANCES` classes are told, W is S_1 and S_0
-    weighted by their rows, so that one factor serves all of them. A part outside of which a class has no row is not scored for it.
+    weighted by their rows, so that one factor serves all of them, and squares are those of
+    `sums_alike`. A part outside of which a class has no row is not scored for it.
     One class is held against the rest at a time, so that memory grows with the counts of one class.
 
     Parameters

@@ -12,7 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.by_part import PartCounts, Side, against_the_rest, told_apart
+from aegis.measures.alike import reachable_alike
+from aegis.measures.by_part import (
+    OWN_COVARIANCES,
+    PartCounts,
+    Side,
+    against_the_rest,
+    side,
+    told_apart,
+)
 from aegis.measures.normal import cumulative
 from aegis.measures.pillai import whitened
 from aegis.measures.split import SplitCounts
@@ -29,8 +37,11 @@ def reachable_auc(counts: PartCounts | SplitCounts) -> float:
     M_k = (G_1k / n_1 + G_0k / n_0) / 2. That is the R^2 of a least-squares fit, in each part, of +-1
     on the indicators, both classes weighing alike. No scores linear in them have an AUC above
     Phi(sqrt(2 V / (1 - V))) under normal scores. Mean over classes; 1/2 where nothing can be told.
+    Of more than `OWN_COVARIANCES` classes it is that of `reachable_alike`.
     """
     told, scored = told_apart(counts.rows)
+    if len(told) > OWN_COVARIANCES:
+        return reachable_alike(counts, side(counts, None), told, scored)
     areas = []
     for place, sides in enumerate(against_the_rest(counts, told)):
         parts = np.flatnonzero(scored[:, place])
