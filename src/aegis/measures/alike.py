@@ -57,7 +57,7 @@ def sums_alike(
     spread = np.zeros(along.shape)
     for joint, by_level in _by_attribute(counts, slopes):
         of_class, of_all = joint[:, told, None], joint.sum(axis=1)[:, None, None]  # (K, T, 1, L)
-        one, two = (
+        sums, of_squares = (
             np.stack(
                 [
                     power @ of_all[..., None] - power @ of_class[..., None],
@@ -67,8 +67,8 @@ def sums_alike(
             )[..., 0, 0]
             for power in (by_level[..., None, :], by_level[..., None, :] ** 2)
         )
-        alone = two - one**2 * per_row
-        spread += np.where(alone > _ROUNDING * two, alone, 0.0)
+        alone = of_squares - sums**2 * per_row
+        spread += np.where(alone > _ROUNDING * of_squares, alone, 0.0)
     total = spread.sum(axis=2, keepdims=True)
     share = np.divide(spread, total, out=np.zeros_like(spread), where=total > 0)
     return rows, along, within[:, :, None] * share + along**2 * per_row
