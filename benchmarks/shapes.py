@@ -105,6 +105,31 @@ def many_hierarchies(folder: Path, count: int = 24, lines: int = 175_000) -> tup
     return _written(folder / "many_hierarchies", table, attributes, k=2, suppression=1.0)
 
 
+def many_classes(folder: Path, classes: int, rows: int) -> tuple[Path, Path]:
+    """Return a table of ten columns and a label of many classes, with the masks that `init` proposes."""
+    random = np.random.default_rng(SEED)
+    label = random.integers(0, classes, rows)
+    ten = [{"bucketize": {"width": width}} for width in (5, 10, 20)]
+    table: dict[str, Any] = {
+        "age": np.clip(40 + 2 * (label % 10) + random.normal(0, 12, rows), 17, 90).astype(int),
+        "hours": np.clip(40 + label % 7 + random.normal(0, 10, rows), 1, 99).astype(int),
+        "gain": (random.random(rows) < 0.15) * random.lognormal(7, 1, rows).round(-1),
+        "score": (0.3 * label + random.normal(0, 10, rows)).round(2),
+    }
+    attributes: dict[str, Any] = {
+        "age": {"role": "quasi-identifier", "masks": ["identity", *ten, "suppress"]},
+        **{name: {"role": "feature", "masks": ["identity"]} for name in list(table)[1:]},
+    }
+    for values in (50, 25, 16, 7, 5, 2):
+        told = np.where(random.random(rows) < 0.3, 7 * label, random.integers(0, values, rows))
+        table[f"c{values}"] = _texts("v", told % values)
+        fewer = [{"keep_frequent": {"count": count}} for count in (20, 10, 5) if count < values]
+        masks = ["identity", *fewer, "suppress"]
+        attributes[f"c{values}"] = {"role": "quasi-identifier", "masks": masks}
+    table["label"] = _texts("y", label)
+    return _written(folder / f"classes_{classes}", table, attributes, k=5, suppression=0.02)
+
+
 def other_shapes(folder: Path) -> Iterator[Figure]:
     """Advise on wide tables and large hierarchies, as whole processes."""
     # What this process holds would count as the peak of those that it starts.
@@ -113,14 +138,17 @@ def other_shapes(folder: Path) -> Iterator[Figure]:
         narrow = maker.submit(wide_table, folder, 50, 10_000).result()
         zips = maker.submit(zip_table, folder).result()
         many = maker.submit(many_hierarchies, folder).result()
+        classes = maker.submit(many_classes, folder, 100, 200_000).result()
     shapes: list[tuple[str, tuple[Path, Path], int, float, float | None]] = [
         ("200 columns x 200,000 rows, 20 configurations", wide, 20, 20, 2048),
         ("50 columns x 10,000 rows, 20 configurations", narrow, 20, 5, None),
         ("a hierarchy of 100,000 values, 3 configurations", zips, 3, 2, 500),
         ("24 hierarchies of 175,000 values, 10 configurations", many, 10, 10, None),
+        ("100 classes x 200,000 rows, searched", classes, 0, 10, 1024),
     ]
     for name, (table, policy), count, seconds, megabytes in shapes:
-        words = ("advise", table, "-p", policy, "--generate", count, "--quiet")
+        how = ("--generate", count) if count else ("--search",)
+        words = ("advise", table, "-p", policy, *how, "--quiet")
         runs = [command(*words) for _ in range(3)]
         wall, cpu, peak = (statistics.median(run[i] for run in runs) for i in range(3))
         note = f"{wall:.2f} s by the clock"

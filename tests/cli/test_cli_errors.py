@@ -476,6 +476,11 @@ def test_the_values_of_an_option_that_is_missing_are_listed_in_one_line(shell) -
     assert "\n" not in told["error"]["message"]
 
 
+def test_an_unknown_value_of_an_option_is_named_with_what_is_allowed(shell) -> None:
+    message = error_of(shell(*SQL[:-6], "--dialect", "foo"))
+    assert "Invalid value for '--dialect': 'foo' is not one of 'duckdb', 'postgres'" in message
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from measures_brute import by_attribute, cooccurrence, data, in_parts, in_thresholds, onehot
 from scipy.stats import binom, norm
@@ -15,12 +15,13 @@ from aegis.errors import InternalError
 from aegis.measures import (
     Coding,
     PartCounts,
+    discriminant,
     get,
     naive_bayes,
     out_of_fold,
     reachable_auc,
 )
-from aegis.measures.by_part import OtherParts, varying_only
+from aegis.measures.by_part import OWN_COVARIANCES, ClassCounts, OtherParts, varying_only
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.split import CommonLevels, SplitCounts
 
@@ -82,6 +83,127 @@ def test_out_of_fold_scores_are_those_of_explicit_discriminants(rows):
     found = out_of_fold(parts).auc()
     expected = [explicit(_indicators(codes), label, part, penalty) for penalty in PENALTIES]
     assert found == pytest.approx(expected, abs=1e-8)
+
+
+@st.composite
+def many_classes(draw):
+    """The same of more classes than have a covariance each; some have all rows in one part."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    classes = draw(st.integers(OWN_COVARIANCES + 1, OWN_COVARIANCES + 4))
+    random = np.random.default_rng(seed)
+    label = np.concatenate([np.arange(classes), random.integers(0, classes, 40)])
+    noise = random.integers(0, 4, (len(label), 3))
+    codes = np.where(random.random(noise.shape) < 0.5, label[:, None] % [2, 3, 4], noise)
+    return codes, label, random.integers(0, draw(st.integers(2, 4)), len(label))
+
+
+def explicit_alike(codes, label, part, penalty):
+    """AUC of many classes, row by row: one covariance, and squares shared as of separate attributes."""
+    columns = [onehot(column) for column in codes.T]
+    features, found = np.hstack(columns), []
+    ends = np.cumsum([column.shape[1] for column in columns])[:-1]
+    for own in (label == target for target in range(int(label.max()) + 1)):
+        sums = np.zeros((2, 3))  # by side: rows, scores and their squares
+        for k in range(int(part.max()) + 1):
+            train, test = part != k, part == k
+            if not (train & own).any() or not (train & ~own).any():
+                continue
+            shares = (own[train].mean(), (~own[train]).mean())
+            fitted = [features[train & side] for side in (own, ~own)]
+            within = sum(w * np.cov(x.T, bias=True) for w, x in zip(shares, fitted, strict=True))
+            ridge = penalty / train.sum() * np.eye(features.shape[1])
+            gap = fitted[0].mean(0) - fitted[1].mean(0)
+            slope = np.linalg.solve(within + ridge, gap)
+            scores = (features - (fitted[0].mean(0) + fitted[1].mean(0)) / 2) @ slope
+            by_column = [x @ b for x, b in zip(columns, np.split(slope, ends), strict=True)]
+            sides = [test & own, test & ~own]
+            both = sum(scores[side].var() * side.sum() for side in sides if side.any())
+            alone = [sum(c[s].var() * s.sum() for c in by_column) if s.any() else 0 for s in sides]
+            for place, side in enumerate(sides):
+                if side.any():
+                    mean, total = scores[side].mean(), sum(alone)
+                    inside = both * alone[place] / total if total > 1e-20 else 0.0
+                    sums[place] += side.sum() * np.array([1, mean, mean**2]) + [0, 0, inside]
+        if sums[:, 0].all():
+            mean, square = sums[:, 1] / sums[:, 0], sums[:, 2] / sums[:, 0]
+            found.append(norm.cdf((mean[0] - mean[1]) / np.sqrt((square - mean**2).sum())))
+    return float(np.mean(found))
+
+
+@settings(max_examples=30)
+@given(rows=many_classes())
+def test_many_classes_are_scored_by_the_counts_of_all_rows_and_label_tables(rows):
+    codes, label, part = rows
+    counts, offsets = in_parts(codes, label, part)
+    expected = [explicit_alike(codes, label, part, penalty) for penalty in PENALTIES]
+    varying, places = varying_only(counts)
+    bounds = np.searchsorted(places, offsets)
+    whole = replace(below(varying), shown=by_attribute(varying.joint, bounds))
+    assert out_of_fold(whole).auc() == pytest.approx(expected, abs=1e-8)
+    assume(bounds[1])
+    apart = split(whole, bounds, 1)
+    for _ in range(2):  # once solved, and remembered
+        assert out_of_fold(apart).auc() == pytest.approx(expected, abs=1e-8)
+    assert naive_bayes(apart).auc() == pytest.approx(naive_bayes(whole).auc(), abs=1e-8)
+    assert reachable_auc(apart) == pytest.approx(reachable_auc(whole), abs=1e-8)
+    assert max(*expected, *naive_bayes(whole).auc()) <= reachable_auc(whole) + 1e-7
+    coarser = codes.copy()
+    coarser[coarser[:, 0] == 1, 0] = 0
+    assert reachable_auc(in_parts(coarser, label, part)[0]) <= reachable_auc(whole) + 1e-7
+
+
+def test_no_counts_by_class_are_made_of_many_classes():
+    random = np.random.default_rng(4)
+    label, part = np.arange(400) % 40, random.integers(0, 5, 400)
+    counts = below(varying_only(in_parts(random.integers(0, 4, (400, 3)), label, part)[0])[0])
+    asked = []
+
+    def count(some):
+        asked.append(some)
+        return counts.total.sum(axis=1, keepdims=True)
+
+    scores = out_of_fold(replace(counts, total=ClassCounts(count, 40, 1)))
+    assert scores.auc() == pytest.approx(out_of_fold(counts).auc(), abs=1e-12)
+    assert set(asked) == {None}
+
+
+def test_noise_varies_the_directions_of_many_classes_by_their_covariance():
+    random = np.random.default_rng(3)
+    classes = OWN_COVARIANCES + 1
+    label = np.concatenate([np.arange(classes)] * 3 + [np.zeros(30, dtype=int)])
+    part = np.arange(len(label)) // classes % 3
+    codes = np.where(random.random((len(label), 2)) < 0.5, label[:, None] % 3, 1)
+    counts = varying_only(in_parts(codes, label, part)[0])[0]
+    features = _indicators(codes)[:, _indicators(codes).std(axis=0) > 0]
+    chance = random.normal(size=(features.shape[1], 2))
+    added = out_of_fold(replace(counts, chance=chance), [10.0]).second - (
+        out_of_fold(counts, [10.0]).second
+    )
+    for place in (0, 5):
+        own = label == place
+        for k in range(3):
+            fit, test = part != k, part == k
+            shares = own[fit].mean(), (~own[fit]).mean()
+            sides = (features[fit & own], features[fit & ~own])
+            within = sum(w * np.cov(x.T, bias=True) for w, x in zip(shares, sides, strict=True))
+            ridge = 10 / fit.sum() * np.eye(features.shape[1])
+            n = fit.sum(), (fit & own).sum() * (fit & ~own).sum()
+            varied = np.linalg.solve(within + ridge, chance * np.sqrt(n[0] / n[1] / len(label)))
+            for side, rows in enumerate((features[test & ~own], features[test & own])):
+                away = features[test] - features[test].mean(axis=0)
+                expected = ((away @ varied) ** 2).sum() * len(rows) / test.sum()
+                assert added[k, place, side, 0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_many_classes_are_factorised_once(monkeypatch):
+    random = np.random.default_rng(4)
+    label = np.arange(400) % 40
+    counts = below(in_parts(random.integers(0, 4, (400, 3)), label, random.integers(0, 5, 400))[0])
+    factors = []
+    solved = discriminant._solved
+    monkeypatch.setattr(discriminant, "_solved", lambda *a: factors.append(1) or solved(*a))
+    out_of_fold(counts)
+    assert len(factors) == 5  # one a part, instead of one a part and class
 
 
 @given(rows=divided(), ordered=st.lists(st.booleans(), min_size=4, max_size=4))

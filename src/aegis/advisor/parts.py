@@ -144,10 +144,10 @@ class PartBlocks:
             return False
         levels = sum(len(own.places) for own in shown)
         shared = sum(len(shown[place].places) for place in common)
-        scored = self._rows_of(label)[1].scored  # (K, T)
+        factors = self._rows_of(label)[1].factors
         return (
             max(FEWEST_LEVELS, 2 * (levels - shared)) <= shared < levels
-            and scored.size * len(PENALTIES) * shared**2 <= MOST_NUMBERS
+            and factors * len(PENALTIES) * shared**2 <= MOST_NUMBERS
         )
 
     def _split(

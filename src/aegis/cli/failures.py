@@ -156,8 +156,8 @@ def _kind(error: AegisError) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return what the parser says as one line: it lists what an option allows in lines of their own."""
-    text = text.replace("\n\t", " ")
+    """Return what the parser says as one line, without the name of the error that it caught itself."""
+    text = text.replace("\n\t", " ").replace(": Value error, ", ": ")
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 

@@ -14,6 +14,8 @@ from aegis.errors import InternalError
 
 Floats = npt.NDArray[np.float64]
 
+OWN_COVARIANCES = 16
+"""Classes told from the rest up to which each of them has a covariance within: more share one."""
 _ROUNDING = 1e-13
 """Part of two means up to which their difference is rounding."""
 
@@ -261,7 +263,7 @@ def side(counts: Countable, own: int | None) -> Side:
 
 
 def against_the_rest(counts: Countable, told: npt.NDArray[np.int64]) -> Iterator[tuple[Side, Side]]:
-    """Yield for each class told the rows of all others and its own, one class in memory at a time."""
+    """Yield for each class told the rows of all others and its own, few classes in memory at a time."""
     if not len(told):
         return
     if counts.rows.shape[1] == 2:
@@ -317,37 +319,65 @@ class OtherParts:
         )
         return means
 
-    def ridges(self, part: int, target: int, penalties: Sequence[float]) -> list[float]:
+    @property
+    def pooled(self) -> bool:
+        """Whether all classes told share one covariance."""
+        return len(self.told) > OWN_COVARIANCES
+
+    def targets_of(self, place: int) -> slice:
+        """Return the places of the classes told that share a covariance with one of them."""
+        return slice(0, len(self.told)) if self.pooled else slice(place, place + 1)
+
+    @property
+    def factors(self) -> int:
+        """How many covariances there are, one for each part."""
+        return len(self.scored) * (1 if self.pooled else len(self.told))
+
+    def scored_in(self, targets: slice) -> list[int]:
+        """Return the parts that have a direction for one of these classes told."""
+        return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
+
+    def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
         """Return what penalties, in rows, come to beside a covariance of the rows outside a part."""
-        rows = self.rows[part, target].sum()
+        rows = self.rows[part, 0].sum()
         return [penalty / rows for penalty in penalties]
 
     def within(
-        self, rest: Floats, own: Floats, means: Floats, target: int, first: int = 0
+        self, counted: Sequence[Floats], means: Floats, targets: slice, first: int = 0
     ) -> Floats:
-        """Return the covariance within classes for one class told, shape (K, d - first, d).
+        """Return a covariance within classes outside of each part, shape (K, d - first, d).
 
-        Both weigh alike. Right where the counts are: on the diagonal and below it, or everywhere.
+        For one class told from the rest both weigh alike. For several classes it is the covariance of
+        all rows: that is p S_1 + q S_0 by the shares of rows, and p q times the square of the gap
+        between means, which changes no direction but its length. Right where the counts are: on the
+        diagonal and below it, or everywhere.
 
         Parameters
         ----------
-        rest, own
+        counted
             Co-occurrence by part of the levels from `first` on with all, of all other classes and of
-            the class, shape (K, d - first, d).
+            the class, or of all rows, each of shape (K, d - first, d).
         means
             Of all levels, shape (K, T, 2, d).
-        target
-            The place of the class among those told from the rest.
+        targets
+            The places of the classes among those told from the rest, as of `targets`.
         first
             The level that comes first in the counts.
         """
-        halves = 0.5 * self.weights[:, target]  # (K, 2, K)
-        flat = [counted.reshape(len(counted), -1) for counted in (rest, own)]
-        within: Floats = halves[:, 0] @ flat[0]
-        within += halves[:, 1] @ flat[1]
-        within = within.reshape(own.shape)
-        middle = means[:, target]
-        within -= (0.5 * middle[..., first:].swapaxes(1, 2)) @ middle
+        if len(counted) == 2:
+            weights = 0.5 * self.weights[:, targets.start]  # (K, 2, K)
+            middle = 0.5 * means[:, targets.start], means[:, targets.start]
+        else:
+            seen = np.arange(len(self.scored)), self.scored.argmax(axis=1)
+            share = self.rows[seen] / np.maximum(self.rows[seen].sum(axis=1, keepdims=True), 1.0)
+            weights = self.weights[seen][:, :1] * share[:, :1, None]  # 1 / n
+            mean = share[:, None] @ means[seen]  # (K, 1, d)
+            middle = mean, mean
+        within = np.zeros(counted[0].shape)
+        flat = within.reshape(len(within), -1)
+        for place, own in enumerate(counted):
+            flat += weights[:, place] @ own.reshape(len(own), -1)
+        within -= middle[0][..., first:].swapaxes(1, 2) @ middle[1]
         return within
 
 

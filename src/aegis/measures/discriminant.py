@@ -11,15 +11,17 @@ the log loss that a model is expected to reach (theory.md, section 3).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
+from aegis.measures.alike import sums_alike
 from aegis.measures.by_part import (
     OtherParts,
     PartCounts,
@@ -190,17 +192,19 @@ class _Others:
     def told(self) -> npt.NDArray[np.int64]:
         return self.outside.told
 
+    @property
+    def chance(self) -> Floats:
+        """As of `PartCounts`, shape (d, k); k is 0 without noise."""
+        chance = self.counts.chance
+        return np.zeros((self.counts.joint.shape[-1], 0)) if chance is None else chance
+
     @cached_property
     def means(self) -> Floats:
         """Means of the level indicators, shape (K, T, 2, d)."""
         return self.outside.means(self.counts.joint)
 
     def drawn(
-        self,
-        place: int,
-        sides: tuple[Side, Side],
-        fitted: Callable[[int, Floats], Floats],
-        width: int,
+        self, place: int, sides: tuple[Side, Side], fitted: Callable[[int], Floats], width: int
     ) -> Floats | float:
         """Return what noise adds to the squares of scores, as of `_Direction`; 0 without noise.
 
@@ -211,7 +215,8 @@ class _Others:
         sides
             All other rows, and those of the class.
         fitted
-            Returns by how much the slopes of a part vary, shape (P, d, k), from what chance adds.
+            Returns by how much the slopes of a part vary, shape (P, d, k), where the counts vary by
+            `PartCounts.chance`.
         width
             P, the number of directions.
         """
@@ -221,10 +226,13 @@ class _Others:
         noise = np.zeros((2, len(counts.rows), width))
         for part in np.flatnonzero(self.outside.scored[:, place]).tolist():
             n = self.outside.rows[part, place]
-            chance = counts.chance * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
-            varied = fitted(part, chance)
-            for own, squares in zip(sides, noise, strict=True):
-                squares[part] = _squares(own, part, varied, below=counts.below)
+            varied = fitted(part) * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
+            own = counts.rows[part, self.told[place]]
+            here = counts.rows[part].sum() - own, own
+            for of, rows, squares in zip(sides, here, noise, strict=True):
+                # Of many classes the squares of all rows are known, of which a side has its share.
+                share = rows / max(of.rows[part], 1.0)
+                squares[part] = share * _squares(of, part, varied, below=counts.below)
         return noise
 
     def scores(
@@ -255,15 +263,19 @@ class _Others:
         slopes = np.zeros((parts, len(told), width, levels))
         offsets = np.zeros((parts, len(told), width))
         rows = np.zeros((parts, len(told), 2))
-        first, second = np.zeros((2, parts, len(told), 2, width))
-        for place, sides in enumerate(against_the_rest(counts, told)):
-            scored = self.outside.scored[:, place]
+        along, squares, drawn = np.zeros((3, parts, len(told), 2, width))
+        for place, sides in enumerate(self._sides()):
             own = direction(place, sides)
             slopes[:, place], offsets[:, place] = own.slopes, own.offsets
-            moments = [_moments(side, own, below=counts.below) for side in sides]
-            first[:, place], second[:, place] = np.moveaxis(np.array(moments), (0, 1), (2, 0))
-            second[:, place] += np.moveaxis(np.broadcast_to(own.drawn, (2, parts, width)), 0, 1)
-            rows[:, place] = np.stack([side.rows for side in sides], axis=1) * scored[:, None]
+            drawn[:, place] = np.moveaxis(np.broadcast_to(own.drawn, (2, parts, width)), 0, 1)
+            for at, of in enumerate(sides if not self.outside.pooled else ()):
+                rows[:, place, at] = of.rows
+                along[:, place, at], squares[:, place, at] = _sums(of, own, below=counts.below)
+        if self.outside.pooled:
+            rows, along, squares = sums_alike(counts, side(counts, None), told, slopes)
+        first, second = _moments(rows, along, squares, offsets)
+        second += drawn
+        rows = rows * self.outside.scored[..., None]
         scored = self.outside.scored[:, :, None, None]
         first, second = np.where(scored, first, 0.0), np.where(scored, second, 0.0)
         if not np.isfinite(second).all():
@@ -279,6 +291,13 @@ class _Others:
             log_odds,
             self._shape(slopes[:, :, shaped_by]),
         )
+
+    def _sides(self) -> Iterator[tuple[Side, Side]]:
+        """Yield all other rows and those of the class, class by class; all rows for both of many classes."""
+        if not self.outside.pooled:
+            return against_the_rest(self.counts, self.told)
+        every = side(self.counts, None)
+        return repeat((every, every), len(self.told))
 
     def _together(self, slopes: Floats, offsets: Floats) -> JointMoments:
         """Return the moments of all directions, of shapes (K, T, P, d) and (K, T, P), class by class."""
@@ -325,15 +344,23 @@ class _Others:
         return shape_factors(by_level, joint, counts.rows[:, classes], bounds)
 
 
-def _moments(of: Side, by: _Direction, *, below: bool) -> tuple[Floats, Floats]:
-    """Return sums of scores and of their squares, shape (K, P) each, of some rows."""
+def _sums(of: Side, by: _Direction, *, below: bool) -> tuple[Floats, Floats]:
+    """Return sums of b'x and of its squares over some rows, shape (K, P) each."""
     along = (by.slopes @ of.joint[:, :, None])[..., 0]
-    second: Floats = (of.products(by.slopes, below=below) * by.slopes).sum(axis=2)
+    squares: Floats = (of.products(by.slopes, below=below) * by.slopes).sum(axis=2)
     if below:
-        second *= 2
-    constant = of.rows[:, None] * by.offsets
-    size = second + constant * by.offsets
-    second = size - 2 * by.offsets * along
+        squares *= 2
+    return along, squares
+
+
+def _moments(
+    rows: Floats, along: Floats, squares: Floats, offsets: Floats
+) -> tuple[Floats, Floats]:
+    """Return sums of scores and of their squares, (K, T, 2, P), from rows, (K, T, 2), and sums of b'x."""
+    offsets = offsets[:, :, None]
+    constant = rows[..., None] * offsets
+    size = squares + constant * offsets
+    second = size - 2 * offsets * along
     # What is left of terms that cancel is rounding, and no score.
     first = along - constant
     first[np.abs(first) <= _ROUNDING * (np.abs(along) + np.abs(constant))] = 0.0
@@ -356,7 +383,9 @@ def out_of_fold(
         b = (W + (p / n) I)^-1 (m_1 - m_0),   W = (S_1 + S_0) / 2,
 
     and a row x of part k has the score b'(x - (m_1 + m_0) / 2). Both classes weigh alike in W,
-    however rare one of them is. A part outside of which a class has no row is not scored for it.
+    however rare one of them is. Where more than `OWN_COVARIANCES` classes are told, W is S_1 and S_0
+    weighted by their rows, so that one factor serves all of them, and squares are those of
+    `sums_alike`. A part outside of which a class has no row is not scored for it.
     One class is held against the rest at a time, so that memory grows with the counts of one class.
 
     Parameters
@@ -375,34 +404,82 @@ def out_of_fold(
         There is NaN in the counts.
     """
     others = _Others.of(counts)
+    fitted = _Fitted(others, tuple(penalties))
 
     def direction(place: int, sides: tuple[Side, Side]) -> _Direction:
-        slopes, drawn = _discriminant(others, place, sides, tuple(penalties))
+        slopes = fitted.slopes(place, sides)
         middle = others.means[:, place].mean(axis=1)
+        drawn = others.drawn(place, sides, partial(fitted.varied, place), len(penalties))
         return _Direction(slopes, (slopes @ middle[:, :, None])[..., 0], drawn)
 
     shaped_by = penalties.index(_SHAPED_BY) if _SHAPED_BY in penalties else len(penalties) // 2
     return others.scores(direction, len(penalties), shaped_by=shaped_by, jointly=jointly)
 
 
-def _discriminant(
-    others: _Others, place: int, sides: tuple[Side, Side], penalties: tuple[float, ...]
-) -> tuple[Floats, Floats | float]:
-    """Return b of `out_of_fold` for one class told, shape (K, P, d), and what noise adds to squares."""
-    counts, outside = others.counts, others.outside
-    rest, own = (side.square for side in sides)
-    if isinstance(counts, SplitCounts):
-        return counts.directions((rest, own), others.means, place, penalties), 0.0
-    means = others.means[:, place]
-    within = outside.within(rest.border, own.border, others.means, place)
-    slopes = np.zeros((len(within), len(penalties), within.shape[1]))
+class _Fitted:
+    """The directions b of `out_of_fold`: one class told at a time, or all that share a covariance.
 
-    def fitted(part: int, right: Floats) -> Floats:
-        return solved(within[part], right, outside.ridges(part, place, penalties))
+    Parameters
+    ----------
+    others
+        What is outside of each part.
+    penalties
+        As of `out_of_fold`.
+    """
 
-    for part in np.flatnonzero(outside.scored[:, place]).tolist() if within.size else ():
-        slopes[part] = fitted(part, (means[part, 1] - means[part, 0])[:, None])[..., 0]
-    return slopes, others.drawn(place, sides, fitted, len(penalties))
+    def __init__(self, others: _Others, penalties: tuple[float, ...]) -> None:
+        self._others = others
+        self._penalties = penalties
+        self._known: tuple[slice, Floats, dict[int, Floats]] | None = None
+
+    def slopes(self, place: int, sides: tuple[Side, Side]) -> Floats:
+        """Return b of one class told, shape (K, P, d)."""
+        targets = self._others.outside.targets_of(place)
+        if self._known is None or self._known[0] != targets:
+            self._known = targets, *self._solved(targets, sides)
+        return self._known[1][:, place - targets.start]
+
+    def varied(self, place: int, part: int) -> Floats:
+        """Return by how much the slopes of a class vary, as of `_Others.drawn`, once they are known."""
+        if self._known is None:
+            raise InternalError("Slopes vary once they are known.")
+        targets, slopes, varied = self._known
+        if not self._others.outside.pooled:
+            return varied[part]
+        gap, between = self._between(slice(place, place + 1))
+        along = gap[part, :, 0] @ varied[part]  # (P, k)
+        own = slopes[part, place - targets.start]
+        all_of_it: Floats = varied[part] + between[part, 0] * own[:, :, None] * along[:, None]
+        return all_of_it
+
+    def _between(self, targets: slice) -> tuple[Floats, Floats]:
+        """Return g, shape (K, d, G), and p q of classes told, shape (K, G)."""
+        others = self._others
+        rows = others.outside.rows[:, targets]
+        between = rows.prod(axis=2) / np.maximum(rows.sum(axis=2), 1.0) ** 2
+        return (others.means[:, targets, 1] - others.means[:, targets, 0]).swapaxes(1, 2), between
+
+    def _solved(self, targets: slice, sides: tuple[Side, Side]) -> tuple[Floats, dict[int, Floats]]:
+        others, penalties = self._others, self._penalties
+        counts, outside, means = others.counts, others.outside, others.means
+        squares = [counts.square(None)] if outside.pooled else [side.square for side in sides]
+        gaps, between = self._between(targets)
+        varied: dict[int, Floats] = {}
+        if isinstance(counts, SplitCounts):
+            slopes = counts.directions(squares, means, gaps, targets, penalties)
+        else:
+            within = outside.within([of.border for of in squares], means, targets)
+            told = gaps.shape[2]
+            slopes = np.zeros((len(within), told, len(penalties), within.shape[1]))
+            for part in outside.scored_in(targets) if within.size else ():
+                right = np.hstack([gaps[part], others.chance])
+                fitted = solved(within[part], right, outside.ridges(part, penalties))
+                slopes[part] = np.moveaxis(fitted[..., :told], 2, 0)
+                varied[part] = fitted[..., told:]
+        if outside.pooled:  # (W + r I)^-1 g of W + p q g g', by Sherman and Morrison
+            along = (slopes @ gaps.swapaxes(1, 2)[..., None])[..., 0]  # (K, G, P)
+            slopes /= (1.0 - between[..., None] * along)[..., None]
+        return slopes, varied
 
 
 NB_PRIOR = 1.0
@@ -429,7 +506,7 @@ def naive_bayes(counts: PartCounts | SplitCounts, *, jointly: bool = False) -> S
         odds, known = present - absent, np.log(prior)[..., 0] + absent.sum(axis=2)
         pooled = (share * (1 - share)).mean(axis=1)
         drawn = others.drawn(
-            place, sides, lambda part, chance: (chance / pooled[part][:, None])[None], 1
+            place, sides, lambda part: (others.chance / pooled[part][:, None])[None], 1
         )
         slopes = (odds[:, 1] - odds[:, 0])[:, None]
         return _Direction(slopes, (known[:, 0] - known[:, 1])[:, None], drawn)

@@ -12,7 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.by_part import PartCounts, Side, against_the_rest, told_apart
+from aegis.measures.alike import reachable_alike
+from aegis.measures.by_part import (
+    OWN_COVARIANCES,
+    PartCounts,
+    Side,
+    against_the_rest,
+    side,
+    told_apart,
+)
 from aegis.measures.normal import cumulative
 from aegis.measures.pillai import whitened
 from aegis.measures.split import SplitCounts
@@ -29,8 +37,11 @@ def reachable_auc(counts: PartCounts | SplitCounts) -> float:
     M_k = (G_1k / n_1 + G_0k / n_0) / 2. That is the R^2 of a least-squares fit, in each part, of +-1
     on the indicators, both classes weighing alike. No scores linear in them have an AUC above
     Phi(sqrt(2 V / (1 - V))) under normal scores. Mean over classes; 1/2 where nothing can be told.
+    Of more than `OWN_COVARIANCES` classes it is that of `reachable_alike`.
     """
     told, scored = told_apart(counts.rows)
+    if len(told) > OWN_COVARIANCES:
+        return reachable_alike(counts, side(counts, None), told, scored)
     areas = []
     for place, sides in enumerate(against_the_rest(counts, told)):
         parts = np.flatnonzero(scored[:, place])
@@ -38,28 +49,23 @@ def reachable_auc(counts: PartCounts | SplitCounts) -> float:
         if min(n) <= 0:
             continue
         weights = [0.5 / rows for rows in n]
-        explained = sum(_explained(sides, int(part), weights, below=counts.below) for part in parts)
+        explained = sum(_explained(sides, int(part), weights) for part in parts)
         explained = min(explained * (1 + _ROUNDING) + _ROUNDING, 1.0)
         ratio = 2 * explained / (1 - explained) if explained < 1 else np.inf
         areas.append(float(cumulative(np.sqrt(ratio))))
     return float(np.mean(areas)) if areas else 0.5
 
 
-def _explained(
-    sides: tuple[Side, Side], part: int, weights: Sequence[float], *, below: bool
-) -> float:
+def _explained(sides: tuple[Side, Side], part: int, weights: Sequence[float]) -> float:
     """Return c' M^+ c of one part: all other rows and those of the class, and what each row weighs."""
     rest, own = (w * side.joint[part] for w, side in zip(weights, sides, strict=True))
-    varying = np.flatnonzero(rest + own > 0)
-    scale = 1 / np.sqrt((rest + own)[varying])
-    matrix: Floats = np.sum(
-        [
-            w * side.square.of_part(part, below=below)
-            for w, side in zip(weights, sides, strict=True)
-        ],
-        axis=0,
-    )
-    correlation = matrix[varying[:, None], varying]
-    correlation *= scale[:, None] * scale
-    _, solved = whitened(correlation, ((own - rest)[varying] * scale)[:, None])
+    both = rest + own
+    # A level that no row shows is a row and a column of zeros, which add nothing to the rank.
+    scale = np.divide(1.0, np.sqrt(both), out=np.zeros_like(both), where=both > 0)
+    matrix = weights[0] * sides[0].square.of_part(part, below=False)
+    matrix += weights[1] * sides[1].square.of_part(part, below=False)
+    matrix *= scale[:, None]
+    matrix *= scale
+    # What is read is the upper triangle: that of the transpose is counted in any case.
+    _, solved = whitened(matrix.T, ((own - rest) * scale)[:, None])
     return float((solved**2).sum())

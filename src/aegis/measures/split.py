@@ -35,7 +35,7 @@ class _Base:
     factors
         By part that is scored, one upper triangle per penalty.
     alone
-        (A + r I)^-1 (m_1 - m_0) of the common levels, shape (K, P, c).
+        (A + r I)^-1 (m_1 - m_0) of the common levels for G classes, shape (K, P, c, G).
     """
 
     factors: dict[int, list[Floats]]
@@ -70,36 +70,44 @@ class CommonLevels:
     @property
     def numbers(self) -> int:
         """How many numbers the factors take under each penalty."""
-        return int(self.outside.scored.size * self.counts.joint.shape[-1] ** 2)
+        return self.outside.factors * int(self.counts.joint.shape[-1]) ** 2
 
     def base(
-        self, sides: tuple[Square, Square], target: int, penalties: tuple[float, ...]
+        self,
+        squares: Sequence[Square],
+        right: Floats,
+        targets: slice,
+        penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the factors for one class told from the rest, by its place among these.
+        """Return the factors for classes told from the rest, by their places among these.
 
-        `sides` are the counts of all other classes, and of the class, as of `SplitCounts.directions`.
+        All is as of `SplitCounts.directions`, and looked at where the factors are not known yet.
         """
-        if (target, penalties) not in self._bases:
-            self._bases[target, penalties] = self._factorised(sides, target, penalties)
-        return self._bases[target, penalties]
+        key = targets.start, penalties
+        if key not in self._bases:
+            self._bases[key] = self._factorised(squares, right, targets, penalties)
+        return self._bases[key]
 
     def _factorised(
-        self, sides: tuple[Square, Square], target: int, penalties: tuple[float, ...]
+        self,
+        squares: Sequence[Square],
+        right: Floats,
+        targets: slice,
+        penalties: tuple[float, ...],
     ) -> _Base:
-        outside, means = self.outside, self._means
-        within = outside.within(sides[0].corner, sides[1].corner, means, target)
-        gaps = means[:, target, 1] - means[:, target, 0]
-        base = _Base({}, np.zeros((len(within), len(penalties), within.shape[1])))
-        for part in np.flatnonzero(outside.scored[:, target]).tolist():
+        outside = self.outside
+        within = outside.within([of.corner for of in squares], self._means, targets)
+        base = _Base({}, np.zeros((len(within), len(penalties), *right.shape[1:])))
+        for part in outside.scored_in(targets):
             base.factors[part] = [
-                _factor(within[part], ridge) for ridge in outside.ridges(part, target, penalties)
+                _factor(within[part], ridge) for ridge in outside.ridges(part, penalties)
             ]
             for place, factor in enumerate(base.factors[part]):
-                base.alone[part, place] = _solve(factor, gaps[part])
+                base.alone[part, place] = _solve(factor, right[part])
         return base
 
     def eliminated(
-        self, key: Hashable, border: Floats, target: int, penalties: tuple[float, ...]
+        self, key: Hashable, border: Floats, targets: slice, penalties: tuple[float, ...]
     ) -> Floats:
         """Return (A + r I)^-1 B of one attribute beside, shape (K, P, c, q), remembered by its key.
 
@@ -107,14 +115,14 @@ class CommonLevels:
         """
 
         def make() -> Floats:
-            base = self._bases[target, penalties]
+            base = self._bases[targets.start, penalties]
             solved = np.zeros((len(border), len(penalties), border.shape[2], border.shape[1]))
             for part, factors in base.factors.items():
                 for place, factor in enumerate(factors):
                     solved[part, place] = _solve(factor, border[part].T)
             return solved
 
-        return self.beside.get((key, target, penalties), make)
+        return self.beside.get((key, targets.start, penalties), make)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +179,13 @@ class SplitCounts:
 
     def directions(
         self,
-        sides: tuple[Square, Square],
+        squares: Sequence[Square],
         means: Floats,
-        target: int,
+        gaps: Floats,
+        targets: slice,
         penalties: tuple[float, ...],
     ) -> Floats:
-        """Return the directions b of `out_of_fold` for one class told, shape (K, P, d).
+        """Return b = (W + r I)^-1 g of classes told, W their covariance, shape (K, G, P, d).
 
         With A the covariance of the common levels, D that of the levels beside and B between them,
         r the ridge and g the gap between means,
@@ -187,38 +196,39 @@ class SplitCounts:
 
         Parameters
         ----------
-        sides
-            The counts of all other classes, and of the class.
+        squares
+            The counts of all other classes, and of the class; or of all rows.
         means
             Of all levels, outside of each part, shape (K, T, 2, d).
-        target
-            The place of the class among those told from the rest.
+        gaps
+            g of these classes, shape (K, d, G).
+        targets
+            The places of the G classes among those told from the rest, as of `OtherParts.targets_of`.
         penalties
             As of `out_of_fold`.
         """
         first = self.common.counts.joint.shape[-1]
-        outside, base = self.outside, self.common.base(sides, target, penalties)
-        within = outside.within(sides[0].border, sides[1].border, means, target, first)
+        outside, base = self.outside, self.common.base(squares, gaps[:, :first], targets, penalties)
+        within = outside.within([of.border for of in squares], means, targets, first)
         border, corner = within[..., :first], within[..., first:]
         starts = [0, *self.ends[:-1]]
         eliminated = np.concatenate(
             [
-                self.common.eliminated(key, border[:, start:end], target, penalties)
+                self.common.eliminated(key, border[:, start:end], targets, penalties)
                 for key, start, end in zip(self.keys, starts, self.ends, strict=True)
             ],
             axis=3,
         )
-        gaps = means[:, target, 1] - means[:, target, 0]
-        right = gaps[:, None, first:] - (border @ base.alone.swapaxes(1, 2)).swapaxes(1, 2)
+        right = gaps[:, None, first:] - border[:, None] @ base.alone  # (K, P, q, G)
         schur = corner[:, None] - border[:, None] @ eliminated  # (K, P, q, q)
-        slopes = np.zeros((*right.shape[:2], means.shape[-1]))
+        slopes = np.zeros((len(gaps), gaps.shape[2], len(penalties), means.shape[-1]))
         for part in base.factors:
-            for place, ridge in enumerate(outside.ridges(part, target, penalties)):
+            for place, ridge in enumerate(outside.ridges(part, penalties)):
                 beside = _solve(_factor(schur[part, place], ridge), right[part, place])
-                slopes[part, place, first:] = beside
-                slopes[part, place, :first] = (
+                slopes[part, :, place, first:] = beside.T
+                slopes[part, :, place, :first] = (
                     base.alone[part, place] - eliminated[part, place] @ beside
-                )
+                ).T
         return slopes
 
 

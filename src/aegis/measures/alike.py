@@ -1,0 +1,133 @@
+"""What many classes are scored by: no counts between levels but those of all rows together.
+
+Counts by class grow with the classes. Of each class its label tables are enough where classes share one
+covariance, and where scores of a class are spread as much wider or narrower than those of the rest as
+they would be if attributes were independent within classes (decision 0091).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures.by_part import PartCounts, ShownLevels, Side
+from aegis.measures.normal import cumulative
+from aegis.measures.pillai import whitened
+from aegis.measures.split import SplitCounts
+
+Floats = npt.NDArray[np.float64]
+Counts = PartCounts | SplitCounts
+_ROUNDING = 1e-12
+_BOUND = 1e-9
+
+
+def sums_alike(
+    counts: Counts, every: Side, told: npt.NDArray[np.int64], slopes: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return sums over the rest's rows and the class's: of 1, of b'x, and of its squares.
+
+    Shapes (K, T, 2), (K, T, 2, P) and (K, T, 2, P). The squares within both sides together are those of
+    all rows less what the means of the sides differ by. The sides share them as the squares that
+    attributes have one by one.
+
+    Parameters
+    ----------
+    counts
+        Counts by part, of which the co-occurrence by class is not looked at.
+    every
+        All rows.
+    told
+        The classes told from the rest, shape (T,).
+    slopes
+        b, shape (K, T, P, d).
+    """
+    own = counts.rows[:, told]
+    rows = np.stack([every.rows[:, None] - own, own], axis=2)
+    per_row = 1.0 / np.maximum(rows, 1.0)[..., None]
+    own_along = (slopes @ counts.joint[:, told][..., None])[..., 0]
+    all_along = (slopes @ every.joint[:, None, :, None])[..., 0]
+    along = np.stack([all_along - own_along, own_along], axis=2)  # (K, T, 2, P)
+    flat = slopes.reshape(len(slopes), -1, slopes.shape[-1])
+    squares = (every.products(flat, below=counts.below) * flat).sum(axis=2)
+    squares = squares.reshape(slopes.shape[:3]) * (2 if counts.below else 1)
+    within = squares - (along**2 * per_row).sum(axis=2)
+    within[within <= _ROUNDING * squares] = 0.0
+    spread = np.zeros(along.shape)
+    for joint, by_level in _by_attribute(counts, slopes):
+        of_class, of_all = joint[:, told, None], joint.sum(axis=1)[:, None, None]  # (K, T, 1, L)
+        sums, of_squares = (
+            np.stack(
+                [
+                    power @ of_all[..., None] - power @ of_class[..., None],
+                    power @ of_class[..., None],
+                ],
+                axis=2,
+            )[..., 0, 0]
+            for power in (by_level[..., None, :], by_level[..., None, :] ** 2)
+        )
+        alone = of_squares - sums**2 * per_row
+        spread += np.where(alone > _ROUNDING * of_squares, alone, 0.0)
+    total = spread.sum(axis=2, keepdims=True)
+    share = np.divide(spread, total, out=np.zeros_like(spread), where=total > 0)
+    return rows, along, within[:, :, None] * share + along**2 * per_row
+
+
+def _by_attribute(counts: Counts, slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """Yield rows by level, shape (K, C, L), and the score of each level, shape (K, T, P, L)."""
+    shown = counts.shown
+    if shown is None:  # levels stand for themselves
+        shown = [ShownLevels(counts.joint[..., j : j + 1]) for j in range(counts.joint.shape[-1])]
+    start = 0
+    for attribute in shown:
+        matrix = attribute.matrix
+        stop = start + matrix.shape[1]
+        if stop > start:
+            yield attribute.joint, slopes[..., start:stop] @ matrix.T
+        start = stop
+
+
+def reachable_alike(
+    counts: Counts, every: Side, told: npt.NDArray[np.int64], scored: npt.NDArray[np.bool_]
+) -> float:
+    """Return `reachable_auc` of scores whose squares are those of `sums_alike`.
+
+    With p and q the shares of the class and of the rest in the parts that are scored, the variances of both
+    have p v_1 + q v_0 = v within, so that v_1 + v_0 is at least v / max(p, q). The largest squared gap
+    between means over v, of all scores linear in indicators by part, is U / (1 - p q U) with
+    U = n sum over parts k of c_k' E_k^+ c_k, c_k = J_1k / n_1 - J_0k / n_0, and E the co-occurrence
+    of all rows: p q U is the R^2 of least squares.
+
+    Parameters
+    ----------
+    counts, every, told
+        As of `sums_alike`.
+    scored
+        Whether a part has a direction for a class, shape (K, T).
+    """
+    own = np.where(scored, counts.rows[:, told], 0.0).sum(axis=0)
+    whole = np.where(scored, every.rows[:, None], 0.0).sum(axis=0)
+    rest = whole - own
+    known = (own > 0) & (rest > 0)
+    if not known.any():
+        return 0.5
+    per_own, per_rest = (1.0 / np.maximum(rows, 1.0) for rows in (own, rest))
+    reached = np.zeros(len(told))
+    for part in np.flatnonzero(scored.any(axis=1)).tolist():
+        joint = counts.joint[part, told].T  # (d, T)
+        gap = joint * per_own - (every.joint[part][:, None] - joint) * per_rest
+        count = every.joint[part]
+        scale = np.divide(1.0, np.sqrt(count), out=np.zeros_like(count), where=count > 0)
+        matrix = every.square.of_part(part, below=False)
+        matrix *= scale[:, None]
+        matrix *= scale
+        _, solved = whitened(matrix.T, gap * scale[:, None])
+        reached += np.where(scored[part], (solved**2).sum(axis=0), 0.0)
+    explained = own * rest * reached / np.maximum(whole, 1.0)  # p q U
+    explained = np.minimum(explained * (1 + _BOUND) + _BOUND, 1.0)
+    with np.errstate(divide="ignore"):
+        squared = whole**2 / np.maximum(own * rest, 1.0) * explained / (1 - explained)
+    larger = np.maximum(own, rest) / np.maximum(whole, 1.0)
+    areas: Floats = cumulative(np.sqrt(larger * squared))
+    return float(areas[known].mean())
