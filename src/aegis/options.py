@@ -82,7 +82,7 @@ def group(record: type[R]) -> R:
 
 
 def group_of(described: Field[Any]) -> type[Any] | None:
-    """Return the record that a field groups options in; None where it is no group."""
+    """Return the record that a field groups options in; None if it is no group."""
     grouped: type[Any] | None = described.metadata.get(_GROUP)
     return grouped
 
@@ -146,7 +146,7 @@ def checks_types(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def check_fields(record: Any) -> None:
-    """Raise `PolicyError` where a field of a record has a value of another type than declared."""
+    """Raise `PolicyError` if a field of a record has a value of another type than declared."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     _check(values, _hints(type(record)), {each.name: each.type for each in fields(record)})
 

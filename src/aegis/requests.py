@@ -40,7 +40,7 @@ class SearchRequest:
 
     objective: str | None = option(
         None,
-        "What the search maximises: a measure, or an information loss to minimise "
+        "Objective of the search: a measure to maximise, or an information loss to minimise "
         "(nu-entropy, loss, precision, discernibility, classification, class-entropy), with "
         "options as loss(mean=geometric,factor=0.5). By default the measure.",
         "NAME",
@@ -148,8 +148,7 @@ class ReleaseRequest:
     )
     measure: str | None = option(
         None,
-        "Measure of the utility that the certificate states: by default the one by which the "
-        "best was chosen, where the file says so, else the policy's.",
+        "Measure of the utility that the certificate states: by default the one in the file of the configuration, otherwise that of the policy.",
         "NAME",
         offers="measures",
     )
@@ -291,14 +290,13 @@ class RiskRequest:
     quasi_identifiers: Sequence[str] = keyword((), "Columns that others may know.")
     weight: str | None = option(
         None,
-        "Column that says how many people each record represents. Without it each stands "
-        "for itself.",
+        "Column with the number of people that each record represents; by default 1.",
         "COLUMN",
         offers="columns",
     )
     missing: str = option(
         "value",
-        "What a missing value says: it is its own value, or agrees with any.",
+        "How a missing value compares: as a separate value, or as equal to any value.",
         "value|wildcard",
     )
     approximate: bool = option(

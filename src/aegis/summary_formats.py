@@ -44,7 +44,7 @@ def added_format(given: Any) -> str | None:
 
 
 def format_of_summary(given: Any) -> SummaryFormat | None:
-    """Return the format of a file by its ending, or of an object; None where no package adds it."""
+    """Return the format of a file by its ending, or of an object; None if no package adds it."""
     name = added_format(given)
     if name is None:
         return None

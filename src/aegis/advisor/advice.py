@@ -47,33 +47,32 @@ class Advice:
     policy
         The policy, as its YAML holds it.
     warnings
-        What a reader should know before relying on the advice.
+        Warnings before you rely on the advice.
     timings
         Seconds per step.
     search
         How a search over all combinations ended; None for a ranking of given configurations.
     binding
-        What keeps the best configuration from being finer, where it was asked for.
+        Obstacles to a finer best configuration, on request.
     front
-        The best configuration for each of several strengths of the rule, where it was asked for.
+        The best configuration for each of several strengths of the rule, if requested.
     privacy
-        Privacy before masking and of the best release; None where it was not computed.
+        Privacy before masking and of the best release; None if it was not computed.
     uncovered
-        What is outside the rule; None where it was not looked for.
+        Risks outside the rule; None if they were not checked.
     lost_alone
-        Of the best configuration: what the unmasked table would lose if only this attribute were
-        masked, by attribute; empty without a best one, for a record-level release, and where the
-        table has too many values to tell in seconds.
+        For the best configuration, the loss of the unmasked table if only this attribute were
+        masked, by attribute; empty without a best one, for a record-level release, and if the table has
+        too many values to compute it in seconds.
     expected
-        The expected AUC of models with the best configuration, where the measure is no metric of
-        models itself; None where that was not worked out.
+        The expected AUC of models with the best configuration, if the measure is no model metric;
+        None if it was not computed.
     proxy
-        What small models reached on a sample of the best configurations; None where they were not
-        asked for.
+        Results of small models for the best configurations on a sample; None if not requested.
     owner_rule
-        The rule that the summary was made under, where the advice is from a summary alone.
+        The rule of the summary, if the advice is from a summary alone.
     rule_override
-        Which rule stood in for it; None where the owner's was kept to.
+        The rule used instead of the owner's; None if the owner's rule was used.
     estimated
         How scores that are estimates from a protected summary came about; None for exact counts.
     masked_tables
@@ -112,9 +111,9 @@ class Advice:
     masked_tables: bool = False
 
     def share_lost(self, name: str) -> float | None:
-        """Return `lost_alone` of an attribute in percent of the utility; None where it is unknown.
+        """Return `lost_alone` of an attribute in percent of the utility; None if it is unknown.
 
-        What is gained by a mask, by chance or since fewer values are learnt more surely, is no loss.
+        A gain by a mask, by chance or because models learn fewer values better, is no loss.
 
         Examples
         --------
@@ -151,7 +150,7 @@ class Advice:
 
     @property
     def label_rows(self) -> list[float] | None:
-        """Labelled rows of each class; None where the summary's figures do not say."""
+        """Labelled rows of each class; None if the summary's figures do not say."""
         label_rows = self.summary.get("classes")
         return None if not label_rows else [float(rows) for rows in label_rows.values()]
 
@@ -163,7 +162,7 @@ class Advice:
 
     @property
     def baseline(self) -> Reference:
-        """What `unmasked` is a figure of.
+        """The table that `unmasked` refers to.
 
         Examples
         --------
@@ -185,7 +184,7 @@ class Advice:
 
     @property
     def ranked_things(self) -> str:
-        """What one entry of the ranking is called."""
+        """Name of one entry of the ranking."""
         return "masked table" if self.masked_tables else "configuration"
 
     @property
@@ -229,20 +228,20 @@ class Advice:
 
     @property
     def expectation(self) -> UtilityFigure | None:
-        """What models are expected to reach with the best release; None where nothing says so."""
+        """Expected metric of models with the best release; None if unknown."""
         if self.best is None or MEASURES.get(self.measure).unit not in IN_WORDS:
             return None if self.best is None else self.expected
         return self.utility
 
     @property
     def headline(self) -> str | None:
-        """What models are expected to reach, in words; None where nothing says so."""
+        """Expected metric of models, in words; None if unknown."""
         told = self.expectation
         return None if told is None else told.expected(self.label_rows)
 
     @property
     def closest(self) -> Ranked | None:
-        """What would leave out the fewest rows to meet the rule; None for an empty ranking."""
+        """The entry that needs the fewest rows removed to meet the rule; None for an empty ranking."""
         return min(
             self.ranking,
             key=lambda r: (r.suppressed_rows or 0, -(r.smallest_class or 0)),
@@ -267,7 +266,7 @@ class Advice:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the score of the best is not significantly different from what a constant prediction reaches."""
+        """Whether the score of the best is not significantly different from that of a constant prediction."""
         figure, measure = self.utility, MEASURES.get(self.measure)
         unbiased = measure.direction is Direction.HIGHER or measure.constant is not None
         if figure is None or figure.stderr is None or not unbiased:

@@ -58,7 +58,7 @@ def beside_rows(
 
 
 def _masks(ranked: Ranked, policy: Policy) -> dict[str, Any] | None:
-    """Return the masks of the quasi-identifiers; None where no row breaks a class, or they draw."""
+    """Return the masks of the quasi-identifiers; None if no row breaks a class, or they draw."""
     if not ranked.suppressed_rows:
         return None
     masks = {a.name: ranked.configuration.masks.get(a.name) for a in policy.quasi_identifiers}

@@ -27,7 +27,7 @@ class CodedMasks(NamedTuple):
         Equal keys of an attribute have equal levels and equal `numbers`.
     numbers
         Per attribute the number of each of its levels, shape (L_i,), NaN where it is missing: these
-        are in order, and thresholds are counted in place of them. None where there is no order.
+        are in order, and thresholds are counted in place of them. None if there is no order.
     linear
         Whether the numbers are counted in place of their thresholds.
     """

@@ -81,7 +81,7 @@ class Composition:
     attributes
         Quasi-identifiers by how many rows would still fail without them, the most telling first.
     rule_override
-        How the rule differs from that of the summary's owner; None where it does not.
+        How the rule differs from that of the summary's owner; None if it does not.
     """
 
     releases: tuple[str, ...]

@@ -132,7 +132,7 @@ def jackknife(
 ) -> Floats | None:
     """Return the score of each configuration without each fold, shape (G, len(choices)).
 
-    Folds without rows are left out; None where the summary has fewer than two others. A measure
+    Folds without rows are left out; None if the summary has fewer than two others. A measure
     that is made of scores by part of the rows is not computed again: it leaves a part out of them.
     """
     if measure.without_parts is not None:
@@ -240,7 +240,7 @@ def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ran
 
 
 def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
-    """Whether a configuration cannot be distinguished from the best; None where there is no best."""
+    """Whether a configuration cannot be distinguished from the best; None if there is no best."""
     if not (best.admissible and ranked.admissible):
         return None
     rounding = 1e-12 * max(abs(best.score), 1.0)

@@ -23,7 +23,7 @@ class MaskCost:
     score
         The measure of the table with this attribute masked and no other.
     utility_kept
-        Percent of the unmasked utility that is kept then; None where there was none.
+        Percent of the unmasked utility that is kept then; None if there was none.
     """
 
     attribute: str

@@ -25,7 +25,7 @@ class AttributeEstimate:
     estimate
         The measure of the reconstructed joint, within the bounds.
     lower, upper
-        Bounds that hold whatever the raw joint is, None where the measure has none.
+        Bounds that hold whatever the raw joint is, None if the measure has none.
     masked
         The measure of the masked attribute.
     information, method
@@ -67,7 +67,7 @@ class Estimate:
     pud
         Estimated mean over attributes of |unmasked - masked|.
     interval
-        Least and greatest PUD that the evidence allows; None where the measure has no bounds.
+        Least and greatest PUD that the evidence allows; None if the measure has no bounds.
     attributes
         The same for each attribute.
     case
@@ -130,7 +130,7 @@ class EstimateCase(Protocol):
 
     @property
     def caution(self) -> str | None:
-        """What to know before relying on it; None where nothing is."""
+        """What to know before relying on it; None if nothing is."""
 
     def estimates(
         self,
@@ -149,7 +149,7 @@ class EstimateCase(Protocol):
         choices
             The candidates of each configuration by its name.
         measure
-            What the ranking uses otherwise; None where nobody named a measure.
+            What the ranking uses otherwise; None if nobody named a measure.
         progress
             Receives one step per configuration.
 

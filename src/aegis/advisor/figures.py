@@ -25,7 +25,7 @@ class ProvenList:
         How many were listed and scored.
     highest, least
         The highest of any admissible configuration, and the value above which none was left out;
-        None where every admissible one was scored.
+        None if every admissible one was scored.
     """
 
     measure: str
@@ -103,16 +103,16 @@ class SearchFigures:
         What a reader should know.
     stopped
         What stopped it: "time limit" or "interrupt"; "verdicts" where those of a protected summary leave
-        open whether any combination meets the rule; None where it is complete.
+        open whether any combination meets the rule; None if it is complete.
     preferred
         Why the first of the ranking is not the best by score, of which `best` is the value: it
-        scores about the same, and it masks less, or more where you asked for that. None where it
+        scores about the same, and it masks less, or more where you asked for that. None if it
         is the best by score.
     tells_masks_apart
         Whether the measure sees anything in the unmasked table; where not, no score proves
         anything.
     proven
-        What was scored for sure, where the objective has no sharp bound; None where it has one.
+        What was scored for sure, where the objective has no sharp bound; None if it has one.
     """
 
     objective: str
@@ -160,7 +160,7 @@ class FinerMask:
     gain
         What the objective would gain.
     utility_kept
-        Percent of the unmasked utility that would be kept; None where there was none.
+        Percent of the unmasked utility that would be kept; None if there was none.
     smallest_class
         Smallest class before suppression.
     rows_failing
@@ -168,7 +168,7 @@ class FinerMask:
     allowed_rows
         How many may be suppressed.
     violations
-        What falls short, in plain sentences; empty where the mask is admissible but no better.
+        What falls short, in plain sentences; empty if the mask is admissible but no better.
     """
 
     attribute: str
@@ -195,7 +195,7 @@ class Relaxation:
     gain
         How much better that is than the best by score under the rule as it is.
     utility_kept
-        Percent of the unmasked utility that it keeps; None where there was none.
+        Percent of the unmasked utility that it keeps; None if there was none.
     proven
         Whether that best is proven.
     masks
@@ -239,8 +239,7 @@ class FrontPoint:
     value
         The parameter's value.
     score, utility_kept
-        The measure of the best configuration and the percent of utility that it keeps; None
-        where no configuration is admissible, or none was found in time.
+        The measure of the best configuration and the percent of utility that it keeps; None if no configuration is admissible, or none was found in time.
     configuration
         Its masks, or None.
     declared
@@ -297,7 +296,7 @@ class Front:
     points
         One per value, from weakest to strictest.
     knee
-        Value at the recommended knee, or None where the front is too short to bend.
+        Value at the recommended knee, or None if the front is too short to bend.
     """
 
     parameter: str

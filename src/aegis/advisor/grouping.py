@@ -223,7 +223,7 @@ class RowGroups:
         return self._joints[known]
 
     def _indicators(self, index: int, level: Levels, key: Hashable) -> Matrix | None:
-        """Return which level each atom has, shape (A, L); None where each atom is its own."""
+        """Return which level each atom has, shape (A, L); None if each atom is its own."""
         known = (index, key)
         if known not in self._told:
             size = int(level.max(initial=0)) + 1

@@ -43,7 +43,7 @@ class PrivacyPlan:
     rule
         What a release must meet.
     counter
-        Counts classes where the summary has no frequency table; None where only the summary is
+        Counts classes where the summary has no frequency table; None if only the summary is
         at hand.
     hierarchies
         Hierarchies of sensitive attributes, for models that need them.

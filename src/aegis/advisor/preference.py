@@ -126,7 +126,7 @@ def tie_margin(
     unmasked, best
         The score of the unmasked table, and the best one.
     error
-        Standard error of the best score; None where it is not known.
+        Standard error of the best score; None if it is not known.
     label_rows
         Labelled rows of each class.
     """

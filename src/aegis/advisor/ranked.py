@@ -28,15 +28,15 @@ class Ranked:
     score
         The measure of the configuration.
     utility_kept
-        Percent of the unmasked utility that is kept; None where there was none. With a `utility` it
+        Percent of the unmasked utility that is kept; None if there was none. With a `utility` it
         is of the released rows, else of the masks on all rows.
     admissible
-        Whether its release meets the privacy rule; None where nobody said so who has the rows.
+        Whether its release meets the privacy rule; None if nobody said so who has the rows.
     smallest_class
-        Rows of the smallest equivalence class, after suppression; 0 where nothing is left, None where
+        Rows of the smallest equivalence class, after suppression; 0 where nothing is left, None if
         it is not known which values share a row.
     suppressed_rows
-        Rows that the release leaves out; None where that is not known.
+        Rows that the release leaves out; None if that is not known.
     violations
         What falls short, in plain sentences; empty when admissible.
     attributes
@@ -50,18 +50,18 @@ class Ranked:
         The utility of the rows that the release keeps, where it was measured: of the best one, and
         of record-level releases.
     stderr
-        Standard error of the score (`sampling_error`); None where it was not computed.
+        Standard error of the score (`sampling_error`); None if it was not computed.
     tied_with_best
-        Whether its score is not significantly different from the best one's; None where it was not compared.
+        Whether its score is not significantly different from the best one's; None if it was not compared.
     masking
         How much its masks hide of what the attributes predict, from 0 to 1: the mean over attributes
-        of the share of their entropy that is lost; None where it was not computed.
+        of the share of their entropy that is lost; None if it was not computed.
     differential_privacy
         What its noise masks promise, summed over attributes; None without such a promise.
     method
         How a record-level release came about and what it cost; None for a configuration.
     estimate
-        The estimated deviation from the raw table, where it was asked for.
+        The estimated deviation from the raw table, if requested.
     against_finest
         Whether `pud`, and the unmasked figures, are against the finest masks of a summary that
         carries no more, not against the raw table.
@@ -164,8 +164,7 @@ class PrivacyChange:
     before
         Of the table as it is.
     after
-        Of the release; of the closest configuration as it is where none is admissible; None
-        where nothing was ranked.
+        Of the release; of the closest configuration as it is where none is admissible; None if nothing was ranked.
     finest
         Whether `before` is of the table under the finest candidate masks instead: where no
         candidate shows all values, a summary counts no finer.

@@ -32,7 +32,7 @@ class RecordLevel:
     notes
         What a reader should know.
     report
-        Privacy of the released rows; None where nothing is released.
+        Privacy of the released rows; None if nothing is released.
     carried
         Mask of each column that is no quasi-identifier, as text.
     before

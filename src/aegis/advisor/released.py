@@ -51,7 +51,7 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
 
 
 def error_of(scorer: Scorer, choice: Choice, measure: Measure) -> float | None:
-    """Return the standard error of one score; None where it would take too long."""
+    """Return the standard error of one score; None if it would take too long."""
     if scorer.summary.pairs.folds is None or not compared(scorer, [choice], measure):
         return None
     without = jackknife(scorer, [choice], measure)
@@ -68,8 +68,7 @@ class KeptRows:
     Attributes
     ----------
     scorer, choice
-        Scores them, and under which masks: none where they are counted as they are. Both None
-        where only the classes of the label are known.
+        Scores them, and under which masks: none where they are counted as they are. Both None if only the classes of the label are known.
     lost
         Label classes that are left out whole, with their rows.
     constant
@@ -138,7 +137,7 @@ class ReleasedRows:
         return ReleasedRows(plan, self.source, self.policy, self.seed)
 
     def of(self, choice: Choice) -> KeptRows | None:
-        """Return the rows that a configuration keeps; None where that cannot be known.
+        """Return the rows that a configuration keeps; None if that cannot be known.
 
         The rows of a release with noise are known once the noise is drawn.
         """

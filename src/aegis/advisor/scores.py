@@ -85,7 +85,7 @@ class ConfigurationScore:
         The measure of the configuration; for an attribute measure the weighted mean over
         attributes.
     utility_kept
-        Percent of the utility that is kept, at most 100, or None where there was none to keep; see
+        Percent of the utility that is kept, at most 100, or None if there was none to keep; see
         `utility_kept`.
     attributes
         The measure of each attribute alone.
@@ -112,7 +112,7 @@ def utility_kept(
     Utility is what a measure shows beyond what a constant prediction reaches (`Measure.worst`),
     which takes the rows of each class where it depends on them. What seems better than the
     reference is so by chance and keeps all of it; what seems worse than a constant prediction keeps
-    nothing. None where there was nothing to keep, but for rounding.
+    nothing. None if there was nothing to keep, but for rounding.
     """
     worst, sign = measure.worst(label_rows), measure.direction.sign
     whole = sign * (reference - worst)

@@ -66,11 +66,11 @@ class Shown:
     columns
         Each scored column before and after; without those of which the summary knows no counts.
     by_label
-        Rows left out by class of the label; empty where none is.
+        Rows left out by class of the label; empty if none is.
     hardest_hit
         Groups of masked quasi-identifiers that lose the largest share of their rows.
     header, preview
-        Names and a few masked rows of the release; empty where the rows are not at hand.
+        Names and a few masked rows of the release; empty if the rows are not at hand.
     """
 
     columns: tuple[ColumnChange, ...]
@@ -87,7 +87,7 @@ def show_release(
     policy: Policy,
     source: Source | None = None,
 ) -> Shown | None:
-    """Return what the best release of an advice looks like; None where there is none, or no masks."""
+    """Return what the best release of an advice looks like; None if there is none, or no masks."""
     best = advice.best
     if best is None or best.method is not None:
         return None

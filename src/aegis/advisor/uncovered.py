@@ -96,7 +96,7 @@ def _told(advice: Advice, uncovered: Uncovered) -> Advice:
 def _outside_known(
     known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
 ) -> Outside | None:
-    """Return `outside_of_release` from the rows as codes; None where they do not tell it."""
+    """Return `outside_of_release` from the rows as codes; None if they do not tell it."""
     summary, frequency = plan.summary, plan.summary.frequency
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if known is None or frequency is None or frequency.earlier is not None:
@@ -148,7 +148,7 @@ def outside_of_release(
 ) -> Outside | None:
     """Return what the rule does not cover in the release of a choice, from its rows.
 
-    None where the table is not at hand or too large, or its masks draw noise.
+    None if the table is not at hand or too large, or its masks draw noise.
     """
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if source is None or drawn or source.rows > MOST_ROWS:

@@ -12,7 +12,7 @@ from aegis.words import percent
 
 @dataclass(frozen=True)
 class MissingLeak:
-    """A column that is null where the label is one class, or where it is any other.
+    """A column that is null if the label is one class, or where it is any other.
 
     Attributes
     ----------

@@ -67,10 +67,10 @@ class UtilityFigure:
     reference_name
         What that is: the unmasked table, unless only masked tables are known.
     utility_kept
-        Percent of the reference's utility that the release keeps, from 0 to 100; None where the
+        Percent of the reference's utility that the release keeps, from 0 to 100; None if the
         reference has none.
     stderr
-        Standard error of the value; None where it was not computed.
+        Standard error of the value; None if it was not computed.
     rows
         `released`: the rows of the release, as they are. `all`: the masks on all rows, where the
         released rows are not at hand.

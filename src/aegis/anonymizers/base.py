@@ -166,7 +166,7 @@ class DrawnMasks(Protocol):
     def __call__(
         self, table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
     ) -> Mapping[str, Any] | None:
-        """Return masks as a policy writes them; None where the options name them."""
+        """Return masks as a policy writes them; None if the options name them."""
 
 
 @dataclass(frozen=True)
@@ -202,9 +202,9 @@ class Anonymizer:
     quadratic
         Whether tables above `Options.partition_above` are cut into Mondrian cells first.
     front
-        Searches the settings around a release; None where the method weighs no two aims.
+        Searches the settings around a release; None if the method weighs no two aims.
     masks
-        Draws masks of the quasi-identifiers before records are read; None where it draws none.
+        Draws masks of the quasi-identifiers before records are read; None if it draws none.
     """
 
     name: str

@@ -121,14 +121,14 @@ def _distinct_in(of: Integers, values: npt.NDArray[Any], groups: int) -> Integer
 
 
 def at_least(name: str, given: float, least: float, *, strictly: bool = False) -> None:
-    """Raise `PolicyError` where option `name` is not a number of at least (above) `least`."""
+    """Raise `PolicyError` if option `name` is not a number of at least (above) `least`."""
     if not (given > least if strictly else given >= least):
         bound = "above" if strictly else "at least"
         raise PolicyError(f"{name} = {given}.", hint=f"It must be {bound} {least}.")
 
 
 def within(name: str, given: float, low: float, high: float) -> None:
-    """Raise `PolicyError` where option `name` lies outside [low, high]."""
+    """Raise `PolicyError` if option `name` lies outside [low, high]."""
     if not low <= given <= high:
         raise PolicyError(f"{name} = {given}.", hint=f"It must lie between {low} and {high}.")
 

@@ -219,7 +219,7 @@ class Records:
         Columns that no release may hold: identifiers, and what is to be ignored.
     persons
         Whose record each one is, shape (N,), numbered from 0, for methods that work on records and
-        count persons; None where records are counted.
+        count persons; None if records are counted.
 
     Raises
     ------

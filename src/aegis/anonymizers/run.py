@@ -45,7 +45,7 @@ class Anonymized:
     rows
         Rows of the original.
     persons
-        Whose row each row of the original is, as in `RecordTable`; None where rows are counted.
+        Whose row each row of the original is, as in `RecordTable`; None if rows are counted.
     shown
         Mask of each quasi-identifier before the method, as in `RecordTable`.
     """
@@ -67,7 +67,7 @@ class Anonymized:
 
 
 def carried_masks(policy: Policy) -> dict[str, Mask | None]:
-    """Return the mask of each released column; None where it is kept as it is.
+    """Return the mask of each released column; None if it is kept as it is.
 
     Quasi-identifiers are left to the method. Another column stays as it is where the policy has
     `identity` among its candidates, or names none; else its first candidate that draws nothing at

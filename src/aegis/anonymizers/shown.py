@@ -102,7 +102,7 @@ def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
 
 
 def least_mask(attribute: Attribute) -> Mask | None:
-    """Return the mask of a column where none is chosen; None where it may be shown as it is.
+    """Return the mask of a column where none is chosen; None if it may be shown as it is.
 
     Raises
     ------

@@ -54,12 +54,12 @@ class ImportedProject:
     files
         All files that were written, those first.
     objective
-        The loss that the project minimises, as `--objective` takes it; None where there is none.
+        The loss that the project minimises, as `--objective` takes it; None if there is none.
     notes
         What could not be said in a policy, as sentences.
     optimum
         The least loss of an admissible transformation that the project has stored, and its levels;
-        None where it has none.
+        None if it has none.
     sampled
         Options of the method `safe-pub`, where the project requires differential privacy; the policy
         names it among its anonymizers.
@@ -248,7 +248,7 @@ class _Project:
         return name, written, content
 
     def _levels(self, entry: ElementTree.Element, content: bytes) -> list[Any] | None:
-        """Return the levels that a project allows as masks; None where it allows all."""
+        """Return the levels that a project allows as masks; None if it allows all."""
         least, most = entry.findtext("min", "All"), entry.findtext("max", "All")
         if least == most == "All":
             return None

@@ -27,7 +27,7 @@ class QualityModel:
     objective
         The loss, as `--objective` takes it.
     score
-        The score by which `safe-pub` draws masks; None where ARX has none.
+        The score by which `safe-pub` draws masks; None if ARX has none.
     factored
         Whether ARX weighs it by a factor that its text does not say.
     """
@@ -58,7 +58,7 @@ _QUALITY = {
 
 
 def quality_model(metric: str) -> QualityModel | None:
-    """Return what a quality model of ARX is here; None where it has no equivalent.
+    """Return what a quality model of ARX is here; None if it has no equivalent.
 
     >>> quality_model("Monotonic discernability (DM*)").objective
     'discernibility(factor=0)'

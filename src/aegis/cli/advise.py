@@ -116,8 +116,7 @@ class AskedReleases:
         typer.Option(
             "--proxy",
             help="Also train a small model (the first of --models, else lr) on 2,000 rows of "
-            "each of the best five releases, and show what it reaches. The ranking stays as"
-            " it is. Needs the table, not a summary.",
+            "each of the best five releases, and show its results. The ranking does not change. Needs the table, not a summary.",
         ),
     ] = False
 

@@ -77,7 +77,7 @@ class PolicyChanges:
         typer.Option(
             "--suppressed-columns",
             metavar="HOW",
-            help="What to show of a column that the configuration suppresses: fill, `*` in every "
+            help="How to show a suppressed column: fill, `*` in every "
             "row, or leave-out; by default as the policy says, else fill.",
         ),
     ] = None

@@ -182,7 +182,7 @@ def written_dict(paths: Sequence[str | Path | None]) -> list[dict[str, Any]]:
 
 
 def _bytes(path: str | Path) -> int | None:
-    """Return the size of a file, or of the files of a folder; None where it is not on this machine."""
+    """Return the size of a file, or of the files of a folder; None if it is not on this machine."""
     local = Path(path)
     if local.is_dir():
         return sum(part.stat().st_size for part in local.rglob("*") if part.is_file())

@@ -19,5 +19,5 @@ class ReconstructedFormat(SummaryFormat, Protocol):
 
 
 def reconstructed_format(given: str) -> ReconstructedFormat | None:
-    """Return the format of a file that is to be reconstructed; None where no package adds it."""
+    """Return the format of a file that is to be reconstructed; None if no package adds it."""
     return cast("ReconstructedFormat | None", format_of_summary(given))

@@ -22,8 +22,7 @@ def command(
         Path,
         typer.Argument(
             metavar="NAME",
-            help="What the files are called: NAME.key, which you keep, and NAME.pub, which you "
-            "hand out.",
+            help="Name of the files: NAME.key, which you keep, and NAME.pub, which you hand out.",
         ),
     ],
     force: Force = False,

@@ -186,9 +186,7 @@ def start(
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option(
-            "--verbose", "-v", help="Say on standard error what is done and how long it takes."
-        ),
+        typer.Option("--verbose", "-v", help="Report the steps and their times on standard error."),
     ] = False,
     log_file: Annotated[
         Path | None,

@@ -128,8 +128,7 @@ SignCertificate = Annotated[
     typer.Option(
         "--sign",
         metavar="FILE",
-        help="Sign the certificate with this private key (PEM; aegis keygen makes pairs), so that "
-        "who has the public one can tell who made it. Needs --certificate.",
+        help="Sign the certificate with this private key (PEM; aegis keygen makes pairs), so that anybody with the public key can check who made it. Needs --certificate.",
     ),
 ]
 RuleOverride = Annotated[
@@ -191,7 +190,7 @@ ReleasedConfiguration = Annotated[
 ConfigurationName = Annotated[
     str | None,
     typer.Option(
-        "--name", metavar="NAME", help="Which configuration, where the file holds several."
+        "--name", metavar="NAME", help="Name of the configuration, if the file holds several."
     ),
 ]
 UtilityMeasure = Annotated[
@@ -200,8 +199,7 @@ UtilityMeasure = Annotated[
         "--measure",
         metavar="NAME",
         autocompletion=completion.measures,
-        help="Measure of the utility that the certificate states: by default the one by which the "
-        "best was chosen, where the file says so, else the policy's.",
+        help="Measure of the utility that the certificate states: by default the one in the file of the configuration, otherwise that of the policy.",
     ),
 ]
 Configurations = Annotated[
@@ -320,7 +318,7 @@ class MeasureOptions:
 
     @property
     def name(self) -> str | None:
-        """The name of the measure; None where nothing was asked for.
+        """The name of the measure; None if nothing was asked for.
 
         Raises
         ------

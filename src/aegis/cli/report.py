@@ -66,8 +66,7 @@ class ReportedAdvice:
         typer.Option(
             "--evaluate",
             metavar="A,B,...",
-            help="Also train these models (lr, svm, rf, sgd, nb, mlp, gbdt) on the best three and on "
-            "the table as it is, and show what they reach: accuracy and AUC, means of three splits.",
+            help="Also train these models (lr, svm, rf, sgd, nb, mlp, gbdt) on the best three and on the unmasked table, and show their accuracy and AUC, means of three splits.",
         ),
     ] = None
 

@@ -16,7 +16,7 @@ _LOST: ContextVar[OSError | None] = ContextVar("lost", default=None)
 
 
 def lost() -> OSError | None:
-    """Return why standard output could not be written since `start`; None where it could."""
+    """Return why standard output could not be written since `start`; None if it could."""
     return _LOST.get()
 
 

@@ -73,8 +73,7 @@ class SummaryOptions:
         typer.Option(
             "--information",
             metavar="WHAT",
-            help="What the summary carries of each attribute in addition to what its masks show: raw (the "
-            "joint of values and label), histogram or nothing.",
+            help="Counts of each attribute beyond its masked values: raw (the joint of values and label), histogram or nothing.",
         ),
     ] = "raw"
     sign: Annotated[
@@ -82,8 +81,7 @@ class SummaryOptions:
         typer.Option(
             "--sign",
             metavar="FILE",
-            help="Sign the summary with this private key (PEM; aegis keygen makes pairs), so that "
-            "who has the public one can tell who made it.",
+            help="Sign the summary with this private key (PEM; aegis keygen makes pairs), so that anybody with the public key can check who made it.",
         ),
     ] = None
     locked: Annotated[

@@ -14,7 +14,7 @@ from aegis.summary.classes import ROWS
 def masked_population(policy: Policy, masks: Mapping[str, Mask | None]) -> Source | None:
     """Return the population under the masks of its quasi-identifiers.
 
-    None where the policy names none, or its rule depends on none.
+    None if the policy names none, or its rule depends on none.
     """
     if policy.population is None or not policy.privacy.by_crowd:
         return None

@@ -76,7 +76,7 @@ def draw(
     source
         The table.
     masks
-        Per released column its fitted mask, None where it is shown as it is.
+        Per released column its fitted mask, None if it is shown as it is.
     quasi
         The quasi-identifiers. Classes are formed by their true values: noise hides nobody's class
         from someone who can take it away, so it never helps to meet a rule.

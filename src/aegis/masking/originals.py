@@ -58,7 +58,7 @@ class WithOriginals:
         return dict.fromkeys(self.columns.values())
 
     def implied(self, released: ir.Table) -> tuple[Implication, ...] | None:
-        """Return which released columns predict hidden ones; None where that is not known.
+        """Return which released columns predict hidden ones; None if that is not known.
 
         Parameters
         ----------

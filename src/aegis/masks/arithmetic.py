@@ -55,7 +55,7 @@ class Grid:
 
 
 def keep_null(column: ir.Value, value: ir.Value) -> ir.Value:
-    """Return `value`, but null where `column` is null."""
+    """Return `value`, but null if `column` is null."""
     return ibis.ifelse(column.isnull(), ibis.null(value.type()), value)
 
 
@@ -101,7 +101,7 @@ def floor_decimal(
 ) -> tuple[ir.IntegerValue, ir.BooleanValue | None]:
     """Return a decimal column rounded down to int64, and the condition that it is in [low, high).
 
-    The condition is None where the type guarantees that it fits; where it does not hold, the
+    The condition is None if the type guarantees that it fits; where it does not hold, the
     value is that of 0. Whether the engine's cast rounds or truncates does not matter.
     """
     dtype = column.type()

@@ -42,7 +42,7 @@ class Kind(StrEnum):
 
     @classmethod
     def of(cls, dtype: dt.DataType) -> Kind | None:
-        """Return the kind of an Ibis data type, or None where no mask can work on it."""
+        """Return the kind of an Ibis data type, or None if no mask can work on it."""
         if dtype.is_integer():
             return cls.INTEGER
         if dtype.is_floating() or dtype.is_decimal():
@@ -97,7 +97,7 @@ class Targets:
     otherwise
         What any other value shows.
     of_null
-        What null shows; None where it stays null.
+        What null shows; None if it stays null.
     """
 
     keyed: Mapping[Any, str]
@@ -123,7 +123,7 @@ class Mask(ABC):
     example: ClassVar[str] = ""
     """The mask as a policy writes it (YAML), for the reference."""
     learns: ClassVar[str | None] = None
-    """What bounds that are learnt from the data give away of it, for certificates; None where none
+    """What bounds that are learnt from the data give away of it, for certificates; None if none
     are. `{rows}` represents the rows that share one. A release cannot tell whether a policy declared
     them."""
     shows_intervals: ClassVar[bool] = False
@@ -161,7 +161,7 @@ class Mask(ABC):
         return None
 
     def shows(self, text: str) -> bool | None:  # noqa: ARG002 - few masks can tell
-        """Return whether the mask can show a text; None where its parameters do not say."""
+        """Return whether the mask can show a text; None if its parameters do not say."""
         return None
 
     def output_kind(self, kind: Kind) -> Kind:  # noqa: ARG002 - most masks show text

@@ -141,7 +141,7 @@ class Group(Mask):
         )
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
-        """Return whether a value is null or belongs to a group; None where the rest is allowed."""
+        """Return whether a value is null or belongs to a group; None if the rest is allowed."""
         if self.rest != "error":
             return None
         belongs = mapped(column, dict.fromkeys(self._targets, True), ibis.literal(False))

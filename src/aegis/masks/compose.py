@@ -87,7 +87,7 @@ class Compose(Mask):
         return reduce(lambda shown, mask: mask.expression(shown), self.masks, column)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
-        """Return whether every mask knows what it is given; None where all know everything."""
+        """Return whether every mask knows what it is given; None if all know everything."""
         all_known = None
         for mask in self.masks:
             known = mask.known(column)

@@ -69,7 +69,7 @@ class Truncate(Mask):
         return {"year": Kind.INTEGER, "decade": Kind.TEXT}.get(self.show, kind)
 
     def shows(self, text: str) -> bool | None:
-        """Return whether a text is a decade; None where the mask shows no decades."""
+        """Return whether a text is a decade; None if the mask shows no decades."""
         return _DECADE.fullmatch(text) is not None if self.show == "decade" else None
 
     def expression(self, column: ir.Column) -> ir.Value:

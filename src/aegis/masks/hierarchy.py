@@ -232,7 +232,7 @@ class Hierarchy:
         """Return the values that the hierarchy does not cover, as text, in their order.
 
         Values are compared as a column of their type is: the number 39 is covered by "39". Null
-        is always covered: it stays null where the hierarchy has no row for it.
+        is always covered: it stays null if the hierarchy has no row for it.
         """
         if isinstance(values, pa.Array) and pa.types.is_string(values.type):
             known = pc.is_in(values, value_set=self.columns[0].drop_null())
@@ -330,7 +330,7 @@ def _cells(text: str, separator: str, name: str) -> list[list[str]]:
 
 
 def _trimmed(row: list[str]) -> list[str] | None:
-    """Return a row without empty cells at its end; None where no cell says anything."""
+    """Return a row without empty cells at its end; None if no cell says anything."""
     while len(row) > 1 and not row[-1]:
         row.pop()
     return row if any(cell.strip() for cell in row) else None
@@ -388,7 +388,7 @@ def _sound(columns: Sequence[pa.Array]) -> bool:
 
 
 def _plain_rows(columns: Sequence[pa.Array]) -> bytes | None:
-    """Return the rows as JSON, sorted, a line each; None where a cell is null or takes escapes."""
+    """Return the rows as JSON, sorted, a line each; None if a cell is null or takes escapes."""
     for column in columns:
         if column.null_count or pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
             return None

@@ -182,7 +182,7 @@ class Bucketize(Mask):
 
 
 def _number(text: str) -> Fraction | None:
-    """Return the finite number that a text states; None where it states none."""
+    """Return the finite number that a text states; None if it states none."""
     try:
         return Fraction(Decimal(text))
     except (ArithmeticError, ValueError):
@@ -190,7 +190,7 @@ def _number(text: str) -> Fraction | None:
 
 
 def _on_grid(number: Fraction, grid: Grid) -> int | None:
-    """Return a bound of intervals in units of the last decimal place; None where it is none."""
+    """Return a bound of intervals in units of the last decimal place; None if it is none."""
     scaled = number * grid.scale
     whole = scaled.denominator == 1 and (int(scaled) - grid.origin) % grid.width == 0
     return int(scaled) if whole else None

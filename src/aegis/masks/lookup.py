@@ -40,7 +40,7 @@ class Lookup:
     otherwise
         What any other value shows.
     of_null
-        What null shows; None where it stays null.
+        What null shows; None if it stays null.
     """
 
     values: pa.Array
@@ -62,7 +62,7 @@ class Lookup:
 
 
 def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
-    """Return a mask's lookup for a column of a type; None where its expression serves."""
+    """Return a mask's lookup for a column of a type; None if its expression serves."""
     if mask is None or not (dtype.is_string() or dtype.is_integer()):
         return None
     if type(mask).targets is Mask.targets:

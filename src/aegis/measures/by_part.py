@@ -182,7 +182,7 @@ class ShownLevels(NamedTuple):
     joint
         Rows by part, class and level, shape (K, C, L).
     told
-        What is shown of each level, shape (L, d); None where it is the level itself.
+        What is shown of each level, shape (L, d); None if it is the level itself.
     """
 
     joint: Floats
@@ -211,14 +211,14 @@ class PartCounts:
         Co-occurrence of levels per part and class, shape (K, C, d, d), symmetric, or what counts it.
     chance
         As of `Cooccurrence`, shape (d, k): how much more the counts of drawn rows vary than the
-        expected ones that are given. None where the counts are of rows.
+        expected ones that are given. None if the counts are of rows.
     below
         Whether `total` holds what is on the diagonal and below it alone.
     outside
         `OtherParts` of these rows, where it is known already: levels that all rows show, or none,
         are then left out already, too.
     shown
-        What each attribute shows, d columns together; None where that is not known.
+        What each attribute shows, d columns together; None if that is not known.
     response
         Sums of a numeric label, whose rows are of one class; None of a label of classes.
     """

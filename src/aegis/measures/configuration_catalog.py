@@ -186,7 +186,7 @@ CONFIGURATION = (
         name="adjusted-contingency",
         title="Mean square contingency of all pairs, corrected for chance",
         description=(
-            "How much the columns tell of one another, each pair alike: for a table without a label,"
+            "How closely the columns are associated, each pair with the same weight: for a table without a label,"
             " where nobody knows which column will be predicted from which. The label, where there is"
             " one, has no part in it."
         ),

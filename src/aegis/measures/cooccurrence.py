@@ -103,7 +103,7 @@ class Cooccurrence:
         Where the counts are expected ones of rows yet to be drawn: B, shape (d, k). With a label
         that says nothing, the level by class counts of drawn rows vary by B B' (times the variance
         of a class) more than the expected ones do. So drawn rows fit a little better by chance,
-        which is what corrected and held-out measures take off. None where the counts are of rows.
+        which is what corrected and held-out measures take off. None if the counts are of rows.
     pairs
         Corrected I(A_i, A_j; Y) in bits of each pair of attributes, as `pair_information` computes
         it, shape (m, m), symmetric.

@@ -96,7 +96,7 @@ class Centred:
     def of(
         cls, counted: Counted, joint: Numbers, class_counts: Numbers, n: float
     ) -> Centred | None:
-        """Return the centred counts; None where no level varies, or no class."""
+        """Return the centred counts; None if no level varies, or no class."""
         count = counted.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
         seen = np.flatnonzero(class_counts)

@@ -81,7 +81,7 @@ class Scores:
     log_odds
         Whether the scores are a model's own log-odds, so that nothing is left to calibrate.
     shape
-        `shape_factors`, shape (1 + K,), of two classes; None where nothing is known of a shape.
+        `shape_factors`, shape (1 + K,), of two classes; None if nothing is known of a shape.
     """
 
     rows: Floats

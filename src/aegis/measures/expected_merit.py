@@ -204,7 +204,7 @@ def learners_of(text: str) -> tuple[Learner, ...]:
 
 
 def merit_name(merit: str | None, models: str | None) -> str | None:
-    """Return the name of the measure that a merit and models ask for; None where neither is given.
+    """Return the name of the measure that a merit and models ask for; None if neither is given.
 
     Raises
     ------

@@ -67,7 +67,7 @@ class Given:
         offsets: npt.NDArray[np.int64],
         stays: npt.NDArray[np.bool_],
     ) -> Given | None:
-        """Return what the attributes that stay leave; None where that would lose digits.
+        """Return what the attributes that stay leave; None if that would lose digits.
 
         Parameters
         ----------

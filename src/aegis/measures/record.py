@@ -95,7 +95,7 @@ class Margins:
     distinct
         How many values the attribute has.
     values
-        Rows of each value, shape (V,); None where they are not known.
+        Rows of each value, shape (V,); None if they are not known.
     """
 
     classes: npt.NDArray[np.float64]
@@ -158,7 +158,7 @@ class Measure:
     processed
         Whether no channel can improve it, so that noise cannot either (data processing).
     limit
-        The best value that any joint with the same margins has; None where it is not known.
+        The best value that any joint with the same margins has; None if it is not known.
     trace
         How it stands to Pillai's trace, by which a search bounds it; None: it does not.
     of_pair

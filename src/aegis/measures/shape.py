@@ -33,7 +33,7 @@ def shape_factors(
     """Return what distances between classes are multiplied by, from 0 to 1, shape (1 + K,).
 
     Of all parts and without each one. Never above 1, so that what bounds normal scores bounds
-    these. None where a part has too few rows of a class to tell.
+    these. None if a part has too few rows of a class to tell.
 
     Parameters
     ----------

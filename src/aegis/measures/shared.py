@@ -69,7 +69,7 @@ class SharedBlock:
 
     @classmethod
     def of_many(cls, given: Centred, offsets: npt.NDArray[np.int64]) -> SharedBlock | None:
-        """Return the block of some attributes alone; None where too few of their levels vary."""
+        """Return the block of some attributes alone; None if too few of their levels vary."""
         return None if len(given.varying) < FEWEST_LEVELS else cls.of(given, offsets)
 
     @classmethod
@@ -111,7 +111,7 @@ class SharedBlock:
 
         Returns
         -------
-        None where the shared levels are others, where so many stand beside them that the whole is as
+        None if the shared levels are others, where so many stand beside them that the whole is as
         quickly solved, or where counts are no counts of rows.
         """
         if [len(own) for own in places] != list(self.levels):
@@ -182,7 +182,7 @@ class SharedBlock:
         penalties: Sequence[float],
         together: Together,
     ) -> _Beside | None:
-        """Return what the levels beside come to in all configurations; None where that is more work."""
+        """Return what the levels beside come to in all configurations; None if that is more work."""
         count = np.diagonal(together.total)
         at = together.at[given.varying[shared]]
         others = np.setdiff1d(np.arange(len(count)), at, assume_unique=True)
@@ -229,8 +229,7 @@ class SharedLevels:
     Parameters
     ----------
     values, thresholds
-        Return the block of their levels one by one, and as thresholds where they have an order; None
-        where few vary, or noise is among them.
+        Return the block of their levels one by one, and as thresholds where they have an order; None if few vary, or noise is among them.
     """
 
     def __init__(
@@ -243,7 +242,7 @@ class SharedLevels:
 
     @cached_property
     def values(self) -> SharedBlock | None:
-        """Their levels one by one; None where few vary, or noise is among them."""
+        """Their levels one by one; None if few vary, or noise is among them."""
         return self._values()
 
     @cached_property

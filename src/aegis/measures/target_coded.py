@@ -265,7 +265,7 @@ def target_coded(counts: Cooccurrence) -> float:
 def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
     """Return rows per level and class (d, C), and per class (C,), of classes that occur.
 
-    None where there is nothing to tell: no attribute, no row, or fewer than two classes.
+    None if there is nothing to tell: no attribute, no row, or fewer than two classes.
     """
     offsets = np.asarray(counts.offsets)
     if len(offsets) < 2 or counts.n <= 0:

@@ -393,7 +393,7 @@ class _Loader:
         return AttributeKind.ORDINAL, tuple(entry.order)
 
     def _values(self, entry: AttributeEntry, path: tuple[str, str]) -> tuple[Any, ...]:
-        """Return all values that an attribute can have; empty where none are declared."""
+        """Return all values that an attribute can have; empty if none are declared."""
         seen: set[str] = set()
         for index, value in enumerate(entry.values or ()):
             if str(value) in seen:

@@ -28,7 +28,7 @@ class Role(StrEnum):
     QUASI_IDENTIFIER = "quasi-identifier"
     """Known to others, identifying in combination: forms the equivalence classes."""
     SENSITIVE = "sensitive"
-    """What must not be learned about a person."""
+    """Values that must not be learned about a person."""
     FEATURE = "feature"
     """Neither: released, scored, and no part of the classes."""
     IGNORE = "ignore"
@@ -36,14 +36,14 @@ class Role(StrEnum):
 
 
 class Unseen(StrEnum):
-    """What happens at apply time to a value that a mask does not know."""
+    """How `apply` treats a value that a mask does not know."""
 
     ERROR = "error"
     SUPPRESS = "suppress"
 
 
 class SuppressedColumns(StrEnum):
-    """What a release shows of a column whose mask hides all of it."""
+    """How a release shows a column whose mask hides all of it."""
 
     FILL = "fill"
     """The column, `*` in every row: it stays in the shape that programs know."""
@@ -81,7 +81,7 @@ class Attribute:
     name
         The column's name.
     role
-        What the attribute is to privacy.
+        Role of the attribute in privacy.
     masks
         Candidate masks, in the order in which they were declared; data-driven ones not yet fitted.
     hierarchy
@@ -95,9 +95,9 @@ class Attribute:
     order
         All values of an ordinal attribute, ascending; empty for the natural order.
     type
-        What its values are; None where the table is asked.
+        What its values are; None if the table is asked.
     values
-        All values that it can have, null aside; empty where the table is asked.
+        All values that it can have, null aside; empty if the table is asked.
     """
 
     name: str
@@ -128,11 +128,11 @@ class Label:
     column
         Name of the column.
     bins
-        Number of quantile bins of a numeric label; None where it is not cut.
+        Number of quantile bins of a numeric label; None if it is not cut.
     classes
-        All classes that the label can have; empty where the table is asked.
+        All classes that the label can have; empty if the table is asked.
     cuts
-        Where a numeric label is cut, ascending; empty where quantiles of the table are the cuts.
+        Where a numeric label is cut, ascending; empty if quantiles of the table are the cuts.
     kind
         Whether its values are classes, or a number is predicted.
     """
@@ -209,7 +209,7 @@ class Configuration:
     masks
         Attribute name to mask. Attributes left out keep their only candidate, or `identity`.
     certificate
-        Digest of the certificate that it was read from; None where it is of no release.
+        Digest of the certificate that it was read from; None if it is of no release.
     after
         The earlier releases that a release took into account, as its certificate names them; None
         where the configuration is of no release.
@@ -280,7 +280,7 @@ class MethodChoice:
     options
         Its options by name, as written.
     where
-        File and line of the policy that name it, for messages; empty where no file names it.
+        File and line of the policy that name it, for messages; empty if no file names it.
     """
 
     name: str
@@ -296,10 +296,10 @@ class Policy:
     Attributes
     ----------
     label
-        The class label, `NO_LABEL` where there is none.
+        The class label, `NO_LABEL` if there is none.
     attributes
-        By name, in the order of the file; columns not named are neither scored nor released. The
-        label may stand among them, with a role and candidate masks of its own.
+        By name, in the order of the file; columns not named are neither scored nor released. The label may be
+        among them, with a role and candidate masks.
     privacy
         The rule that a release must meet.
     measure
@@ -308,18 +308,18 @@ class Policy:
     configurations
         Explicit configurations, by name.
     unseen
-        What happens at apply time to values that a mask does not know.
+        How `apply` treats values that a mask does not know.
     anonymizers
         Record-level methods to rank together with the configurations.
     reading
-        How the table's text files are written; None where they are asked themselves.
+        How the table's text files are written; None if the files are asked directly.
     release
-        What the report says of the release: `purpose`, `author` and so on, where stated.
+        Facts for the report on the release, if given: `purpose`, `author` and so on.
     population
-        Path of a table that holds all that this one is a sample of, with the quasi-identifiers as
-        this one has them; None where there is none.
+        Path of a table of the population from which this table is a sample, with the same quasi-
+        identifiers; None without one.
     suppressed_columns
-        What a release shows of a column whose mask is `suppress`.
+        How a release shows a column whose mask is `suppress`.
 
     Examples
     --------
@@ -367,7 +367,7 @@ class Policy:
         return rows_to_share(self.privacy.minimum_size)
 
     def measure_by(self, *names: str | None) -> Measure:
-        """Return the first measure that is named, else the policy's, else the default.
+        """Return the named measure, otherwise that of the policy, otherwise the default.
 
         Without a label the default is the measure that treats all columns equally.
 
@@ -606,12 +606,12 @@ class Policy:
 
     @property
     def label_attribute(self) -> Attribute | None:
-        """The label's own entry among the attributes, where it has one."""
+        """The label's entry among the attributes, if it has one."""
         return self.attributes.get(self.label.column)
 
     @property
     def label_mask(self) -> Mask | None:
-        """The one mask of a label that is a feature, where it shows intervals: they are the classes."""
+        """The single mask of a label that is a feature, if it shows intervals: these are the classes."""
         own = self.label_attribute
         if own is None or own.role is not Role.FEATURE or len(own.masks) != 1:
             return None
@@ -619,7 +619,7 @@ class Policy:
 
     @property
     def chosen_label(self) -> Attribute | None:
-        """The label's own entry where a configuration chooses its mask."""
+        """The label's entry, if a configuration chooses its mask."""
         own = self.label_attribute
         return None if own is None or not own.scored or self.label_mask is not None else own
 

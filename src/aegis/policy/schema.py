@@ -53,7 +53,7 @@ class AttributeEntry(PolicyMapping):
     """One entry of `attributes`."""
 
     role: Literal["identifier", "quasi-identifier", "sensitive", "feature", "ignore"]
-    """What the attribute is to privacy."""
+    """Role of the attribute in privacy."""
     masks: list[MaskSpec] | None = Field(default=None, min_length=1)
     """Candidate masks; by default every level of the hierarchy, else what the role suggests."""
     hierarchy: str | dict[Any, Any] | None = None
@@ -65,7 +65,7 @@ class AttributeEntry(PolicyMapping):
     order: list[str | int | float] | None = Field(default=None, min_length=2)
     """All values of an ordinal quasi-identifier, ascending, texts or numbers; null is not listed."""
     type: Literal["integer", "number", "text", "date", "boolean"] | None = None
-    """What the values are: public knowledge, which `aegis protect` then need not buy."""
+    """Type of the values: public knowledge, which `aegis protect` then need not buy."""
     values: list[str | int | float | bool] | None = Field(default=None, min_length=1)
     """All values that the attribute can have, null aside: public knowledge, which `aegis protect` then need not buy."""
 
@@ -78,13 +78,13 @@ class ReadingShape(PolicyMapping):
     delimiter: str | None = None
     """The character between fields, or `tab`."""
     quote: str | None = None
-    """What stands around fields, `"` where not given; `none` where nothing does."""
+    """Character around fields, `"` where not given; `none` where nothing does."""
     escape: str | None = None
     """What is before a quote within quotes; the quote itself where not given."""
     header: bool | None = None
     """Whether the first line names the columns; without one they are `c1`, `c2`, ..."""
     decimal: Literal[".", ","] | None = None
-    """What is before decimals."""
+    """Mark before decimals."""
     thousands: str | None = None
     """The separator of thousands."""
     units: list[str] = Field(default_factory=list)
@@ -140,17 +140,17 @@ class PolicyShape(PolicyMapping):
     population: str | None = None
     """A table that this one is a sample of, relative to the policy: same names and values."""
     unseen: Literal["error", "suppress"] = "error"
-    """What happens at apply time to a value that a mask does not know."""
+    """How `apply` treats a value that a mask does not know."""
     suppressed_columns: Literal["fill", "leave-out"] = "fill"
-    """What a release shows of a column whose mask is `suppress`: `*` in every row, or no column. One that the rule protects stays."""
+    """How a release shows a column whose mask is `suppress`: `*` in every row, or no column. One that the rule protects stays."""
     attributes: dict[str, AttributeEntry]
-    """What may become of each column."""
+    """Role and candidate masks of each column."""
     configurations: dict[str, dict[str, MaskSpec]] = Field(default_factory=dict)
     """Explicit configurations, by name."""
     anonymizers: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
     """Record-level methods to rank together with the configurations: a name, or `{NAME: {OPTION: VALUE}}`."""
     release: ReleaseShape = Field(default_factory=ReleaseShape)
-    """What the report says of the release: purpose, recipient, author and so on."""
+    """Facts for the report on the release: purpose, recipient, author and so on."""
 
     def asked_measure(self) -> str | None:
         """Return the name of the measure that is asked for, by its name or by a figure of merit.

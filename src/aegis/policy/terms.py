@@ -1,7 +1,7 @@
 """What a summary's owner decided when it was made: the policy, its rule, and whether that is fixed.
 
 Who advises from the summary alone, or applies what was advised, may declare another rule. That the
-rule is another one is then said, and a rule that is weaker is refused where the owner has locked it.
+rule is another one is then said, and a rule that is weaker is refused if the owner has locked it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class OwnerRule:
         }
 
     def require(self, rule: PrivacyRule, *, override: bool, what: str) -> RuleOverride | None:
-        """Return how `rule` differs from the owner's, None where it requires the same.
+        """Return how `rule` differs from the owner's, None if it requires the same.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class RuleOverride:
     used
         The rule that was asked for instead.
     lacks
-        What the owner's rule requires that does not follow from the one that was used; empty where
+        What the owner's rule requires that does not follow from the one that was used; empty if
         that is stronger.
     """
 
@@ -195,7 +195,7 @@ class Terms:
 def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
     """Return the rule of the summary from which a file's configurations were chosen.
 
-    None where they were chosen from the table itself. `source` is the file's path, or what
+    None if they were chosen from the table itself. `source` is the file's path, or what
     `read_document` made of it.
 
     Raises

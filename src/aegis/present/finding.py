@@ -27,7 +27,7 @@ class Finding:
     proof
         Among how many combinations or configurations it is the best, and what is proven.
     changed
-        Columns whose values change: name, mask, percent that it costs alone (None where that is not known).
+        Columns whose values change: name, mask, percent that it costs alone (None if that is not known).
     dropped, unchanged
         Columns that are left out, and that stay as they are.
     """

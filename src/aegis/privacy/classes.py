@@ -52,7 +52,7 @@ class SensitiveCounts:
         0 (the value itself), 1, ... L-1; groups are nested. Needed by hierarchical distances.
     persons
         Where `counts` are of distinct persons: the persons of each class, shape (n_classes,). A
-        person with several values in a class is counted with each; None where rows are counted.
+        person with several values in a class is counted with each; None if rows are counted.
 
     Raises
     ------
@@ -199,12 +199,12 @@ class ClassTable:
         Rows of the population in classes of which the table holds no row; 0 without a population.
     ids
         The identifier that `from_cells` was given for each class, shape (n_classes,), ascending;
-        None where the classes are simply numbered.
+        None if the classes are simply numbered.
     persons
         The persons behind the classes, where they are counted in place of rows.
     hidden
         Share of the bits of its quasi-identifiers that masks hide from each class, from 0 to 1, shape
-        (n_classes,); None where it was not asked for.
+        (n_classes,); None if it was not asked for.
     earlier
         What earlier releases show of each class, shape (n_classes,): 0 where none shows it, else a
         number of what they show together; None without earlier releases.

@@ -28,10 +28,10 @@ class PrivacyLoss:
     mechanism
         What adds the noise, for example "laplace".
     sensitivity
-        How much one person can change the attribute; above 0. None where the mechanism has none,
+        How much one person can change the attribute; above 0. None if the mechanism has none,
         as randomised response.
     learnt
-        The parameter that was taken from the data, which epsilon does not cover; None where all
+        The parameter that was taken from the data, which epsilon does not cover; None if all
         were chosen without looking at the data, as far as the mask shows.
     instead
         The mask to write then, as a policy has it.

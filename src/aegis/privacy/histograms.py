@@ -243,7 +243,7 @@ class ShareCaps:
     groups
         Groups of values as 0 and 1, shape (V, G); None: each value is one.
     floors
-        Shape (V,); None where no value has to be there.
+        Shape (V,); None if no value has to be there.
     """
 
     caps: FloatArray

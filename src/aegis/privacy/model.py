@@ -184,7 +184,7 @@ class Criterion:
         return 1 if demand is None else demand.needed(self[demand.parameter])
 
     def weaker(self) -> Criterion | None:
-        """Return the criterion one step weaker; None where there is no such step."""
+        """Return the criterion one step weaker; None if there is no such step."""
         step = self.model.weakening
         if step is None or self[step.parameter] + step.change < step.least:
             return None
@@ -343,10 +343,9 @@ class PrivacyModel:
     fails
         Which classes fail, where that is more than comparing the figure with the limit.
     least_size
-        Rows of the smallest class that is safe, where the model looks at nothing but sizes; None
-        where it does.
+        Rows of the smallest class that is safe, where the model looks at nothing but sizes; None if it does.
     values
-        How many sensitive values a class has to hold; None where it requires none in particular.
+        How many sensitive values a class has to hold; None if it requires none in particular.
     weakening
         The step by which a search asks what a weaker rule would gain; None: it does not ask.
     strictest_counts

@@ -85,12 +85,12 @@ _ALPHA_VALUES = ValueDemand(
     lambda held: f"an alpha of at least {math.ceil(1000 / held) / 1000:g}",
 )
 
-UNION = "A merged class is the union of its parts and fails only when all do: no more rows fail."
+UNION = "A merged class is the union of its parts and fails only if all its parts fail, so no more rows fail."
 MIXTURE = (
-    "The demand holds on a convex set of distributions, so a merger of safe classes is safe. "
+    "The condition holds on a convex set of distributions, so a merger of safe classes is safe. "
     "Merging a safe class with a large failing one can make the safe rows fail."
 )
-_MOVING = f"{MIXTURE} Moreover the distribution of the kept rows changes with what is removed."
+_MOVING = f"{MIXTURE} Moreover, the removed rows change the distribution of the kept rows."
 _OTHER_DISTANCES = ("t_closeness.ordered", "t_closeness.hierarchical")
 _SENSITIVE = frozenset({ModelNeed.SENSITIVE})
 _COMPARED = frozenset({ModelNeed.SENSITIVE, ModelNeed.REFERENCE})
@@ -116,7 +116,7 @@ MODELS.register_all(
     PrivacyModel(
         name="k",
         title="k-anonymity",
-        description="No row can be told from fewer than k - 1 others by its quasi-identifiers.",
+        description="Each row shares its quasi-identifiers with at least k - 1 other rows.",
         formula="|E| >= k",
         reference="Sweeney: k-Anonymity (IJUFKS 10, 2002)",
         direction=Comparison.AT_LEAST,
@@ -364,7 +364,7 @@ MODELS.register_all(
         name="delta_disclosure.present",
         title="delta-disclosure privacy of present values",
         description=(
-            "delta-disclosure privacy that overlooks values absent from a class, as several tools do."
+            "delta-disclosure privacy that ignores values absent from a class, as in several tools."
         ),
         formula="|log(q_v / p_v)| < delta for every v with q_v > 0, log to the base",
         reference=f"{_BRICKELL}, without the values absent from a class",

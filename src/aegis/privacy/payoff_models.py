@@ -96,8 +96,7 @@ for _kind, _title, _people in (
             name=f"no_attack.{_kind}",
             title=f"no attack by a {_kind}",
             description=(
-                f"An adversary {_title} loses by every attack: a person found is worth less, by the "
-                "chance to find one, than the attempt costs. Gain and cost are in any one unit."
+                f"An adversary {_title} loses by every attack: the gain from a person found, times the probability of finding one, is below the cost of an attempt. Gain and cost are in any one unit."
             ),
             formula=f"gain / {_people} < cost",
             reference=_WAN,

@@ -83,8 +83,7 @@ class Diversity:
     entropy
         Smallest exp(entropy) of a class: the largest real l of entropy l-diversity.
     recursive_c
-        By l as text: the table is recursive (c,l)-diverse for every c *above* this figure; null
-        where a class has fewer than l values, so that no c will do.
+        By l as text: the table is recursive (c,l)-diverse for every c *above* this figure; null if a class has fewer than l values, so that no c will do.
     """
 
     distinct: int | None
@@ -201,10 +200,10 @@ class PrivacyReport:
     class_size_histogram
         Classes and rows by class size.
     notes
-        What a reader should know about how figures came about, in sentences.
+        Notes on the figures, in sentences.
     persons
-        Distinct persons of the table where they are counted in place of rows: then `k`, `uniques`,
-        `at_risk`, risks, homogeneity and shares are of persons. None where rows are counted.
+        Distinct persons of the table, if they are counted instead of rows. Then `k`, `uniques`,
+        `at_risk`, risks, homogeneity and shares refer to persons. None if rows are counted.
 
     Examples
     --------
@@ -244,7 +243,7 @@ class PrivacyReport:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What to know before a table with these figures is released, in sentences.
+        """Cautions before you release a table with these figures, in sentences.
 
         Examples
         --------

@@ -63,8 +63,7 @@ MODELS.register_all(
         title="delta-presence",
         description=(
             "Nobody can tell whether a person of the population is in the release with a "
-            "probability outside the interval. A person in a class without released rows is "
-            "known to be absent, so a minimum above 0 admits no such class: with reference: input, "
+            "probability outside the interval. A reader knows that a person in a class without released rows is absent, so a minimum above 0 admits no such class: with reference: input, "
             "none but those that lack rows before suppression."
         ),
         formula="minimum <= |E| / population of E <= maximum",
@@ -101,7 +100,7 @@ MODELS.register_all(
     PrivacyModel(
         name="max_risk.prosecutor",
         title="prosecutor risk",
-        description="Chance to find a person who is known to be in the table, at worst.",
+        description="The largest probability of finding a person who is known to be in the table.",
         formula="1 / |E| <= threshold",
         reference=_RISKS,
         direction=Comparison.AT_MOST,
@@ -121,7 +120,7 @@ MODELS.register_all(
     PrivacyModel(
         name="max_risk.journalist",
         title="journalist risk",
-        description="Chance to find any one person of the population, at worst.",
+        description="The largest probability of finding any person of the population.",
         formula="1 / population of E <= threshold",
         reference=_RISKS,
         direction=Comparison.AT_MOST,

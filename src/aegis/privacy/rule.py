@@ -275,7 +275,7 @@ class PrivacyRule:
     def shortage(
         self, rows: int, values: Mapping[str, int] = MappingProxyType({})
     ) -> Shortage | None:
-        """Return what the rule asks of a class that a whole table lacks; None where it lacks nothing.
+        """Return what the rule asks of a class that a whole table lacks; None if it lacks nothing.
 
         Masks show at most as many values as the table holds, so what it lacks no masks can mend.
 

@@ -42,7 +42,7 @@ def find_singling(
     unique_rows: int,
     count: Callable[[Sequence[tuple[str, ...]]], Sequence[RowCounts]],
 ) -> Singling | None:
-    """Return a few columns that single out most rows, None where they single out none.
+    """Return a few columns that single out most rows, None if they single out none.
 
     Columns are added one at a time. Each is the one with which the columns so far have the most
     combinations of values (ARX's distinction); this needs not find the best set of all.

@@ -112,7 +112,7 @@ def _as_much(model: PrivacyModel, parameter: ModelParameter, given: float, asked
 
 
 def larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:
-    """Return which way a number requires more; None where that is not known."""
+    """Return which way a number requires more; None if that is not known."""
     if parameter.larger_is_stronger is not None:
         return parameter.larger_is_stronger
     if parameter.name == model.limit and model.fails is None:

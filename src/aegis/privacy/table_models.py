@@ -52,8 +52,7 @@ MODELS.register_all(
         name="l_diversity.entropy-grassberger",
         title="entropy l-diversity, corrected",
         description=(
-            "Entropy l-diversity by an estimate of the entropy that is right on average also of "
-            "small classes, where the plain one is too low; a class is worth no more than the values in it."
+            "Entropy l-diversity with an estimate of the entropy that is unbiased for small classes, too, where the plain entropy is too low; the diversity of a class is at most its number of values."
         ),
         formula="|{v : q_v > 0}| >= l, G(|E|) - sum_v q_v G(n_v) >= ln l, G(n) = digamma(n) + (-1)^n int_0^1 x^(n-1)/(1+x)",
         reference=(
@@ -67,7 +66,7 @@ MODELS.register_all(
         monotone_with_suppression=False,
         argument=(
             "The correction falls with the size of a class: two classes of a row each, the same "
-            "value in both, are worth more apart than together."
+            "value in both, are more diverse separately than merged."
         ),
         figures=lambda table, criterion: corrected_values(criterion.counts(table)),
         values=L_VALUES,

@@ -51,7 +51,7 @@ class _Reach:
         return self._costs()
 
     def include(self, combination: int) -> Floats | None:
-        """Add `combination`; return the new costs, or None where nothing has changed."""
+        """Add `combination`; return the new costs, or None if nothing has changed."""
         if self._tree:
             height = float(self._heights[combination])
             if height <= self._covered:
@@ -196,7 +196,7 @@ def _grow(
     k: int,
     distinct: int,
 ) -> list[int] | None:
-    """Take records until the cluster satisfies k and l; None where the records run out."""
+    """Take records until the cluster satisfies k and l; None if the records run out."""
     members = [queues.take(seed)]
     seen: list[set[int]] = [{int(a.codes[members[0]])} for a in records.sensitive]
     while len(members) < k or (distinct > 1 and min(map(len, seen)) < distinct):

@@ -47,7 +47,7 @@ class SampledOptions(Options):
     steps
         How many combinations of masks a search draws.
     score
-        What a search goes by: precision, loss (needs hierarchies), nu-entropy, classes,
+        Score of a search: precision, loss (needs hierarchies), nu-entropy, classes,
         discernibility, classification (of a label that is a quasi-identifier).
     """
 

@@ -39,14 +39,14 @@ class AnonymizedRelease(Released):
     Attributes
     ----------
     recipe
-        Method and options, all filled in, and the seed: the same table gives the same release again,
-        unless the method protects by what it draws.
+        Method, all options, and the seed: the same table gives the same release again, unless the
+        method protects by its draws.
     grouped
         The groups, their information loss, notes and figures of the method's own.
     notes
         What a reader should know.
     front
-        Settings of MO-OBAM with their losses and entropies, where they were asked for.
+        Settings of MO-OBAM with their losses and entropies, if requested.
 
     Examples
     --------
@@ -64,12 +64,12 @@ class AnonymizedRelease(Released):
 
     @property
     def claims(self) -> dict[str, int] | None:
-        """The k and l that every released class keeps; None where the method promises none."""
+        """The k and l that every released class keeps; None if the method promises none."""
         options = self.grouped.options
         return {"k": options.k, "l": options.l} if self.grouped.claims_k else None
 
     def how(self) -> dict[str, Any]:
-        """Return how the release came about and what it cost, as JSON values.
+        """Return how the release was made and its losses, as JSON values.
 
         Examples
         --------

@@ -57,7 +57,7 @@ class Release(Released):
     Attributes
     ----------
     configuration
-        The masks, all fitted: apply it to other tables and equal values are masked in the same way.
+        The masks, all fitted: on other tables it masks equal values in the same way.
     noised_quasi_identifiers
         Quasi-identifiers that show noise: the rule was checked against their true values, while
         `audit` measures the noisy ones as they are.
@@ -66,8 +66,7 @@ class Release(Released):
     into
         The table or view of the database that was made; None for a file or rows in memory.
     rule_override
-        Which rule stood in for that of the summary that the configuration was chosen from; None
-        where that was kept to, or the table itself was advised on.
+        The rule used instead of that of the summary from which the configuration was chosen; None if that rule was used, or the advice is on the table itself.
 
     Examples
     --------
@@ -107,7 +106,7 @@ class Release(Released):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What you should know before you pass the release on."""
+        """Warnings before you pass the release on."""
         if not self.seeded_noise:
             return super().warnings
         names = ", ".join(self.seeded_noise)
@@ -115,7 +114,7 @@ class Release(Released):
 
     @property
     def differential_privacy(self) -> PrivacyAccount | None:
-        """What the noise promises, summed over attributes; None without such a promise."""
+        """Promise of the noise, summed over attributes; None without noise with an epsilon."""
         return self.audit.differential_privacy
 
 
@@ -129,9 +128,9 @@ def apply(
     progress: Progress = SILENT,
     **options: Unpack[ApplyOptions],
 ) -> Release:
-    """Mask a table, leave out what fails the rule, and verify the result.
+    """Mask a table, leave out rows that fail the rule, and verify the result.
 
-    Privacy is measured on what was written: the file is read back and audited before it takes
+    Privacy is measured on the written file: it is read back and audited before it takes
     its final name. Without `output` the masked rows come back in memory, audited all the same.
 
     Parameters
@@ -269,7 +268,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         check_noise(policy, self.masks)
 
     def _draw(self, seed: int | None) -> DrawnTable | None:
-        """Return the table with its noise drawn; None where no mask adds noise."""
+        """Return the table with its noise drawn; None if no mask adds noise."""
         if not noise_of(self.masks):
             return None
         _refuse_drawing(self.source, self.masks)

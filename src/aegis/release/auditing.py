@@ -40,14 +40,13 @@ class Audit:
     rule
         The rule that the table was checked against, or None.
     violations
-        What falls short of the rule without any further suppression; empty when it is met.
+        Violations of the rule without further suppression; empty if it is met.
     differential_privacy
-        What the noise masks of a configuration promise, where one was given; None without such a
-        promise.
+        Promise of the noise masks of a given configuration; None without one.
     person
-        The column whose distinct values were counted as persons; None where rows were counted.
+        The column whose distinct values were counted as persons; None if rows were counted.
     outside
-        What no rule on quasi-identifiers looks at; None for tables of more than two million rows.
+        Risks that a rule on quasi-identifiers ignores; None for tables of more than two million rows.
 
     Examples
     --------
@@ -121,7 +120,7 @@ def audit(
     leaves: ShownLeaves | None = None,
     progress: Progress = SILENT,
 ) -> Audit:
-    """Measure the privacy of a table as it is, also one that Aegis did not make.
+    """Measure the privacy of a table, even one that Aegis did not make.
 
     Parameters
     ----------
@@ -135,7 +134,7 @@ def audit(
         The rule that the table must meet as it is; by default the policy's.
     person
         Column that names persons, who are then counted in place of rows; by default the policy's
-        where the table has it. Where it has not, rows are counted, and a note says so.
+        where the table has it. If the table lacks it, rows are counted, and a note says so.
     configuration
         The masks that the table was made with, for the account of its noise, which is as good as this
         statement, and for the level of a hierarchy that its values are on.
@@ -251,7 +250,7 @@ def _audit(
 
 
 def _read(source: Source, named: Sequence[str]) -> CodedRows | None:
-    """Return the columns that an audit looks at, read once; None where the engine counts them."""
+    """Return the columns that an audit looks at, read once; None if the engine counts them."""
     return read_stored(source, tuple(dict.fromkeys((*named, *comparable(source.table)))))
 
 

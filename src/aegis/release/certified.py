@@ -88,11 +88,11 @@ class CertificateCheck:
     Attributes
     ----------
     mismatches
-        What differs; empty where the certificate is of this table and true.
+        What differs; empty if the certificate is of this table and true.
     unchecked
         What could not be checked from the table alone, in words.
     audit
-        The figures that were measured; None where a column is missing that they are of.
+        The figures that were measured; None if a column is missing that they are of.
     """
 
     mismatches: tuple[Mismatch, ...]
@@ -132,13 +132,13 @@ def check_certificate(
     table
         The masked table, best the file itself: only a file has the digest that was certified.
     certificate
-        What `aegis apply` or `aegis anonymize` wrote with `--certificate`: its path, or its content.
+        A certificate of `aegis apply` or `aegis anonymize`: its path, or its content.
     policy
-        The policy that the release was made under, where it is at hand: its digest is compared, and
-        it brings the hierarchies that some rules need.
+        The policy of the release, if you have it: Aegis compares its digest, and takes hierarchies
+        from it that some rules need.
     original
-        The table that the release was made from, where it is at hand: its rows, its digest, and the
-        utility that only it shows are compared.
+        The original table, if you have it: Aegis then also compares its rows, its digest, and the
+        utility.
     verify_key
         The key that the certificate must be signed with.
     progress
@@ -167,7 +167,7 @@ def check_certificate(
 
 
 def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the content of a certificate; raise `DataError` where it is none."""
+    """Return the content of a certificate; raise `DataError` if it is none."""
     origin = "The document"
     if not isinstance(given, Mapping):
         origin = str(given)
@@ -288,7 +288,7 @@ class _Check:
             self._differs("signature.value", signature.value, "another content")
 
     def _declared(self) -> Policy | None:
-        """Return the policy: the one given, or as the certificate states it; None where it does not.
+        """Return the policy: the one given, or as the certificate states it; None if it does not.
 
         No file that the certificate names is read: whoever wrote it could name any.
         """
@@ -393,7 +393,7 @@ class _Check:
         return [a.name for a in self.declared.released() if a.role is not Role.IDENTIFIER]
 
     def _mask(self, name: str, spec: Any) -> Mask | None:
-        """Return a certified mask; None where it is none, or its hierarchy is not given."""
+        """Return a certified mask; None if it is none, or its hierarchy is not given."""
         attribute = None if self.policy is None else self.policy.attributes.get(name)
         try:
             return parse_mask(spec, hierarchy=attribute.hierarchy if attribute else None)

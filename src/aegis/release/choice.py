@@ -10,7 +10,7 @@ from aegis.policy import Configuration, Policy, Role, SuppressedColumns
 
 
 def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
-    """Return what becomes of each released column: its mask, or None where it is kept as it is.
+    """Return what becomes of each released column: its mask, or None if it is kept as it is.
 
     Identifiers are left out, unless the policy gives them a mask (`tokenise`), which is then
     used. The label is kept unless the policy masks it.
@@ -39,7 +39,7 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
 def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[str, ...]:
     """Return the columns that a release leaves out because their mask hides all of them.
 
-    None where the policy fills them, and none that the rule protects: an audit measures it. Where
+    None if the policy fills them, and none that the rule protects: an audit measures it. Where
     nothing else would be left, all stay.
     """
     if policy.suppressed_columns is SuppressedColumns.FILL:

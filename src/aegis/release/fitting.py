@@ -63,7 +63,7 @@ def unfitting(
 
 
 def odd_values(source: Source, name: str, mask: Mask) -> list[str] | None:
-    """Return up to five values of a column that a mask cannot show; None where it does not say."""
+    """Return up to five values of a column that a mask cannot show; None if it does not say."""
     column = source.table[name]
     shown = source.collect(source.table.select(v=column).distinct())["v"]
     values = pc.drop_null(shown)
@@ -90,7 +90,7 @@ def _holds(stored: Kind | None, shown: Kind) -> bool:
 
 
 def _possible(mask: Mask) -> Any:
-    """Return the condition of a text that a mask can show it; None where the mask does not say."""
+    """Return the condition of a text that a mask can show it; None if the mask does not say."""
     if isinstance(mask, Compose):
         return None if _idempotent(mask.masks[-1]) else _possible(mask.masks[-1])
     if isinstance(mask, Blur):

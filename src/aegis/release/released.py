@@ -38,7 +38,7 @@ def utility_of(
 ) -> UtilityFigure | None:
     """Return the utility of an output, against that of its input, both as they are.
 
-    By `measure`, else by the policy's, else by what ranks the input by default. None where the
+    By `measure`, else by the policy's, else by what ranks the input by default. None if the
     output shows one class only, so that there is nothing to predict. Folds are dealt out without the
     seed of a release: who has the file could find it out by trying numbers until the figure agrees.
     """
@@ -80,7 +80,7 @@ class Released:
         Privacy figures measured on the output. Where persons are counted, whom the output does not
         name, they are measured on its rows before their names were left out.
     persons, suppressed_persons
-        Persons of the input, and how many of them lost a row; None where rows are counted.
+        Persons of the input, and how many of them lost a row; None if rows are counted.
     path
         The written file, or None when the release stayed in memory; of a release on Spark the
         folder, a text as it was given.
@@ -91,11 +91,11 @@ class Released:
     unseen
         Per attribute the rows whose value its mask did not know, shown as `*`.
     utility
-        Predictive value of the output, where it was asked for.
+        Predictive value of the output, if requested.
     dropped
         Columns of the input that are not in the output.
     certificate
-        The JSON document, where it was asked for.
+        The JSON document, if requested.
     timings
         Seconds per step.
     formulas
@@ -119,7 +119,7 @@ class Released:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What you should know before you pass the release on."""
+        """Warnings before you pass the release on."""
         caveats = () if self.utility is None else self.utility.caveats(self.suppressed_rows)
         if not self.formulas:
             return caveats

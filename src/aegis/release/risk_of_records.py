@@ -57,7 +57,7 @@ class MaskedNumbers:
     il1s
         Distances in root-two standard deviations, summed over all cells.
     eigenvalues
-        Distance of the eigenvalues of the correlations; null where a column does not vary.
+        Distance of the eigenvalues of the correlations; null if a column does not vary.
     """
 
     columns: tuple[str, ...]
@@ -78,7 +78,7 @@ class RecordRisk:
     weight
         The column of sampling weights; None: every record represents itself.
     missing
-        What a missing value of the key says.
+        How a missing value of the key compares.
     risks
         Chance to find the person behind each record in the population, shape (N,).
     counts, people
@@ -88,9 +88,9 @@ class RecordRisk:
     unknown
         Values of the key that are missing, of all records together.
     uniques
-        The special uniques, where they were asked for.
+        The special uniques, if requested.
     numbers
-        How close masked numbers are to original ones, where they were asked for.
+        Closeness of masked numbers to the original ones, if requested.
 
     Examples
     --------

@@ -23,7 +23,7 @@ def original_differs(
     original, output
         The table before masking, and the released file.
     policy
-        What was declared: the utility is measured under it; None where the certificate has none.
+        What was declared: the utility is measured under it; None if the certificate has none.
     """
     said = document["input"]
     shown: dict[str, Any] = {"rows": original.rows, "sha256": original.digest()}

@@ -120,7 +120,7 @@ class ReleasePlan(ABC, Generic[R]):
     suppressed_rows
         Rows of the input that `table` leaves out.
     persons, suppressed_persons
-        Persons of the input, and how many of them lose a row; None where rows are counted.
+        Persons of the input, and how many of them lose a row; None if rows are counted.
     unseen
         Per attribute the rows whose value its mask did not know.
     progress

@@ -114,7 +114,7 @@ def build_context(
 
 
 def heat_step(utility: float | None) -> int | None:
-    """Return the step of the heat map for a percent kept, from 0; None where it is undefined."""
+    """Return the step of the heat map for a percent kept, from 0; None if it is undefined."""
     return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)
 
 
@@ -134,7 +134,7 @@ def is_relative(advice: Advice) -> bool:
 
 
 def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
-    """Return the policy's rule; None where it has no criterion, so that nothing can fall short."""
+    """Return the policy's rule; None if it has no criterion, so that nothing can fall short."""
     written = dict(policy.get("privacy") or {})
     return PrivacyRule.parse(written) if written.keys() - {"suppression"} else None
 
@@ -210,7 +210,7 @@ def _proof(advice: Advice) -> dict[str, str | None]:
 
 
 def _admitting_limit(suppressed: int, total: int) -> str | None:
-    """Return the suppression limit that would admit a release, rounded up; None where none can."""
+    """Return the suppression limit that would admit a release, rounded up; None if none can."""
     if suppressed >= total:
         return None
     return percent(min(-(-suppressed * 10_000 // total) / 100, 99.999), 2)

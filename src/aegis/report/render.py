@@ -79,18 +79,18 @@ def render_report(
     shown: Shown | None = None,
     sections: Sequence[ReportSection] = (),
 ) -> str:
-    """Return the report on an advice, or on what holds one, as one HTML document.
+    """Return the report on an advice, or on an object that holds one, as one HTML document.
 
     Parameters
     ----------
     given
-        What `advise`, `search`, `evaluate` or a method of `Study` returned.
+        The result of `advise`, `search`, `evaluate` or a method of `Study`.
     title
         The report's heading; plain text.
     shown
         Values of the release, which `Study.report` adds; None leaves them out.
     sections
-        What packages add, which `Study.report` collects, too.
+        Sections of installed packages, which `Study.report` also collects.
 
     Examples
     --------

@@ -29,7 +29,7 @@ class NoiseRequest:
     rows_per_person: int = option(1, "Most rows of one person, with --unit persons.", "N")
     person: str | None = option(
         None,
-        "Column that identifies persons; refused where one has more rows than --rows-per-person.",
+        "Column that identifies persons; refused if one has more rows than --rows-per-person.",
         "COLUMN",
     )
     public: Collection[str] = option(
@@ -59,7 +59,7 @@ class CountsRequest:
         "N",
     )
     variance: float | None = option(
-        None, "Variance of what cell keys add to a count; by default half of the threshold.", "V"
+        None, "Variance of the change by cell keys; by default half of the threshold.", "V"
     )
 
 

@@ -148,7 +148,7 @@ class AgentBook:
             )
 
     def waiting(self, source: str, key: str) -> MadeOutput | None:
-        """Return what was made under a key and not handed in yet; None where nothing was made.
+        """Return what was made under a key and not handed in yet; None if nothing was made.
 
         Raises
         ------

@@ -389,7 +389,7 @@ class Client:
         return self._call("GET", "/metrics").text
 
     def work(self, owner: str) -> dict[str, Any] | None:
-        """Take the next job of one's own data sets; None where there is none."""
+        """Take the next job of one's own data sets; None if there is none."""
         answer = self._call("POST", "/work", {"owner": owner})
         return None if answer.status_code == 204 else _json(answer)
 

@@ -48,7 +48,7 @@ class ColumnLook:
     frequent
         Frequent values with their share of the rows.
     note
-        What to look at twice; empty where nothing is.
+        What to look at twice; empty if nothing is.
     """
 
     name: str

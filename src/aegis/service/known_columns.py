@@ -48,7 +48,7 @@ def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Ma
 
 @lru_cache(maxsize=256)
 def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
-    """Return what is known of a column; None where none of its values is named."""
+    """Return what is known of a column; None if none of its values is named."""
     identity = parse_mask("identity")
     whole = next((c for c in attribute.candidates if c.declared == identity), None)
     if whole is None:
@@ -72,7 +72,7 @@ def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
 
 
 def _value(text: str, kind: Kind) -> Any:
-    """Return the value that a text of the summary shows, or None where it is none of this kind."""
+    """Return the value that a text of the summary shows, or None if it is none of this kind."""
     if text in (UNNAMED_SHOWN, NULL_LABEL):
         return None
     try:

@@ -42,7 +42,7 @@ class Provider:
     client_id, client_secret
         What it knows this service by; no secret for a public client.
     roles_claim
-        The claim of an ID token that holds groups or roles, such as `groups`; None where admins of this
+        The claim of an ID token that holds groups or roles, such as `groups`; None if admins of this
         service give roles.
     roles
         The role that each value of the claim stands for; other values stand for none.
@@ -73,7 +73,7 @@ class Provider:
             )
 
     def roles_of(self, claims: Mapping[str, Any]) -> list[str] | None:
-        """Return the roles that claims say; None where admins of this service say them."""
+        """Return the roles that claims say; None if admins of this service say them."""
         if self.roles_claim is None:
             return None
         held = claims.get(self.roles_claim)
@@ -128,7 +128,7 @@ class Person:
     name
         What the provider calls them.
     roles
-        What it says they are for; None where it says nothing.
+        What it says they are for; None if it says nothing.
     """
 
     subject: str

@@ -114,7 +114,7 @@ class Openings:
         self._lock = threading.Lock()
 
     def begin(self, name: str, label: str | None, part: str | None) -> BenchOpening:
-        """Begin to open a table; raise `DataError` where the folder has none of that name."""
+        """Begin to open a table; raise `DataError` if the folder has none of that name."""
         opening = BenchOpening(self._benches.title_of(name, part))
         with self._lock:
             self._known[opening.identifier] = opening

@@ -72,7 +72,7 @@ class Floor:
     masks
         Masks that may be used, by attribute; by default the candidates of the pinned policy.
     threshold
-        Least threshold of a summary by counts; None where none may leave.
+        Least threshold of a summary by counts; None if none may leave.
     epsilon, epsilon_a_day
         Most epsilon that all outputs may spend, and those of 24 hours; 0 where no noise may leave.
     releases_a_day
@@ -99,7 +99,7 @@ class PinnedSource:
     table
         Path or URL.
     policies
-        The policies that it may be masked under, by digest; None where the digest alone is known.
+        The policies that it may be masked under, by digest; None if the digest alone is known.
     floor
         The least protection.
     """
@@ -254,7 +254,7 @@ class Approvers:
             )
 
     def _signer(self, given: object, expected: Mapping[str, Any]) -> tuple[str, str]:
-        """Return who signed, and why that does not count; empty where it does."""
+        """Return who signed, and why that does not count; empty if it does."""
         try:
             signed = SignedStatement.of(given)
             over = signed.expires <= datetime.now(UTC)

@@ -330,7 +330,7 @@ class Bench:
         A column with another role gets the masks that `aegis init` proposes for that role.
         """
         before = {name: a.role for name, a in self.policy.attributes.items()}
-        # A role that does not exist is refused where the policy is read.
+        # A role that does not exist is refused if the policy is read.
         changed = {
             n: Role(role)
             for n, role in roles.items()
@@ -564,7 +564,7 @@ class Benches:
         return path
 
     def title_of(self, name: str, part: str | None) -> str:
-        """Return the title of a table; raise `DataError` where the folder has none of that name."""
+        """Return the title of a table; raise `DataError` if the folder has none of that name."""
         path = self.path_of(name)
         return path.name if part is None else f"{path.name}: {part}"
 

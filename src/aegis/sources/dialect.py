@@ -152,7 +152,7 @@ class TextDialect:
     Attributes
     ----------
     delimiter, quote, escape
-        One character each; quote and escape are empty where there is none.
+        One character each; quote and escape are empty if there is none.
     header
         Whether the first line of the table names the columns.
     encoding
@@ -160,13 +160,13 @@ class TextDialect:
     skip
         Lines before the table: `sep=;`, or a title above the header.
     decimal, thousands
-        One character each; thousands is empty where nothing is between them.
+        One character each; thousands is empty if nothing is between them.
     units
         Texts before or behind the numbers of a column.
     null
         Texts without quotes that are null.
     dates
-        What the user says of dates such as 03/04/2024; empty where nothing.
+        What the user says of dates such as 03/04/2024; empty if nothing.
     """
 
     delimiter: str = ","

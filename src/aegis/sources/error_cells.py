@@ -38,7 +38,7 @@ def error_notes(file: Path, sheet: str) -> list[str]:
 
 
 def _part(archive: zipfile.ZipFile, sheet: str) -> str | None:
-    """Return the file within the workbook that holds a sheet; None where it cannot be told."""
+    """Return the file within the workbook that holds a sheet; None if it cannot be told."""
     names = set(archive.namelist())
     book, links = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
     if not {book, links} <= names:

@@ -167,7 +167,7 @@ _RECORDS = (
 
 
 def _ends(file: Path) -> tuple[bytes, bytes]:
-    """Return the first and the last byte of a file that are no white space; empty where all are."""
+    """Return the first and the last byte of a file that are no white space; empty if all are."""
     first = last = b""
     with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as stream:
         while chunk := stream.read(_CHUNK):

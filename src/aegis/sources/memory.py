@@ -120,7 +120,7 @@ def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
     files
         The files behind it.
     used
-        What the engine says was used, as " (... used)"; empty where it does not.
+        What the engine says was used, as " (... used)"; empty if it does not.
     """
     now = limits()
     message = f"The memory limit of {now.memory} is too small for {origin}{used}."

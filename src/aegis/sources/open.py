@@ -140,7 +140,7 @@ def parts_of(file: Path) -> list[str]:
 
 
 def open_part(file: Path, part: str | None) -> Source:
-    """Open one of `parts_of` a file; None where it has at most one. Errors as of `open_table`."""
+    """Open one of `parts_of` a file; None if it has at most one. Errors as of `open_table`."""
     if part is None or _suffix(file) in SQLITE:
         return open_table(file, name=part)
     return open_table(file, reading=Reading(sheet=part))

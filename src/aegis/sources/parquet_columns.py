@@ -15,7 +15,7 @@ from aegis.sources.source import Source
 def stored_batches(
     source: Source, names: Sequence[str], *, rows: int
 ) -> Iterator[pa.RecordBatch] | None:
-    """Return columns of all rows, in the order of the table; None where the engine must read them.
+    """Return columns of all rows, in the order of the table; None if the engine must read them.
 
     The engine hands over each text by itself, which takes five times as long. Texts come as
     dictionaries here, the entries of which need not all occur; other values as they are.

@@ -135,7 +135,7 @@ def _thousands(
 def _marks(signs: Sequence[str]) -> tuple[str | None, str] | None:
     """Return decimal mark and mark between thousands of numbers of which the signs other than digits are given.
 
-    None where they say nothing for certain: of 1,234 alone the comma may be either.
+    None if they say nothing for certain: of 1,234 alone the comma may be either.
     """
     for decimal, mark in itertools.product(".,", _BETWEEN):
         form = re.compile(f"{mark}*[{decimal}]?")

@@ -155,7 +155,7 @@ class Source:
         """Return a number from 0 to 2**30 for each row, as if drawn: the same for the same seed.
 
         It is a hash of the row's number and the seed. PostgreSQL and Spark number rows as they
-        read them, which is the same as long as the table and the way it is read stay. None where
+        read them, which is the same as long as the table and the way it is read stay. None if
         it is not known how the engine hashes.
 
         Parameters

@@ -32,7 +32,7 @@ def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
     file
         The database, which is opened for reading only.
     name
-        The table; None where the database has but one.
+        The table; None if the database has but one.
 
     Raises
     ------

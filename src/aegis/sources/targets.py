@@ -22,7 +22,7 @@ class Target(Protocol):
 
 
 def own_target(source: Source, output: str, *, force: bool) -> Target | None:
-    """Return where the engine of a table writes a release; None where this process writes it.
+    """Return where the engine of a table writes a release; None if this process writes it.
 
     Of the engines whose rows stay there is one, Spark.
     """

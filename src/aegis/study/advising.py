@@ -53,7 +53,7 @@ class Advising:
 
     @property
     def source(self) -> Source | None:
-        """The table; None where the study is of a summary."""
+        """The table; None if the study is of a summary."""
         return self._subject.source
 
     @property
@@ -75,7 +75,7 @@ class Advising:
         return added is None or added.searchable
 
     def rows_to(self, purpose: str) -> Source:
-        """Return the table; raise `DataError` where the study is of a summary, which holds no rows.
+        """Return the table; raise `DataError` if the study is of a summary, which holds no rows.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class Advising:
 
     @property
     def plan(self) -> PrivacyPlan:
-        """What holds configurations against the rule."""
+        """Checks configurations against the rule."""
         return self._subject.plan
 
     def advise(
@@ -167,9 +167,9 @@ class Advising:
         Parameters
         ----------
         configurations
-            What to rank; by default the policy's own, else 50 random ones.
+            Configurations to rank; by default those of the policy, else 50 random ones.
         request, options
-            By what to rank them: a `RankRequest`, or its fields as keywords.
+            How to rank: a `RankRequest`, or its fields as keywords.
         methods
             Record-level methods whose releases are ranked together with the configurations: names or
             recipes; by default those of the policy, with an estimate none.
@@ -225,10 +225,10 @@ class Advising:
         Parameters
         ----------
         request, options
-            What to search: a `SearchRequest`, or its fields as keywords. Without a time limit the
+            The search: a `SearchRequest`, or its fields as keywords. Without a time limit the
             search runs to its end; the 30 seconds are the default of the command and of `advise`.
         methods
-            Record-level methods whose releases are ranked beside, as in `rank`.
+            Record-level methods whose releases are also ranked, as in `rank`.
 
         Raises
         ------
@@ -275,7 +275,7 @@ class Advising:
         Parameters
         ----------
         span
-            What varies and over which values: "k=2..50", "k=2,5,10", "risk=0.05..0.5",
+            The number to vary and its values: "k=2..50", "k=2,5,10", "risk=0.05..0.5",
             "suppression=0..0.1", or a number of a model that the policy requires: "l=2..4", "t=0.1..0.4".
         objective, measure, time_limit
             As in `search`.
@@ -308,7 +308,7 @@ class Advising:
         know: Information | str | None = None,
         method: str | None = None,
     ) -> tuple[Estimate, ...]:
-        """Estimate what configurations take from each attribute, without its raw joint.
+        """Estimate the loss of each attribute under configurations, without its raw joint.
 
         Parameters
         ----------
@@ -317,8 +317,8 @@ class Advising:
         measure
             A measure of single attributes.
         know
-            What is known in addition to what masks show: `raw`, `histogram` or `nothing`; by default what
-            the summary carries.
+            Knowledge beyond the masked values: `raw`, `histogram` or `nothing`; by default that of
+            the summary.
         method
             A method of reconstruction; by default all evidence.
 
@@ -353,8 +353,8 @@ class Advising:
         attribute
             Its name.
         know
-            What is known in addition to what the masks show: `raw`, `histogram` or `nothing`; by default
-            the histogram, where the summary carries it.
+            Knowledge beyond the masked values: `raw`, `histogram` or `nothing`; by default the
+            histogram, if the summary holds it.
         method
             A method of reconstruction; by default all evidence.
         masks

@@ -32,7 +32,7 @@ def added_summary(
     request: RankRequest | SearchRequest,
     methods: Sequence[str | Recipe] | None,
 ) -> AddedSummary | None:
-    """Return the summary of an added format that answers; None where the table or its summary does.
+    """Return the summary of an added format that answers; None if the table or its summary does.
 
     Raises
     ------

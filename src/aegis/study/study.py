@@ -42,11 +42,11 @@ class Study(Advising):
     ----------
     table
         Anything that holds rows: a path or glob, a URL of a database, pandas, Polars, PyArrow,
-        DuckDB, Ibis. Or a summary, or the path of one (`.aegis`), which answers all but what takes
-        rows: `apply`, `anonymize`, `audit`, `evaluate`.
+        DuckDB, Ibis. Or a summary, or the path of one (`.aegis`), which answers every question that
+        needs no rows, so not `apply`, `anonymize`, `audit` and `evaluate`.
     policy
-        Roles, candidate masks, the privacy rule: a `Policy`, or the path of its YAML. A summary
-        knows its own, so that none need be given with it.
+        Roles, candidate masks, the privacy rule: a `Policy`, or the path of its YAML. A summary contains
+        its policy, so you need not give one.
     exact
         Count co-occurrences on all rows, not on a sample of a large table.
     seed
@@ -55,8 +55,8 @@ class Study(Advising):
     progress
         Receives the steps of long work.
     rule_override
-        Whether another rule than the one that a summary was made under is meant. What is weaker
-        than a locked one is refused all the same.
+        Accept another rule than that of the summary. A rule weaker than a locked one is still
+        refused.
     like
         The summary of another part of the same data: masks that it has fitted and groups that it
         pools are taken from it, so that `aegis.merge` can add both up.
@@ -66,7 +66,7 @@ class Study(Advising):
     PolicyError
         The policy is not valid, or a summary was made for another one or under another rule.
     DataError
-        The table cannot be opened. What is in it is read later, by the first question.
+        The table cannot be opened. Its rows are read later, by the first question.
 
     Examples
     --------
@@ -101,9 +101,9 @@ class Study(Advising):
     def under(self, policy: Policy | str | Path, *, rule_override: bool = False) -> Study:
         """Return a study of the same table under another policy.
 
-        What is known of the table serves where only the rule, the measure or weights differ, or
+        The summary is used again if only the rule, the measure or weights differ, or
         candidates were left out; else the table is summarised again by its first question.
-        `rule_override` is as of `Study`.
+        `rule_override` has the same meaning as in `Study`.
 
         Examples
         --------
@@ -127,8 +127,8 @@ class Study(Advising):
         Parameters
         ----------
         configurations
-            What to train on; by default as in `rank`. Of an advice, the first three entries that meet the
-            rule are; the evaluation then shows that advice.
+            Configurations to train on; by default as in `rank`. For an advice, these are its first
+            three entries that meet the rule; the evaluation then shows that advice.
         options
             As of `aegis.papers.evaluation.evaluate_models`: `generate_count`, `models`, `metric`, `splits`,
             `test_share`, `unmasked`, `comparators`, `methods`, `store`, `jobs`.
@@ -144,7 +144,7 @@ class Study(Advising):
         return ask("evaluate", self, configurations, **options)
 
     def proxy(self, advice: Advice, models: Sequence[str] = ("lr",)) -> Advice:
-        """Return an advice with what small models reach on 2,000 rows of its finalists.
+        """Return an advice with the results of small models on 2,000 rows of its finalists.
 
         Examples
         --------
@@ -171,7 +171,7 @@ class Study(Advising):
         Parameters
         ----------
         advice
-            What `advise`, `rank`, `search` or `evaluate` returned; by default `advise()` is called.
+            The result of `advise`, `rank`, `search` or `evaluate`; by default `advise()` is called.
         path
             File to write: .html, or .pdf where a Chromium browser is installed.
         title
@@ -201,7 +201,7 @@ class Study(Advising):
         request: ApplyRequest | None = None,
         **options: Unpack[StudyApplyOptions],
     ) -> Release:
-        """Mask the table, leave out what fails the rule, and verify what was written.
+        """Mask the table, leave out rows that fail the rule, and verify the written file.
 
         Parameters
         ----------
@@ -210,8 +210,8 @@ class Study(Advising):
         output
             Path of the masked table; without one the rows come back in memory.
         request, options
-            How the release is made, as of `aegis.apply`: an `ApplyRequest`, or its fields as
-            keywords. Measure and rule are those of the advice unless they are given.
+            How to make the release, as in `aegis.apply`: an `ApplyRequest`, or its fields as
+            keywords. By default measure and rule are those of the advice.
 
         Raises
         ------
@@ -250,8 +250,8 @@ class Study(Advising):
         method
             Name of an anonymizer, or a `Recipe`.
         request, options
-            How the release is made, as of `aegis.anonymize`: an `AnonymizeRequest`, or its fields
-            as keywords. Without a seed a method that draws uses that of the study.
+            How to make the release, as in `aegis.anonymize`: an `AnonymizeRequest`, or its fields
+            as keywords. Methods that draw use the seed of the study by default.
         report
             Write a report on the release there, one HTML file.
 
@@ -330,15 +330,15 @@ class Study(Advising):
         key: PrivateKey | None = None,
         force: bool = False,
     ) -> Summary:
-        """Write the summary, and return what was written: `Study(path)` goes on from it.
+        """Write the summary and return it: `Study(path)` continues from it.
 
         Parameters
         ----------
         path
             The file, with the extension `.aegis`.
         information
-            What is written of each attribute in addition to what its masks show: `raw`, the joint with
-            the label; `histogram`; or `nothing`.
+            Counts of each attribute beyond its masked values: `raw`, the joint with the label;
+            `histogram`; or `nothing`.
         locked
             Whether no rule weaker than the policy's is accepted with it.
         key

@@ -34,7 +34,7 @@ class Subject:
     policy
         Roles, candidate masks, the privacy rule.
     source
-        The table; None where there is only a summary.
+        The table; None if there is only a summary.
     exact
         Whether co-occurrences are counted on all rows.
     seed
@@ -44,7 +44,7 @@ class Subject:
     rule_override
         Whether another rule than that of a summary's owner is meant.
     overridden
-        How the policy's rule differs from the owner's; None where it does not.
+        How the policy's rule differs from the owner's; None if it does not.
     like
         The summary of another part of the same data, whose groups of values are taken.
     added
@@ -151,7 +151,7 @@ class Subject:
 
     @property
     def plan(self) -> PrivacyPlan:
-        """What holds configurations against the rule."""
+        """Checks configurations against the rule."""
         with self._lock:
             if self._plan is None:
                 self._require_rule()
@@ -199,7 +199,7 @@ class Subject:
         )
 
     def rows_to(self, purpose: str) -> Source:
-        """Return the table; raise `DataError` where there is only a summary."""
+        """Return the table; raise `DataError` if there is only a summary."""
         if self.source is None:
             raise DataError(f"A summary holds no rows to {purpose}.", hint="Give the table itself.")
         return self.source

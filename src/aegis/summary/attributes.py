@@ -157,7 +157,7 @@ def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Arr
 
 
 def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array | None:
-    """Return what the groups show that keep their own level; None where none is pooled."""
+    """Return what the groups show that keep their own level; None if none is pooled."""
     if candidate.size <= candidate.n_levels:
         return None
     alone = ~pooled_groups(attribute, candidate)

@@ -369,7 +369,7 @@ class _Builder:
     def _label_attribute(
         self, attribute: Attribute, label: LabelSummary, classes: pa.Array
     ) -> AttributeSummary:
-        """Return the label as an attribute: its values are the classes, and null where it occurs."""
+        """Return the label as an attribute: its values are the classes, and null if it occurs."""
         kind = Kind.of(self._class(self.source.table).type()) or Kind.TEXT
         values, counts = classes, label.counts
         joint = np.diag(label.counts)

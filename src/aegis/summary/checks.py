@@ -28,7 +28,7 @@ def check_columns(source: Source, policy: Policy) -> None:
 
 
 def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
-    """Return the kind of a column; raise `DataError` where no mask works on its type."""
+    """Return the kind of a column; raise `DataError` if no mask works on its type."""
     kind = Kind.of(column.type())
     if kind is None:
         raise DataError(

@@ -130,7 +130,7 @@ def read_coded(
     classes
         The classes, in order.
     label
-        The column whose values are the classes; None where they are made of it.
+        The column whose values are the classes; None if they are made of it.
     """
     parts = [] if label is None else _stored(source, (*names, label))
     if parts:
@@ -150,7 +150,7 @@ def fits(source: Source, rows: int, columns: int) -> bool:
 
 
 def read_stored(source: Source, names: Sequence[str]) -> CodedRows | None:
-    """Return columns of all rows, which are then of one class; None where the engine counts better.
+    """Return columns of all rows, which are then of one class; None if the engine counts better.
 
     That is where they are not stored in files with the values of each column, are too many, or hold
     what is not distinguished.

@@ -123,7 +123,7 @@ def _with_person(
 def _read(
     source: Source, counted: ir.Table, sets: Mapping[str, pa.Array], most: int
 ) -> CountedCells | None:
-    """Return codes by column, rows and persons of counted cells; None where there are too many."""
+    """Return codes by column, rows and persons of counted cells; None if there are too many."""
     codes: dict[str, list[npt.NDArray[np.int32]]] = {name: [] for name in sets}
     counts, persons = [], []
     cells = 0

@@ -54,7 +54,7 @@ def count_by(
 
 
 def _once(source: Source, base: ir.Table, columns: list[str], trial: int) -> ir.Table | None:
-    """Return the combinations of columns `c0`, `c1`, ... and their rows; None where few repeat.
+    """Return the combinations of columns `c0`, `c1`, ... and their rows; None if few repeat.
 
     Of a table that is read as codes they are known without a trial.
     """
@@ -79,7 +79,7 @@ def _columns(
 ) -> tuple[ir.Table, dict[str, ops.Value], list[str]] | None:
     """Return the table below, the keys as expressions of it, and the columns that they use.
 
-    None where the keys are plain columns, or use what is no column of one table.
+    None if the keys are plain columns, or use what is no column of one table.
     """
     node = table.op()
     base = node.parent.to_expr() if isinstance(node, ops.Project) else table

@@ -73,7 +73,7 @@ def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
 
 
 def _shared(rows: Floats, share: int) -> Ints | None:
-    """Return levels of about a `share`-th of the rows; None where frequent values are as many."""
+    """Return levels of about a `share`-th of the rows; None if frequent values are as many."""
     frequent = np.zeros(len(rows), dtype=bool)
     left = share
     while left > 0:

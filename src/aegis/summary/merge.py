@@ -37,15 +37,15 @@ LIKE = (
 
 
 def merge(*summaries: Summary) -> Summary:
-    """Return the summary of the table of which the given summaries describe disjoint parts.
+    """Return the summary of a table from summaries of its disjoint parts.
 
-    Nothing can tell whether the parts are disjoint: a row that two parts hold counts twice.
+    Aegis cannot check that the parts are disjoint: a row in two parts counts twice.
 
     Parameters
     ----------
     summaries
-        At least one, made under one policy with the same `max_levels`. The order does not matter
-        but for the timings, which are those of the first.
+        At least one, made under one policy with the same `max_levels`. Their order affects only the
+        timings, which are those of the first.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _base(summary: Summary) -> tuple[int, int | None] | None:
 
 
 def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
-    """Return the columns of any part that are read by context; None where one does not say it."""
+    """Return the columns of any part that are read by context; None if one does not say it."""
     columns: dict[str, None] = {}
     for summary in summaries:
         if summary.read_by_context is None:
@@ -235,7 +235,7 @@ class _Merger:
             counts[part.values] += part.summary.counts
             joint[np.ix_(part.values, of_classes)] += part.summary.joint
         if label is not None:
-            # Its values are the classes, in their order, and null where a label is missing.
+            # Its values are the classes, in their order, and null if a label is missing.
             joint = np.zeros((len(values), len(self.classes)), dtype=np.int64)
             np.fill_diagonal(joint, label.counts)
         masks = with_identity([(c.mask, c.declared) for c in first.candidates])

@@ -64,7 +64,7 @@ class Domain:
     cells
         Which of the attribute's cells each value belongs to, shape (V,).
     counts
-        Labelled rows per value, shape (V,); None where they are not known.
+        Labelled rows per value, shape (V,); None if they are not known.
     """
 
     values: pa.Array
@@ -91,7 +91,7 @@ class Candidate:
         rarest pooled where there are more than the summary's `max_levels`.
     ranges
         Range of each atom, shape (A,): neighbouring groups together, numbered in the order of the
-        values (`aegis.summary.ordered`). None where the values have no order, and for noise.
+        values (`aegis.summary.ordered`). None if the values have no order, and for noise.
     """
 
     mask: Mask
@@ -274,7 +274,7 @@ class LabelSummary:
     Attributes
     ----------
     column
-        Name of the label column; empty where there is no label: all rows are then one class.
+        Name of the label column; empty if there is no label: all rows are then one class.
     classes
         What each class shows, in class order.
     counts
@@ -326,7 +326,7 @@ class Summary:
     attributes
         Scored attributes by name, the label left out.
     label_attribute
-        The label's own candidate masks, where the policy gives it a role; its values are the
+        The label's candidate masks, if the policy gives it a role; its values are the
         classes.
     pairs
         Co-occurrence counts by class of all pairs of attributes.
@@ -344,13 +344,13 @@ class Summary:
     dialects
         How the text files that it was made from are written, each dialect once; empty for others.
     read_by_context
-        Columns of text files of which other values decide how each one is read, such as the order of
-        day and month; None where it is not known, as of bundles of earlier versions.
+        Columns of text files in which other values decide how to read a value, such as the order of
+        day and month; None if it is not known, as for bundles of earlier versions.
     timings
         Seconds per step.
     terms
-        The policy that it was made under, and whether its rule is locked; None where it is not
-        known, as of bundles of earlier versions.
+        The policy that it was made under, and whether its rule is locked; None if it is not
+        known, as for bundles of earlier versions.
 
     Examples
     --------
@@ -381,7 +381,7 @@ class Summary:
 
     @property
     def information(self) -> Information:
-        """What the summary knows of every attribute; of some it may know more."""
+        """Knowledge that the summary has of every attribute; it may know more of some."""
         known = {attribute.information for attribute in self.attributes.values()}
         return next((i for i in reversed(Information) if i in known), Information.RAW)
 
@@ -417,7 +417,7 @@ class Summary:
 
     @property
     def all_attributes(self) -> tuple[AttributeSummary, ...]:
-        """The scored attributes and, where it has candidates of its own, the label."""
+        """The scored attributes and, if it has candidates, the label."""
         own = (self.label_attribute,) if self.label_attribute is not None else ()
         return (*self.attributes.values(), *own)
 

@@ -10,7 +10,7 @@ from aegis.summary.model import AttributeSummary, Summary
 
 
 def narrow(summary: Summary, policy: Policy) -> Summary | None:
-    """Return a summary with the candidates of another policy; None where the table must be read.
+    """Return a summary with the candidates of another policy; None if the table must be read.
 
     A summary serves a policy with the same label and roles whose masks are all among its candidates
     and whose rule protects no attribute beyond those that were counted, and requires no larger

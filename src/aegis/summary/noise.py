@@ -60,7 +60,7 @@ def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels:
 
 
 def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) -> None:
-    """Raise `PolicyError` where noise would change what the label is or what the rule counts.
+    """Raise `PolicyError` if noise would change what the label is or what the rule counts.
 
     Parameters
     ----------

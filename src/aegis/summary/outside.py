@@ -41,15 +41,14 @@ class Outside:
     ----------
     rows, unique_rows
         Rows of the table, and how many of them no other row equals in all columns; where persons are
-        counted, no row of another person. None where the rows were not at hand, are drawn with noise,
+        counted, no row of another person. None if the rows were not at hand, are drawn with noise,
         or are more than two million.
     near_keys
         Columns that show nearly their own value for each row, with the number of values.
     singling
-        A few columns which, known with the quasi-identifiers, single out most of the unique rows; None
-        where none do.
+        A few columns which, known with the quasi-identifiers, single out most of the unique rows; None if none do.
     implied
-        Released columns that predict what masks hide; None where the true values were not at hand.
+        Released columns that predict what masks hide; None if the true values were not at hand.
     label
         The column to predict, where it is known: it is masked in another way.
     """
@@ -165,7 +164,7 @@ def outside_of(
     coded: CodedRows | None = None,
     label: str | None = None,
 ) -> Outside | None:
-    """Return what the rule does not cover in a table; None where it has more than two million rows.
+    """Return what the rule does not cover in a table; None if it has more than two million rows.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ class Climb:
         self._steps = 0
 
     def run(self) -> Box | None:
-        """Return where the climb ends; None where no coarsest configuration is admissible."""
+        """Return where the climb ends; None if no coarsest configuration is admissible."""
         box = next(filter(self._keep, coarsest(self._problem)), None)
         if box is None:
             return None

@@ -87,7 +87,7 @@ class LeafBound:
         return True
 
     def _corner(self, box: Box) -> Box | None:
-        """Return the coarsest configuration of a box; None where there is none."""
+        """Return the coarsest configuration of a box; None if there is none."""
         corner = []
         for variable, left in zip(self._problem.variables, box, strict=True):
             chosen = variable.coarsest(left) if variable.quasi else variable.finest(left)

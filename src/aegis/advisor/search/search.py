@@ -113,7 +113,7 @@ class _Searched:
     figures
         What is said of the search.
     highest
-        The first configuration by score, before ties were settled; empty where none is admissible.
+        The first configuration by score, before ties were settled; empty if none is admissible.
     ranking
         The best configurations.
     clock

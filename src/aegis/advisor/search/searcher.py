@@ -248,7 +248,7 @@ class Searcher:
         return replace(ranked, objective=self.objective.sign * value)
 
     def error(self, box: Box, clock: Clock) -> float | None:
-        """Return the standard error of one score; None where there is no time for it."""
+        """Return the standard error of one score; None if there is no time for it."""
         choice = self.problem.choice(box)
         if not self._errors_allowed([choice], box, clock):
             return None

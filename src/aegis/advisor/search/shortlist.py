@@ -146,7 +146,7 @@ class Shortlist:
         return within_reach(self._problem, whole)
 
     def _score(self, box: Box) -> float | None:
-        """Return the score of a configuration, None where it is not admissible."""
+        """Return the score of a configuration, None if it is not admissible."""
         if box not in self._scored:
             if not self._feasibility.admits(box):
                 return None

@@ -110,7 +110,7 @@ def _no_options(base: str, only: str, text: str) -> PolicyError:
 
 
 def _check_classes(text: str, problem: Problem) -> None:
-    """Raise `PolicyError` where a loss over classes is not defined."""
+    """Raise `PolicyError` if a loss over classes is not defined."""
     _refuse_noise(text, problem)
     _refuse_earlier(text, problem)
 

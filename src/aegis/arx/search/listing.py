@@ -265,7 +265,7 @@ class OpenList:
         return int(np.bitwise_count(self._alive).sum())
 
     def first(self) -> int | None:
-        """Return the first one that is not decided; None where all are."""
+        """Return the first one that is not decided; None if all are."""
         while self._word < len(self._alive):
             word = int(self._alive[self._word])
             if word:

@@ -214,7 +214,7 @@ class Sieve(BranchAndBound):
             window.raise_to(within, parts, self._limit())
 
     def _priced(self, node: Node) -> list[Floats] | None:
-        """Return what each candidate costs where these rows are lost; None where they are too many."""
+        """Return what each candidate costs where these rows are lost; None if they are too many."""
         self.clock.check()
         self._in_memory.checked += 1
         lost = self._tally.lost(node, self._room)
@@ -240,7 +240,7 @@ class Sieve(BranchAndBound):
     ) -> tuple[Node, list[Floats] | None] | None:
         """Return the coarsest configuration on a way that settles its first one, and what that leaves to pay.
 
-        None where nothing settles it but that it is among the best. The search begins where the last ones ended.
+        None if nothing settles it but that it is among the best. The search begins where the last ones ended.
         """
         way = self._way(node, steps)
         after = [_after(node, way[:count]) for count in range(len(way) + 1)]

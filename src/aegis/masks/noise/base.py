@@ -98,7 +98,7 @@ class NoiseMask(Mask):
         """
 
     def loss(self, attribute: str) -> PrivacyLoss | None:  # noqa: ARG002 - most promise nothing
-        """Return the local differential privacy that the mask promises; None where it does not."""
+        """Return the local differential privacy that the mask promises; None if it does not."""
         return None
 
 
@@ -115,12 +115,12 @@ def channel_blocks(
 def privacy_account(
     masks: Mapping[str, Mask | None], with_nulls: Mapping[str, int] | None = None
 ) -> PrivacyAccount | None:
-    """Return what the noise of a configuration promises; None where nothing promises anything.
+    """Return what the noise of a configuration promises; None if nothing promises anything.
 
     Parameters
     ----------
     masks
-        Per released column its mask, None where it is shown as it is.
+        Per released column its mask, None if it is shown as it is.
     with_nulls
         Rows that are null, per column: whether a value is missing is shown without noise.
     """
@@ -198,7 +198,7 @@ def floats(values: pa.Array) -> Floats:
 
 
 def take(reports: pa.Array, index: Ints, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Return `reports` at `index`, null where `missing`."""
+    """Return `reports` at `index`, null if `missing`."""
     # Built from a buffer: Arrow imports pandas to convert a NumPy array.
     chosen = np.ascontiguousarray(index, dtype=np.int64)
     places = pa.Array.from_buffers(pa.int64(), len(chosen), [None, pa.py_buffer(chosen)])

@@ -28,8 +28,7 @@ Value = str | int | bool
 class CategoryNoise(NoiseMask):
     """Shows one of a list of values in place of each; null stays null.
 
-    A value that the list lacks is unknown: `known` finds it, and it is shown as "*", or null
-    where the column is no text.
+    A value that the list lacks is unknown: `known` finds it, and it is shown as "*", or null if the column is no text.
     """
 
     fits: ClassVar[frozenset[Kind]] = CATEGORIES
@@ -64,7 +63,7 @@ class CategoryNoise(NoiseMask):
         return column.isnull() | mapped(column, covered, ibis.literal(False))
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the categories, then what unknown values show, and null where it may show."""
+        """Return the categories, then what unknown values show, and null if it may show."""
         return self._shown(data.values)
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
@@ -104,7 +103,7 @@ class CategoryNoise(NoiseMask):
         return shown
 
     def _shown(self, values: pa.Array) -> pa.Array:
-        """Return the categories, "*" where text is unknown, and null where it may show."""
+        """Return the categories, "*" where text is unknown, and null if it may show."""
         dtype = _wide(values.type)
         codes, missing = self._codes(values)
         unknown = bool(((codes < 0) & ~missing).any())

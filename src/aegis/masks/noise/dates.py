@@ -88,7 +88,7 @@ class DateNoise(NoiseMask):
         return kind
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return every day from lower to upper, and null where the data holds it."""
+        """Return every day from lower to upper, and null if the data holds it."""
         days = self._days()
         return pa.concat_arrays([days, pa.nulls(1, days.type)]) if data.values.null_count else days
 

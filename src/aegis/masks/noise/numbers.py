@@ -50,7 +50,7 @@ class GridNoise(NoiseMask):
         return kind if whole else Kind.NUMBER
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the grid, then NaN and null where the data holds them."""
+        """Return the grid, then NaN and null if the data holds them."""
         numbers, null = floats(data.values), is_null(data.values)
         shown = self._points(data.values.type)
         if (np.isnan(numbers) & ~null).any():

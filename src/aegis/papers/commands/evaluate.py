@@ -61,7 +61,7 @@ class AskedTrainings:
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="What measures are compared with: accuracy, roc_auc, log_loss or f1.",
+            help="Metric of the trained models to compare with: accuracy, roc_auc, log_loss or f1.",
         ),
     ] = "accuracy"
     splits: Annotated[

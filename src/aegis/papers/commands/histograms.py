@@ -32,8 +32,7 @@ def command(
             "--output",
             "-o",
             metavar="FILE",
-            help="What to write: a JSON file, or where the name has no ending a new folder with a CSV "
-            "file for each attribute.",
+            help="File to write: a JSON file, or, for a name without ending, a new folder with a CSV file for each attribute.",
         ),
     ],
     policy: Annotated[

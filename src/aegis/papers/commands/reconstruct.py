@@ -61,8 +61,7 @@ class AskedEvidence:
         typer.Option(
             "--know",
             metavar="WHAT",
-            help="What is known in addition to what the masks show: raw (the joint), histogram or nothing. "
-            "By default histogram, where the summary carries it.",
+            help="Knowledge beyond the masked values: raw (the joint), histogram or nothing. By default histogram, if the summary holds it.",
         ),
     ] = None
     mask: Annotated[

@@ -342,7 +342,7 @@ def known_of(attribute: AttributeSummary) -> Information:
 
 
 def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
-    """Raise `PolicyError` where more is said to be known than the summary carries."""
+    """Raise `PolicyError` if more is said to be known than the summary carries."""
     order = list(Information)
     carried = attribute.information
     if order.index(setting) < order.index(carried):

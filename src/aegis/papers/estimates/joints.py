@@ -42,7 +42,7 @@ class JointEstimate:
     figures
         The measure of the attribute as it is, estimated and bounded.
     true
-        Its true figure; None where the summary does not carry the raw joint.
+        Its true figure; None if the summary does not carry the raw joint.
     """
 
     attribute: AttributeSummary
@@ -66,7 +66,7 @@ class JointEstimate:
 
     @property
     def truth(self) -> list[list[int]] | None:
-        """The true rows by value and class; None where the summary does not carry them."""
+        """The true rows by value and class; None if the summary does not carry them."""
         return None if self.attribute.domain else self.attribute.joint.tolist()
 
     def to_dict(self) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Agreement:
         What is compared.
     spearman, kendall
         Rank correlation of the scores and the mean figures of merit, both turned so that higher
-        is better, -1..1; None where either side is constant. Kendall's is tau-b.
+        is better, -1..1; None if either side is constant. Kendall's is tau-b.
     loss
         Figure of merit lost against the best of the configurations by choosing the measure's
         best, at least 0; where several are best, the mean over them.
@@ -80,12 +80,12 @@ class Agreement:
 
 
 def spearman(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Return Spearman's rank correlation, ties at their mean rank; None where a side is constant."""
+    """Return Spearman's rank correlation, ties at their mean rank; None if a side is constant."""
     return _correlation("spearmanr", first, second)
 
 
 def kendall(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Return Kendall's tau-b; None where a side is constant."""
+    """Return Kendall's tau-b; None if a side is constant."""
     return _correlation("kendalltau", first, second)
 
 

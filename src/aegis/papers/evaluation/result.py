@@ -42,7 +42,7 @@ class Score:
     deviation
         Standard deviation over the splits (n - 1); None for a single one.
     unmasked
-        The mean on the table as it is; None where it was not trained.
+        The mean on the table as it is; None if it was not trained.
     """
 
     model: str
@@ -87,7 +87,7 @@ class Evaluation:
         By release, and for the best configuration: half the sum of absolute differences between
         the importances of the attributes there and in the table as it is.
     notes
-        What a reader should know: rare classes, solvers that did not converge.
+        Notes: rare classes, solvers that did not converge.
     timings
         Seconds per step.
 
@@ -189,7 +189,7 @@ class Evaluation:
     def means(
         self, model: str, metric: str | None = None, *, releases: bool = False
     ) -> dict[str, float]:
-        """Return the mean figure over the splits by configuration; empty where undefined.
+        """Return the mean figure over the splits by configuration; empty if undefined.
 
         With `releases`, also by record-level release.
 

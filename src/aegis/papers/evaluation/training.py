@@ -33,7 +33,7 @@ class Training:
     configuration, model, split
         What was trained on what; splits are counted from 0.
     metrics
-        Figure of merit by name; None where it is not defined, such as the log loss of a model
+        Figure of merit by name; None if it is not defined, such as the log loss of a model
         without probabilities.
     converged
         Whether the solver reported convergence. What did not converge is kept and counted.
@@ -130,7 +130,7 @@ def train(task: Task) -> Training:
 
 
 def measure(prediction: Prediction) -> dict[str, float | None]:
-    """Return every figure of merit by name; None where it is not defined."""
+    """Return every figure of merit by name; None if it is not defined."""
     values = {metric.name: metric.compute(prediction) for metric in METRICS}
     return {name: value if np.isfinite(value) else None for name, value in values.items()}
 

@@ -51,7 +51,7 @@ def publish(
     mappings
         By configuration and attribute, where it is known: the raw values of each masked one.
     locked
-        Whether a rule weaker than the policy's is refused wherever the tables are ranked.
+        Whether a rule weaker than the policy's is refused ifver the tables are ranked.
     exact, seed, progress
         As of `aegis.summarize`.
 

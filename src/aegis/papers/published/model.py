@@ -52,7 +52,7 @@ class Published:
         return self.first.terms
 
     def domain(self, attribute: str) -> tuple[str, ...]:
-        """Return the raw values that are known of an attribute; empty where none are.
+        """Return the raw values that are known of an attribute; empty if none are.
 
         Values that a histogram names without a row are left out: no table can show them.
         """
@@ -69,7 +69,7 @@ class Published:
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
         """Return what a table shows of an attribute, as evidence of its raw values.
 
-        None where what its masked values represent is not known.
+        None if what its masked values represent is not known.
         """
         summary = self.tables[name].attributes[attribute]
         domain = self.domain(attribute)
@@ -84,7 +84,7 @@ class Published:
 def codes_of(
     domain: tuple[str, ...], shown: tuple[str, ...], possible: Possible | None
 ) -> npt.NDArray[np.int64] | None:
-    """Return the masked value of each raw one, shape (V,); None where that is not known.
+    """Return the masked value of each raw one, shape (V,); None if that is not known.
 
     Without a mapping, a table that shows one value hides everything, and one whose values are all
     raw ones hides nothing.

@@ -154,7 +154,7 @@ def _is_runs(codes: IntArray) -> bool:
 
 
 def _coarsening(fine: IntArray, coarse: IntArray, groups: int) -> IntArray | None:
-    """Return the coarse group of each fine group, or None where a fine group is split."""
+    """Return the coarse group of each fine group, or None if a fine group is split."""
     onto = np.zeros(groups, dtype=np.int64)
     onto[fine] = coarse
     return onto if bool((onto[fine] == coarse).all()) else None

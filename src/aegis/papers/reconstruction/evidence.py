@@ -107,12 +107,12 @@ class Evidence:
     masked
         Joints of deterministic masks.
     histogram
-        Rows per atom, shape (V,), or None where it is not shared (AEGIS-1D).
+        Rows per atom, shape (V,), or None if it is not shared (AEGIS-1D).
     noisy
         Joints of noise masks.
     ordered
         Which atoms follow the order of their index, shape (V,), bool: all but null for a
-        numeric attribute. None where the attribute has no order.
+        numeric attribute. None if the attribute has no order.
     """
 
     atoms: int

@@ -148,7 +148,7 @@ class _Seen:
     grouped
         Rows per group and label, shape (G, C).
     offset
-        Rows per atom, shape (V',); None where the histogram is not known.
+        Rows per atom, shape (V',); None if the histogram is not known.
     """
 
     atoms: IntArray

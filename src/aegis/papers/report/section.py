@@ -28,7 +28,7 @@ METRIC_WORDS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
 
 
 def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSection | None:
-    """Return the section on trained models; None where nothing was trained."""
+    """Return the section on trained models; None if nothing was trained."""
     relative = is_relative(advice)
     figures = evaluation_section(evaluation, advice, TOP, relative=relative)
     if figures is None:

@@ -27,7 +27,7 @@ class TrainedScore(Protocol):
 
     @property
     def unmasked(self) -> float | None:
-        """The same of the table as it is; None where it was not trained."""
+        """The same of the table as it is; None if it was not trained."""
 
     @property
     def deviation(self) -> float | None:
@@ -47,11 +47,11 @@ class AgreementRow(Protocol):
 
     @property
     def spearman(self) -> float | None:
-        """Spearman's rank correlation; None where either side is constant."""
+        """Spearman's rank correlation; None if either side is constant."""
 
     @property
     def kendall(self) -> float | None:
-        """Kendall's rank correlation; None where either side is constant."""
+        """Kendall's rank correlation; None if either side is constant."""
 
     @property
     def loss(self) -> float:

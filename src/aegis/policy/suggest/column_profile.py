@@ -29,9 +29,9 @@ class ColumnProfile:
     unused
         Masks that fit too but are not proposed, each with the reason.
     warning
-        What a person must decide before the policy is used; empty where nothing calls for it.
+        What a person must decide before the policy is used; empty if nothing calls for it.
     question
-        Whether somebody could know this column, which the rule does not cover; empty where it helps
+        Whether somebody could know this column, which the rule does not cover; empty if it helps
         little to single out rows.
     alternative
         Masks of the column as a quasi-identifier, where there is a question.

@@ -29,7 +29,7 @@ class ColumnFacts:
     spoken
         The name without a beginning that all columns of the table share.
     kind
-        What it holds as far as masks care; None where no mask works on it.
+        What it holds as far as masks care; None if no mask works on it.
     rows, nulls
         Rows of the table, and how many of them are null here.
     distinct

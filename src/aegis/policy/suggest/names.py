@@ -148,7 +148,7 @@ def names_thing(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
-    """Return what the name speaks of, by its longest matching phrase; None where it says nothing.
+    """Return what the name speaks of, by its longest matching phrase; None if it says nothing.
 
     In a name of more than six words, a question for example, the first phrase decides. A flag
     (`is_mobile`, `has_email`) tells of a yes or no, not of the thing itself, and never names an

@@ -26,7 +26,7 @@ _ENDINGS = ("names", "namen", "name")
 
 
 def whose_name(words: Sequence[str]) -> NameBearer | None:
-    """Return what bears the name that a column holds, None where the header speaks of no name.
+    """Return what bears the name that a column holds, None if the header speaks of no name.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ def _count(source: Source) -> list[ColumnFacts]:
 
 
 def common_stem(names: Sequence[str]) -> str:
-    """Return the beginning that all of at least four names share, empty where it is a whole name."""
+    """Return the beginning that all of at least four names share, empty if it is a whole name."""
     first, last = min(names), max(names)
     pairs = zip(first, last, strict=False)
     stem = first[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]

@@ -57,7 +57,7 @@ class ProposedPolicy:
     profiles
         What was found on every column, the label included, by name in the table's order.
     identifying
-        Which few columns outside the rule single out many rows; empty where none do.
+        Which few columns outside the rule single out many rows; empty if none do.
     """
 
     policy: Policy
@@ -161,7 +161,7 @@ def init_policy(
         The table cannot be read or has no rows; the label is missing, null everywhere, constant,
         of a type that no mask works on, or has more than 1,024 classes.
     PolicyError
-        No column besides the label can be scored.
+        No column other than the label can be scored.
 
     Examples
     --------

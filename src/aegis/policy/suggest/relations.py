@@ -115,7 +115,7 @@ def find_twins(
 def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Singling, int] | None:
     """Return few columns outside the rule that single out many rows, and of how many rows.
 
-    None where they single out less than a fifth.
+    None if they single out less than a fifth.
 
     Raises
     ------

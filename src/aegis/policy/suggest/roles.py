@@ -117,7 +117,7 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
 
 
 def warn_of(facts: ColumnFacts, role: Role) -> str:
-    """Return what a person must decide about a proposed role, empty where nothing calls for it.
+    """Return what a person must decide about a proposed role, empty if nothing calls for it.
 
     Texts that distinguish rows, numbers that come once at each time, and values in a form that persons' names or record numbers have,
     are no identifiers for certain; neither may they pass in silence.
@@ -215,7 +215,7 @@ def _is_written_date(facts: ColumnFacts) -> bool:
 
 
 def code_system(facts: ColumnFacts) -> str | None:
-    """Return the system of disease codes that a column's texts belong to, None where to none.
+    """Return the system of disease codes that a column's texts belong to, None if to none.
 
     Three digits alone are a code of ICD-9 and of much else: some must have a point, or begin with
     V or E. One letter and two digits are a seat as well as a code of ICD-10: some must have a point.

@@ -74,7 +74,7 @@ def describe(facts: ColumnFacts) -> str:
 
 
 def frequent_values(facts: ColumnFacts) -> str:
-    """Return the most frequent values and their shares, empty where none may be shown."""
+    """Return the most frequent values and their shares, empty if none may be shown."""
     return ", ".join(f"{show(text)} ({percent(100 * share)})" for text, share in facts.frequent)
 
 
@@ -99,7 +99,7 @@ def render(
     policy
         The policy itself.
     label
-        What was found on the label; None where there is none.
+        What was found on the label; None if there is none.
     columns
         What was found on every other column, and why each was proposed as it is.
     source

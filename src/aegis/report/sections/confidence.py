@@ -30,7 +30,7 @@ def against_best(ranked: Ranked, *, first: bool) -> str:
 
 
 def confidence_section(advice: Advice) -> dict[str, Any] | None:
-    """Return how sure the recommendation is; None where no standard error was computed."""
+    """Return how sure the recommendation is; None if no standard error was computed."""
     best = advice.best
     if best is None or best.stderr is None:
         return None

@@ -36,7 +36,7 @@ def _between(ends: tuple[float, float] | None) -> str:
 def estimates_section(advice: Advice) -> dict[str, Any] | None:
     """Return the estimates of the first configurations, and of the first one's attributes.
 
-    None where no estimate was asked for.
+    None if no estimate was asked for.
     """
     told = [(r.name, r.estimate) for r in advice.ranking if r.estimate is not None]
     if not told:

@@ -51,8 +51,7 @@ class LeakCommand:
         typer.Option(
             "--with",
             metavar="FILE",
-            help="What a reader may have next to it: an older version, or a part of a merge; of a"
-            " document, the exact summary of the table. May be given again.",
+            help="Another file that a reader may have: an older version, or a part of a merge; for a document, the exact summary of the table. May be given again.",
         ),
     ] = None
     level: Annotated[
@@ -69,7 +68,7 @@ class LeakCommand:
         typer.Option(
             "--threshold",
             metavar="N",
-            help="Cells of fewer rows count as small: 5, or what a protected summary states.",
+            help="Cells of fewer rows count as small: by default 5, or the threshold of a protected summary.",
         ),
     ] = None
     report: Annotated[

@@ -66,7 +66,7 @@ LedgerFile = Annotated[
     typer.Option(
         "--ledger",
         metavar="FILE",
-        help="Spend from this ledger, with --population: refused where the budget is spent.",
+        help="Spend from this ledger, with --population; refused if the budget is spent.",
     ),
 ]
 NewVersion = Annotated[
@@ -100,8 +100,7 @@ class StatedVerdicts:
         typer.Option(
             "--verdicts",
             metavar="N",
-            help="State for every combination of masks whether it meets the rule, where there "
-            "are at most N.",
+            help="State for every combination of masks whether it meets the rule, if there are at most N.",
         ),
     ] = None
 
@@ -182,8 +181,7 @@ def command(given: ProtectCommand) -> None:
     which `aegis advise` ranks and searches. It has no values, pairs or frequency
     table in it. Level noise promises differential privacy: with epsilon at delta,
     per row or per person. Level counts perturbs label tables so that linear
-    programming derives no small cell; it makes no formal promise, and is refused
-    where its own audit fails.
+    programming derives no small cell; it makes no formal promise, and is refused if its own audit fails.
     """
     from aegis.policy import load_policy
     from aegis.safe.protect import release_protected

@@ -277,7 +277,7 @@ class Ledger:
     def _check_version(
         self, connection: sqlite3.Connection, name: str, version: TableVersion
     ) -> None:
-        """Raise `PolicyError` where files of this table, read next to earlier ones, show rows."""
+        """Raise `PolicyError` if files of this table, read next to earlier ones, show rows."""
         made = [
             entry
             for entry in _entries(connection).values()

@@ -39,7 +39,7 @@ class Spend:
     unit
         What is protected: `rows`, or `persons` (with the most rows of one in `rows_per_person`).
     sensitivity, sigma
-        Of its rounds, as text for people; known once it was given out, and empty where nobody said it.
+        Of its rounds, as text for people; known once it was given out, and empty if nobody said it.
     rows_per_person
         Most rows of one person; 1 for rows.
 
@@ -133,7 +133,7 @@ class Entry:
     note
         What it is, in words.
     table, key
-        As of `TableVersion`; empty where nobody said it.
+        As of `TableVersion`; empty if nobody said it.
     """
 
     number: int

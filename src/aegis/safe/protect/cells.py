@@ -161,7 +161,7 @@ def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandida
 
 
 def check_summary(summary: Summary, policy: Policy) -> None:
-    """Raise `PolicyError` where a summary has what a protected one cannot hold."""
+    """Raise `PolicyError` if a summary has what a protected one cannot hold."""
     if summary.label_attribute is not None or policy.label_mask is not None:
         raise PolicyError(
             f"The label {summary.label.column!r} has candidate masks of its own, which a protected "

@@ -143,7 +143,7 @@ def rows_of(source: Source, label: LabelSummary, classes: NamedClasses) -> ir.Ta
 
 
 def refuse_cut_at_values(declared: Label) -> None:
-    """Raise `PolicyError` where a label would be cut at values of persons."""
+    """Raise `PolicyError` if a label would be cut at values of persons."""
     if declared.bins is not None and not declared.cuts:
         raise PolicyError(
             f"The policy declares too few cuts: the label {declared.column!r} would be cut into "

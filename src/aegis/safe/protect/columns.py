@@ -139,7 +139,7 @@ def _type_of_text(text: str) -> ColumnType:
 
 
 def _moment_of(text: str) -> datetime | None:
-    """Return the date and time that a text is by itself; None where it is none."""
+    """Return the date and time that a text is by itself; None if it is none."""
     forms: tuple[str, ...] = ()
     if text[4:5] == "-":
         with suppress(ValueError):
@@ -226,7 +226,7 @@ def _fits(mask: Any, kind: Kind) -> bool:
 
 
 def implied_type(values: Sequence[Any]) -> ValueType | None:
-    """Return the type of declared values; None where none are declared."""
+    """Return the type of declared values; None if none are declared."""
     if not values:
         return None
     kinds = {type_of(v) if not isinstance(v, str) else ColumnType.TEXT for v in values}
@@ -281,7 +281,7 @@ def read_column(
 
 
 def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Return values read as a type, null where they cannot be, and whether they can; null is null."""
+    """Return values read as a type, null if they cannot be, and whether they can; null is null."""
     goal = _ARROW[own]
     fits = np.ones(len(values), dtype=bool)
     if values.type == goal and own is not ColumnType.TEXT:

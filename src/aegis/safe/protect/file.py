@@ -258,7 +258,7 @@ def _protection_from(said: Mapping[str, Any]) -> Protection:
 
 
 def _domains_from(said: Iterable[Mapping[str, str]] | None) -> tuple[PublishedDomain, ...] | None:
-    """Return where everything comes from; None where a file of an earlier version does not say it."""
+    """Return where everything comes from; None if a file of an earlier version does not say it."""
     if said is None:
         return None
     return tuple(

@@ -74,7 +74,7 @@ class AttributeLeak:
     named
         Values or groups that the file names.
     rare
-        Values in it that fewer rows than the threshold hold; None where the file does not tell.
+        Values in it that fewer rows than the threshold hold; None if the file does not tell.
     disclosed
         Values of which all rows have one label class, so that whoever knows the value knows the class.
     derivable
@@ -119,9 +119,9 @@ class LeakAudit:
         What else a reader should know, one sentence each.
     exceptions
         What the level does not cover, in words: the owner says that it is public knowledge, or level counts does not change it;
-        empty where there is nothing.
+        empty if there is nothing.
     shortfalls
-        Why the demanded level is not held; empty where it is.
+        Why the demanded level is not held; empty if it is.
     """
 
     subject: str

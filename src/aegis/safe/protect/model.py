@@ -197,7 +197,7 @@ class ProtectedAttribute:
         values, which is what the named ones leave of the rows.
     codes
         Code of each cell in each of q dimensions, in steps of `GRID`, shape (K, q); computed from
-        protected tables. None where the summary has no moments.
+        protected tables. None if the summary has no moments.
     """
 
     name: str
@@ -258,7 +258,7 @@ class StatedVerdict:
     choice
         Place of the candidate of each attribute, in the order of the summary's attributes.
     admissible
-        What the rule says; None where noise leaves it open.
+        What the rule says; None if noise leaves it open.
     """
 
     choice: tuple[int, ...]
@@ -282,7 +282,7 @@ class ProtectedSummary:
     attributes
         Scored attributes by name.
     moments
-        Mean products of codes; None where noise or rounding leaves nothing of them.
+        Mean products of codes; None if noise or rounding leaves nothing of them.
     verdicts
         What is known of the rule.
     rule
@@ -293,7 +293,7 @@ class ProtectedSummary:
         SHA-256 of the policy.
     owner
         The rule under which the exact summary was made, and whether it is locked: whoever advises
-        from the protected one is held to it. None where it is not known.
+        from the protected one is held to it. None if it is not known.
     """
 
     protection: Protection
@@ -378,7 +378,7 @@ class ProtectedSummary:
         return Configuration(name, {a.name: a.candidates[place].mask for a, place in pairs})
 
     def verdict(self, choice: tuple[int, ...]) -> bool | None:
-        """Return whether a choice meets the rule; None where nobody said."""
+        """Return whether a choice meets the rule; None if nobody said."""
         return self._verdicts.get(choice)
 
     def to_dict(self) -> dict[str, Any]:

@@ -201,12 +201,12 @@ class Plan:
 def refuse_read_by_context(
     columns: Collection[str] | None, policy: Policy, public: Collection[str]
 ) -> None:
-    """Raise `PolicyError` where one row could turn how all values of a column are read.
+    """Raise `PolicyError` if one row could turn how all values of a column are read.
 
     Parameters
     ----------
     columns
-        Columns of which other values decide how each one is read; None where nobody knows them.
+        Columns of which other values decide how each one is read; None if nobody knows them.
     policy
         What is declared. A declared type or class holds where other values are refused.
     public

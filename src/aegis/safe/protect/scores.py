@@ -219,7 +219,7 @@ class ProtectedScorer:
 
 
 def share_kept(score: float, unmasked: float) -> float | None:
-    """Return the percentage that a score keeps of the unmasked one; None where that says nothing.
+    """Return the percentage that a score keeps of the unmasked one; None if that says nothing.
 
     From 0 to 100: what noise puts below nothing or above the unmasked table is chance.
     """

@@ -11,7 +11,7 @@ from aegis.safe.protect.model import ProtectedSummary
 
 
 def require_policy(summary: ProtectedSummary, policy: Policy) -> None:
-    """Raise `PolicyError` where a protected summary was made for another label, roles or masks."""
+    """Raise `PolicyError` if a protected summary was made for another label, roles or masks."""
     asked = {a.name: (a.role, a.masks) for a in policy.features if a.scored}
     made = {
         a.name: (a.role, tuple(c.declared for c in a.candidates))

@@ -443,7 +443,7 @@ def sign_in_elsewhere(
     name
         What to call a new account; another one where the name is taken.
     roles
-        What the provider says the account is for; None where admins of this service say it.
+        What the provider says the account is for; None if admins of this service say it.
 
     Raises
     ------

@@ -32,7 +32,7 @@ class BudgetLeft:
         Epsilon of outputs that exist, and of work under way.
     ceiling
         The lowest ceiling of the data sets of its owner and, of a data set of another, of those of
-        its provider; None where none has one.
+        its provider; None if none has one.
     """
 
     population: str
@@ -72,7 +72,7 @@ def balance(session: Session, data_set: DataSet) -> BudgetLeft:
 
 
 def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) -> SpendRecord | None:
-    """Reserve a budget for a job, once however often it is tried; None where nothing is spent.
+    """Reserve a budget for a job, once however often it is tried; None if nothing is spent.
 
     Raises
     ------

@@ -108,7 +108,7 @@ def begin(session: Session, account: Account, service: str) -> Enrolment:
 def confirm(session: Session, account: Account, code: str) -> list[str] | None:
     """Turn the second factor on, by a code that shows that the app has the key; return recovery codes.
 
-    None where the code is not of the key. After five of these the key is thrown away: who took a session over does not
+    None if the code is not of the key. After five of these the key is thrown away: who took a session over does not
     guess until one fits.
 
     Raises

@@ -39,7 +39,7 @@ class MaskedFile:
     kinds
         What the columns of the unmasked table hold, by name.
     rows
-        Rows that the agent counted in the table, and rows that it said would be suppressed; None where nobody said.
+        Rows that the agent counted in the table, and rows that it said would be suppressed; None if nobody said.
     """
 
     content: bytes

@@ -67,7 +67,7 @@ def of(session: Session, by: Actor) -> list[Waiting]:
 
 
 def _why(session: Session, by: Actor, request: Request) -> str:
-    """Return what a request waits for from this person; empty where it is for others, or a job is under way."""
+    """Return what a request waits for from this person; empty if it is for others, or a job is under way."""
     subject = data_sets.subject_of(session, by, request.data_set, request)
     chosen = request.configuration is not None
     for action, why in _CALLS[RequestState(request.state)]:

@@ -50,7 +50,7 @@ def command(
             "--job-seconds",
             metavar="SECONDS",
             min=1,
-            help="Longest time of one job, in seconds; each job then gets a process of its own.",
+            help="Longest time of one job, in seconds; each job then runs in a separate process.",
         ),
     ] = None,
     job_memory: Annotated[
@@ -59,7 +59,7 @@ def command(
             "--job-memory",
             metavar="GIB",
             min=0.5,
-            help="Most memory of one job, in GiB, in a process of its own (Linux).",
+            help="Most memory of one job, in GiB, in a separate process (Linux).",
         ),
     ] = None,
     rotate: Annotated[

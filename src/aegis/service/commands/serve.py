@@ -80,7 +80,7 @@ def command(
         typer.Option(
             "--oidc-issuer",
             metavar="URL",
-            help="Identity provider (OpenID Connect) where people may sign in, too.",
+            help="Identity provider (OpenID Connect) at which people may also sign in.",
         ),
     ] = None,
     client: Annotated[
@@ -97,8 +97,7 @@ def command(
         typer.Option(
             "--oidc-roles-claim",
             metavar="CLAIM",
-            help="Claim that says what people are for, such as groups; the page Accounts then "
-            "does not.",
+            help="Claim with the functions of people, such as groups; it then decides instead of the page Accounts.",
         ),
     ] = None,
     roles: Annotated[
@@ -131,7 +130,7 @@ def command(
         typer.Option(
             "--trust-proxy",
             metavar="ADDRESS",
-            help="Proxy whose X-Forwarded-For says who calls, as an address or a network "
+            help="Trusted proxy, whose X-Forwarded-For gives the caller's address, as an address or a network "
             "(10.1.0.0/16); by default this machine, where --origin is https://.",
         ),
     ] = None,
@@ -148,7 +147,7 @@ def command(
         typer.Option(
             "--notify",
             metavar="FILE",
-            help="YAML with mail or webhook: who hears that a request waits, and where. Give it to "
+            help="YAML with mail or webhook, to notify people of requests that wait for them. Give it to "
             "one service of a database.",
         ),
     ] = None,

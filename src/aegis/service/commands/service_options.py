@@ -27,7 +27,7 @@ Objects = Annotated[
     typer.Option(
         "--objects",
         metavar="FOLDER",
-        help="Folder or URL (s3://...) of files; by default beside the SQLite file.",
+        help="Folder or URL (s3://...) of files; by default next to the SQLite file.",
     ),
 ]
 JobSeconds = Annotated[

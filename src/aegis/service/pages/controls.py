@@ -49,7 +49,7 @@ class RuleControl:
     suppression
         Most rows that may be left out, in percent.
     sensitive
-        Attributes that can be protected, each with its l and its t; None where it is not.
+        Attributes that can be protected, each with its l and its t; None if it is not.
     """
 
     k: int

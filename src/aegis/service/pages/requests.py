@@ -258,7 +258,7 @@ def _measures(*, predicts: bool) -> list[tuple[str, str]]:
 
 
 def _signed(text: str) -> dict[str, Any] | None:
-    """Return the signed approval that was pasted; None where none was."""
+    """Return the signed approval that was pasted; None if none was."""
     if not text.strip():
         return None
     try:

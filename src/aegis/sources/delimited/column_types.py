@@ -290,7 +290,7 @@ def _named_dates(text: str, form: str) -> Iterator[_Form]:
 
 
 def _without(value: str, unit: str, before: bool) -> str | None:
-    """Return a number without the unit before or behind it; None where it is not there."""
+    """Return a number without the unit before or behind it; None if it is not there."""
     pattern = _unit_before(unit) if before else _unit_behind(unit)
     stripped, replaced = re.subn(pattern, r"\1" if before else "", value)
     return stripped if replaced else None

@@ -52,19 +52,19 @@ class Engine(Protocol):
         """Return a small table of this process for use in queries."""
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:
-        """Return a number below `BUCKETS` for each row, as if drawn; None where it cannot."""
+        """Return a number below `BUCKETS` for each row, as if drawn; None if it cannot."""
 
     def samples(self, table: ir.Table) -> bool:
         """Return whether its own TABLESAMPLE draws from this table, the same rows for a seed."""
 
     def digest(self, table: ir.Table) -> str | None:
-        """Return a digest of the rows, taken where they are; None where they can come here."""
+        """Return a digest of the rows, taken where they are; None if they can come here."""
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
         """Yield a function that runs one statement; all of it is undone when the body fails."""
 
     def require_here(self, what: str, hint: str) -> None:
-        """Raise `PolicyError` where `what` would bring all rows to this process."""
+        """Raise `PolicyError` if `what` would bring all rows to this process."""
 
 
 class AnyEngine:
@@ -138,7 +138,7 @@ class AnyEngine:
         )
 
     def require_here(self, what: str, hint: str) -> None:
-        """Raise `PolicyError` where `what` would bring all rows to this process."""
+        """Raise `PolicyError` if `what` would bring all rows to this process."""
         if self.rows_stay:
             raise PolicyError(f"{what} to this process, the driver.", hint=hint)
 

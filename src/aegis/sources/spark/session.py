@@ -213,7 +213,7 @@ def _check_master(master: str | None) -> None:
 
 
 def _told(printed: bytes) -> str:
-    """Return the line in which Spark's Java program says why it ended; empty where none does."""
+    """Return the line in which Spark's Java program says why it ended; empty if none does."""
     lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
     told = (line for line in lines if re.search(r"Exception[: ]|Error[: ]", line))
     return without_secrets(next(told, ""))

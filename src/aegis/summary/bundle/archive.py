@@ -257,7 +257,7 @@ def _check_size(path: Path, total: int) -> None:
 
 
 def free_memory() -> int | None:
-    """Return the bytes that this process may still take; None where the system does not say."""
+    """Return the bytes that this process may still take; None if the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:

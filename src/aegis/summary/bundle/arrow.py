@@ -132,7 +132,7 @@ def _compressed(metadata: pa.Buffer) -> bool:
 
 
 def _field(data: bytes, table: int, index: int) -> int | None:
-    """Return where field `index` of the flatbuffer table at `table` stands; None where unset."""
+    """Return where field `index` of the flatbuffer table at `table` stands; None if unset."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     size = struct.unpack_from("<H", data, vtable)[0]
     slot = 4 + 2 * index

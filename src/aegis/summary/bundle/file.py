@@ -60,7 +60,7 @@ def save_bundle(
     force
         Replace an existing file.
     key
-        Sign the bundle with this key: who has the public one can tell who made it.
+        Sign the bundle with this key; anybody with the public key can check who made it.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def load_bundle(path: str | Path, *, verify_key: PublicKey | None = None) -> Sum
     path
         The file.
     verify_key
-        Read it only where it was signed with the private key of this one.
+        Read it only if it was signed with the private key of this one.
 
     Raises
     ------

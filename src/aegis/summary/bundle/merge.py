@@ -30,10 +30,10 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
     Raises
     ------
     PolicyError
-        Two files are the same summary, whose rows would count twice; one is a protected summary; or
-        the parts do not fit together, as of `merge`.
+        Two files are the same summary, whose rows would count twice; one is a protected summary; or the parts do not
+        fit together, as in `merge`.
     DataError
-        A file cannot be read, or is not signed with the key; or as of `merge`.
+        A file cannot be read, or is not signed with the key; or an error of `merge`.
 
     Examples
     --------

@@ -285,7 +285,7 @@ def _domain_from(columns: Columns) -> Domain | None:
 
 
 def _texts(texts: pa.Array, nulls: npt.NDArray[np.int8]) -> list[str | None]:
-    """Return the texts of a level, None where it is null; equal ones are one object."""
+    """Return the texts of a level, None if it is null; equal ones are one object."""
     if not pa.types.is_string(texts.type):
         refuse(f"a hierarchy holds {texts.type} in place of texts")
     encoded = texts.dictionary_encode()

@@ -119,7 +119,7 @@ def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
 
     Returns
     -------
-    The number, or None where no pair is pinned down.
+    The number, or None if no pair is pinned down.
     """
     threshold = protected.protection.threshold or 2
     for number, program in enumerate(_programs(protected, threshold)):

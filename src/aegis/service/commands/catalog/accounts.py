@@ -35,7 +35,7 @@ def account(
             prompt=True,
             hide_input=True,
             confirmation_prompt=True,
-            help="Asked for where it is not given by the environment.",
+            help="Prompted for if the environment does not give it.",
         ),
     ],
     database: Database = CATALOG,
@@ -73,7 +73,7 @@ def token(
         typer.Option(
             "--scopes",
             metavar="SCOPE,...",
-            help="What it may do; by default all that its owner may.",
+            help="Rights of the token; by default all rights of its owner.",
         ),
     ] = "",
     days: Annotated[

@@ -24,7 +24,7 @@ Password = Annotated[
         envvar="AEGIS_PASSWORD",
         prompt=True,
         hide_input=True,
-        help="Your present password; asked for where the environment does not give it.",
+        help="Your present password; prompted for if the environment does not give it.",
     ),
 ]
 NewPassword = Annotated[
@@ -35,7 +35,7 @@ NewPassword = Annotated[
         prompt="New password",
         hide_input=True,
         confirmation_prompt=True,
-        help="The new one; asked for where the environment does not give it.",
+        help="The new password; prompted for if the environment does not give it.",
     ),
 ]
 
