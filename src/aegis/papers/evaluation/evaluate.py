@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice, Choice, PrivacyPlan, Scorer, rank_configurations
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES
+from aegis.measures import MEASURES, measures_of
 from aegis.papers.evaluation.agreement import Judged
 from aegis.papers.evaluation.coding import CodedTable, Design, code_table
 from aegis.papers.evaluation.comparators import compare
@@ -174,8 +174,9 @@ def judge(
 ) -> tuple[Judged, ...]:
     """Return the score of every configuration under every registered measure."""
     judged = []
-    with progress.step("Scoring under every measure", len(MEASURES.names())) as step:
-        for measure in MEASURES:
+    measures = measures_of(scorer.summary.label.kind)
+    with progress.step("Scoring under every measure", len(measures)) as step:
+        for measure in measures:
             step.note(measure.name)
             scores = {name: scorer.value(choice, measure) for name, choice in choices.items()}
             judged.append(Judged(measure.name, measure.direction.sign, scores))
