@@ -43,5 +43,7 @@ def _block(found: re.Match[str], folder: str) -> str:
 
 
 if __name__ == "__main__":
-    for path in sorted((ROOT / "docs" / "tutorials").glob("*.md")):
-        path.write_text(with_outputs(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in sorted((ROOT / "docs").glob("*/*.md")):
+        text = path.read_text(encoding="utf-8")
+        if "```output" in text:
+            path.write_text(with_outputs(text), encoding="utf-8")

@@ -32,7 +32,7 @@ from advisor_support import (
 from aegis.advisor import AttributeScore, Choice, Scorer
 from aegis.advisor import utility_kept as kept_percent
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, UNPOOLED, Need, Scope, pooled_losses
+from aegis.measures import MEASURES, UNPOOLED, LabelKind, Need, Scope, measures_of, pooled_losses
 from aegis.policy import Configuration
 from aegis.summary import Summary, summarize
 
@@ -52,7 +52,7 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
     raw = {name: table[name].to_pylist() for name in table.column_names}
     own, before = labelled(masked_columns(table, choice), raw["y"]), labelled(raw, raw["y"])
     part = parts_of(summary, table)
-    for measure in MEASURES:
+    for measure in measures_of(LabelKind.CLASSES):
         changes, masked, weights = [], [], []
         score = scorer.score(choice, measure)
         for name in FEATURES:
@@ -190,17 +190,17 @@ def test_levels_beyond_the_limit_are_pooled() -> None:
 def test_memory_changes_nothing(small: Summary) -> None:
     warm = Scorer(small)
     choices = some(small, 8)
-    for measure in MEASURES:
+    for measure in measures_of(LabelKind.CLASSES):
         for choice in choices:
             warm.value(choice, measure)
-    for measure in MEASURES:
+    for measure in measures_of(LabelKind.CLASSES):
         for choice in choices:
             assert warm.score(choice, measure) == Scorer(small).score(choice, measure)
 
 
 def test_the_unmasked_table_keeps_all(small: Summary) -> None:
     scorer = Scorer(small)
-    for measure in MEASURES:
+    for measure in measures_of(LabelKind.CLASSES):
         score = scorer.score(scorer.unmasked, measure)
         assert score.utility_kept in (None, pytest.approx(100))
         assert score.pud == 0

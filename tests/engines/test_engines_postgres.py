@@ -53,6 +53,34 @@ def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
     assert_same(summarize(people, policy()), summarize(awkward(), policy()))
 
 
+def test_a_number_to_predict_is_added_up_exactly(postgres: Any) -> None:
+    draw = np.random.default_rng(4)
+    rows = pa.table(
+        {
+            "age": draw.integers(20, 40, 400),
+            "town": draw.choice(list("abc"), 400),
+            "price": pa.array([None if i % 9 == 0 else i * 1.25 - 40.5 for i in range(400)]),
+        }
+    )
+    number: dict[str, Any] = {
+        "version": 1,
+        "label": {"column": "price", "kind": "number"},
+        "attributes": {"age": {"role": "quasi-identifier"}, "town": {"role": "feature"}},
+    }
+    connection = ibis.connect(postgres.url)
+    connection.create_table("prices", rows, overwrite=True)
+    there = summarize(open_table(postgres.url, name="prices"), number)
+    connection.disconnect()
+    here = summarize(rows, number)
+    assert there.label.unit == here.label.unit
+    assert there.number == here.number
+    assert there.pairs.responses is not None
+    assert here.pairs.responses is not None
+    assert there.pairs.responses.folds == 10
+    for one, two in zip(there.pairs.responses.sums, here.pairs.responses.sums, strict=True):
+        assert one.sum(axis=0).tolist() == two.sum(axis=0).tolist()  # folds are dealt otherwise
+
+
 def test_advice_and_audit_equal_those_of_the_embedded_engine(people: Source) -> None:
     assert_advised_alike(people, 8)
 

@@ -9,7 +9,7 @@ import pytest
 import aegis
 from aegis.advisor import Scorer
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, LabelKind, chosen_measure
+from aegis.measures import MEASURES, LabelKind, chosen_measure, merit_name
 from aegis.measures.number import PENALTIES
 from folds_by_row import folds_of
 
@@ -147,5 +147,7 @@ def test_a_measure_of_classes_is_refused_for_a_number_and_the_other_way_round() 
         chosen_measure("held-out-auc", label=LabelKind.NUMBER)
     with pytest.raises(PolicyError, match="is of a number to predict, and the label has classes"):
         chosen_measure("held-out-r2", label=LabelKind.CLASSES)
+    assert merit_name("r2", None) == "held-out-r2"
+    assert merit_name("r2", "lr, gbdt") == "held-out-r2(lr+gbdt)"
     with pytest.raises(PolicyError, match="No R2 is expected of 'nb'"):
         MEASURES.get("held-out-r2(nb)")

@@ -148,7 +148,7 @@ def test_a_label_is_a_number_or_has_classes() -> None:
 
 def test_noise_is_refused_with_a_number_to_predict() -> None:
     noisy = policy()
-    noisy["attributes"]["town"]["masks"] = [{"randomized_response": {"epsilon": 1.0}}]
+    noisy["attributes"]["age"]["masks"] = [{"add_uniform": {"amount": 2}}]
     with pytest.raises(PolicyError, match="no R2 is expected of noise"):
         summarize(table(), noisy)
 

@@ -173,7 +173,7 @@ def _reported(
 
 def _check_training(table: str, policy: Policy) -> None:
     """Raise for what no models can be trained on, before the table is read."""
-    policy.require_label("--evaluate")
+    policy.require_label("--evaluate", number=True)
     if is_bundle(table):
         raise DataError(
             f"{table} is a summary: it holds no rows to train on.",

@@ -36,6 +36,7 @@ from aegis.measures.record import (
     Trace,
     chosen_measure,
     get,
+    measures_of,
 )
 from aegis.measures.target_coded import (
     believed,
@@ -81,6 +82,7 @@ __all__ = [
     "held_out_traces",
     "label_entropy",
     "mean_contingency",
+    "measures_of",
     "merit_name",
     "mutual_information",
     "naive_bayes",

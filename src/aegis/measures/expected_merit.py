@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 FLOOR = 0.5
 """AUC of a constant prediction."""
+R2 = "r2"
+"""The metric of a number to predict, which has a measure apart: `aegis.measures.number`."""
 
 
 class Learner(StrEnum):
@@ -214,6 +216,8 @@ def merit_name(merit: str | None, models: str | None) -> str | None:
     if merit is None and models is None:
         return None
     wanted = merit or Merit.AUC.value
+    if wanted == R2:
+        return f"held-out-{R2}" + (f"({'+'.join(learners_of(models))})" if models else "")
     if wanted not in list(Merit):
-        raise PolicyError.unknown("merit", wanted, list(Merit))
+        raise PolicyError.unknown("merit", wanted, [*Merit, R2])
     return Expected(Merit(wanted), () if models is None else learners_of(models)).name

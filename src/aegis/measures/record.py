@@ -284,6 +284,11 @@ def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
     )
 
 
+def measures_of(label: LabelKind) -> list[Measure]:
+    """Return the measures that read a label of this kind, and those that read none."""
+    return [measure for measure in MEASURES if not measure.reads_label or measure.label is label]
+
+
 def get(name: str) -> Measure:
     """Return the measure called `name`; raise `PolicyError` that lists all names otherwise."""
     return MEASURES.get(name)

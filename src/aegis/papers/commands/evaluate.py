@@ -53,7 +53,8 @@ class AskedTrainings:
             "--models",
             metavar="A,B,...",
             help="Models to train: lr (logistic regression), svm (linear), rf (random forest), "
-            "sgd, nb (naive Bayes), mlp, gbdt (gradient boosting).",
+            "sgd, nb (naive Bayes), mlp, gbdt (gradient boosting). A number is predicted by lr (ridge "
+            "regression), rf and gbdt.",
         ),
     ] = "lr,svm,rf,sgd,nb,mlp,gbdt"
     metric: Annotated[
@@ -61,7 +62,8 @@ class AskedTrainings:
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="Metric of the trained models to compare with: accuracy, roc_auc, log_loss or f1.",
+            help="Metric of the trained models to compare with: accuracy, roc_auc, log_loss or f1; for a "
+            "number r2, rmse or mae.",
         ),
     ] = "accuracy"
     splits: Annotated[

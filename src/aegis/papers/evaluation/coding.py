@@ -23,13 +23,15 @@ from aegis.policy import Policy
 from aegis.privacy import ClassTable
 from aegis.sources import Source
 from aegis.summary import AttributeSummary, Summary
-from aegis.summary.codes import code_values, encode
+from aegis.summary.codes import code_values, encode, numbers_of
 from aegis.summary.frequency import combine
 from aegis.summary.persons import PersonCells
 
 Codes = npt.NDArray[np.int32]
 Labels = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
+MOST_NAMED = 32
+"""Values of a number up to which a linear model sees them as names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +45,14 @@ class Design:
         attributes that are the same in every row are left out.
     sizes
         Distinct masked values of each attribute, shape (m,).
+    numbers
+        Per attribute the mean number of each masked value, NaN where it is missing; None for what has no
+        order. Empty where nobody asks for them.
     """
 
     codes: Codes
     sizes: tuple[int, ...]
+    numbers: tuple[npt.NDArray[np.float64] | None, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -68,6 +74,28 @@ class Design:
         """Return the codes of `rows`, shape (len(rows), m), float32."""
         return self.codes[rows].astype(np.float32)
 
+    def linear(self, rows: Rows) -> npt.NDArray[np.float64]:
+        """Return what a linear model of a number sees of `rows`: numbers, and all else as one-hot.
+
+        Numbers of at most 32 values enter as one-hot, too, and the least frequent values of what has more
+        than 64 names as none of them.
+        """
+        columns: list[npt.NDArray[np.float64]] = []
+        for place, size in enumerate(self.sizes):
+            own = self.codes[:, place]
+            numbers = self.numbers[place] if self.numbers else None
+            if numbers is not None and size > MOST_NAMED:
+                shown = numbers[own]
+                missing = np.isnan(shown)
+                away = np.where(missing, 0.0, shown - shown[~missing].mean())
+                columns.append((away / max(float(away.std()), 1e-300))[rows])
+                if missing.any():
+                    columns.append(missing[rows].astype(np.float64))
+                continue
+            often = np.argsort(-np.bincount(own, minlength=size), kind="stable")[: 2 * MOST_NAMED]
+            columns += [(own[rows] == code).astype(np.float64) for code in often]
+        return np.stack(columns, axis=1)
+
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
@@ -87,6 +115,9 @@ class CodedTable:
         Seed of those draws.
     persons
         Whose row each one is, shape (n,), where the policy counts persons; else None.
+    response
+        The number to predict of each row, shape (n,), 0 where it is missing; its rows are of one class.
+        None of a label of classes.
     """
 
     codes: Mapping[str, Codes]
@@ -95,6 +126,7 @@ class CodedTable:
     attributes: Mapping[str, AttributeSummary] = field(default_factory=dict)
     seed: int = 0
     persons: Labels | None = None
+    response: npt.NDArray[np.float64] | None = None
 
     @property
     def rows(self) -> int:
@@ -123,7 +155,23 @@ class CodedTable:
                 sizes.append(candidate.size)
         if not columns:  # everything suppressed: one column that says nothing
             columns, sizes = [np.zeros(self.rows, dtype=np.int32)], [1]
-        return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes))
+        named = () if self.response is None else self.designed(choice)
+        numbers = tuple(self._numbers(choice, name) for name in named)
+        return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes), numbers)
+
+    def _numbers(self, choice: Choice, name: str) -> npt.NDArray[np.float64] | None:
+        """Return the mean number of the values in each group of an attribute; None without an order."""
+        numbers, candidate = self.attributes[name].numbers, choice[name]
+        if numbers is None:
+            return None
+        known = ~np.isnan(numbers)
+        count, total = (
+            np.bincount(candidate.groups[known], weights, candidate.size)
+            for weights in (None, numbers[known])
+        )
+        means = np.full(candidate.size, np.nan)
+        np.divide(total, count, out=means, where=count > 0)
+        return means
 
     def designed(self, choice: Choice) -> tuple[str, ...]:
         """Return the attribute of each column of `design`."""
@@ -178,6 +226,7 @@ def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 
     """
     label = source.table[policy.label.column]
     mask = summary.label.mask
+    is_number = policy.label.is_number
     label = label if mask is None else mask.expression(label)
     columns = {f"a{i}": source.table[name] for i, name in enumerate(summary.attributes)}
     if policy.person is not None:
@@ -188,6 +237,11 @@ def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 
         persons = encode(collected["p"].combine_chunks())[0].astype(np.int64)
     classes, distinct = encode(collected["y"].combine_chunks())
     missing = classes >= len(distinct) - distinct.null_count  # null is the last value
+    response = None
+    if is_number:
+        response = numbers_of(collected["y"].combine_chunks())
+        missing, classes = np.isnan(response), np.zeros_like(classes)
+        response = np.nan_to_num(response)
     codes = {
         name: code_values(collected[f"a{i}"].combine_chunks(), attribute.values).astype(np.int32)
         for i, (name, attribute) in enumerate(summary.attributes.items())
@@ -199,4 +253,5 @@ def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 
         summary.attributes,
         seed,
         persons,
+        response,
     )

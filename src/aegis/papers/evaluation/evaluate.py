@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice, Choice, PrivacyPlan, Scorer, rank_configurations
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES
+from aegis.measures import MEASURES, LabelKind, measures_of
 from aegis.papers.evaluation.agreement import Judged
 from aegis.papers.evaluation.coding import CodedTable, Design, code_table
 from aegis.papers.evaluation.comparators import compare
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from aegis.papers.evaluation.releases import CodedRelease
 
 DEFAULT_MODELS = ("lr", "svm", "rf", "sgd", "nb", "mlp", "gbdt")
+NUMBER_MODELS = ("lr", "rf", "gbdt")
+"""What is trained by default where a number is predicted."""
 
 
 def check_request(
@@ -87,8 +89,8 @@ def evaluate_models(
     models
         Names of registered models.
     metric
-        Figure of merit that measures are compared with: accuracy, roc_auc, log_loss or f1. All
-        are computed.
+        Figure of merit that measures are compared with: accuracy, roc_auc, log_loss or f1; of a number
+        r2 (the default), rmse or mae. All are computed.
     splits
         Number of divisions of the rows.
     test_share
@@ -118,8 +120,10 @@ def evaluate_models(
         No row is left to test on.
     """
     check_request(models, metric, jobs)
-    policy.require_label("Training")
-    chosen = choose_models(models)
+    policy.require_label("Training", number=True)
+    chosen, metric = _models_of(policy, models, metric)
+    if policy.label.is_number and (comparators or methods or policy.anonymizers):
+        policy.require_label("Training on record-level releases, or with comparators,")
     started = time.perf_counter()
     advice = rank_configurations(
         summary,
@@ -135,7 +139,11 @@ def evaluate_models(
     choices = {name: scorer.choose(configuration) for name, configuration in listed.items()}
     judged = (
         *judge(scorer, choices, progress),
-        *compare(scorer, choices, comparators, seed=seed, progress=progress),
+        *(
+            compare(scorer, choices, comparators, seed=seed, progress=progress)
+            if not policy.label.is_number
+            else ()
+        ),
     )
     rows = code_table(source, summary, policy, seed=seed)
     divided = make_splits(
@@ -169,13 +177,39 @@ def evaluate_models(
     return _noted(evaluation, rows, divided)
 
 
+def _models_of(policy: Policy, models: Sequence[str], metric: str) -> tuple[tuple[Model, ...], str]:
+    """Return the models that are trained, and the metric: of a number others are the default.
+
+    Raises
+    ------
+    PolicyError
+        A model or the metric is of classes, and the label is a number, or the other way round.
+    """
+    kind = policy.label.kind
+    if kind is LabelKind.NUMBER:
+        metric = "r2" if metric == "accuracy" else metric
+        names = NUMBER_MODELS if tuple(models) == DEFAULT_MODELS else models
+        chosen = tuple(model.of_number() for model in choose_models(names))
+    else:
+        chosen = choose_models(models)
+    if METRICS.get(metric).label is not kind:
+        allowed = [own.name for own in METRICS if own.label is kind]
+        what = "a number" if kind is LabelKind.NUMBER else "of classes"
+        raise PolicyError(
+            f"Metric {metric!r} does not suit the label, which is {what}.",
+            hint=f"Allowed: {', '.join(allowed)}.",
+        )
+    return chosen, metric
+
+
 def judge(
     scorer: Scorer, choices: Mapping[str, Choice], progress: Progress = SILENT
 ) -> tuple[Judged, ...]:
     """Return the score of every configuration under every registered measure."""
     judged = []
-    with progress.step("Scoring under every measure", len(MEASURES.names())) as step:
-        for measure in MEASURES:
+    measures = measures_of(scorer.summary.label.kind)
+    with progress.step("Scoring under every measure", len(measures)) as step:
+        for measure in measures:
             step.note(measure.name)
             scores = {name: scorer.value(choice, measure) for name, choice in choices.items()}
             judged.append(Judged(measure.name, measure.direction.sign, scores))
@@ -283,6 +317,7 @@ def tasks(
                     train=split.train,
                     test=split.test,
                     seed=seed + split.number,
+                    response=rows.response,
                 )
 
 

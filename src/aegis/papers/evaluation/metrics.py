@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from aegis.measures import LabelKind
 from aegis.registry import Registry
 
 Labels = npt.NDArray[np.int64]
@@ -43,6 +44,25 @@ class Prediction:
         return largest
 
 
+@dataclass(frozen=True, eq=False)
+class NumberPrediction:
+    """What a model says of a number in the test rows.
+
+    Attributes
+    ----------
+    truth, predicted
+        The number of each row, and the one that is predicted, shape (n,).
+    """
+
+    truth: Floats
+    predicted: Floats
+
+    @property
+    def errors(self) -> Floats:
+        """The number less the one that is predicted, shape (n,)."""
+        return self.truth - self.predicted
+
+
 @dataclass(frozen=True)
 class Metric:
     """A figure of merit.
@@ -59,13 +79,16 @@ class Metric:
         Whether it is a share, whose differences are told in points (hundredths).
     compute
         The value; NaN where it is not defined for the model or the test rows.
+    label
+        Whether it is of classes or of a number.
     """
 
     name: str
     title: str
     sign: int
     share: bool
-    compute: Callable[[Prediction], float]
+    compute: Callable[[Prediction], float] | Callable[[NumberPrediction], float]
+    label: LabelKind = LabelKind.CLASSES
 
 
 def accuracy(prediction: Prediction) -> float:
@@ -134,6 +157,26 @@ def f1(prediction: Prediction) -> float:
     return float(np.average(values, weights=actual))
 
 
+def r2(prediction: NumberPrediction) -> float:
+    """Return the share of the variance that is predicted, at most 1; NaN where the number is constant."""
+    spread = (
+        float(((prediction.truth - prediction.truth.mean()) ** 2).sum())
+        if len(prediction.truth)
+        else 0.0
+    )
+    return 1 - float((prediction.errors**2).sum()) / spread if spread > 0 else math.nan
+
+
+def rmse(prediction: NumberPrediction) -> float:
+    """Return the root of the mean squared error; NaN without rows."""
+    return float(np.sqrt((prediction.errors**2).mean())) if len(prediction.truth) else math.nan
+
+
+def mae(prediction: NumberPrediction) -> float:
+    """Return the mean absolute error; NaN without rows."""
+    return float(np.abs(prediction.errors).mean()) if len(prediction.truth) else math.nan
+
+
 METRICS: Registry[Metric] = Registry("metric")
 """All figures of merit by name."""
 
@@ -142,5 +185,8 @@ for _metric in (
     Metric("roc_auc", "Area under the ROC curve", 1, True, roc_auc),
     Metric("log_loss", "Logarithmic loss (nats)", -1, False, log_loss),
     Metric("f1", "F1", 1, True, f1),
+    Metric("r2", "R2 of a number", 1, True, r2, LabelKind.NUMBER),
+    Metric("rmse", "Root mean squared error of a number", -1, False, rmse, LabelKind.NUMBER),
+    Metric("mae", "Mean absolute error of a number", -1, False, mae, LabelKind.NUMBER),
 ):
     METRICS.register(_metric)

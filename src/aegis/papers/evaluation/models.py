@@ -6,7 +6,7 @@ scikit-learn is the extra `ml`; it is imported when a model is made, never befor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import import_module
 from typing import Any
@@ -22,11 +22,29 @@ class Features(StrEnum):
     """One 0/1 column per masked value that occurs in the training rows; sparse."""
     ORDINAL = "ordinal"
     """One column per attribute: the rank of the masked value in the order of the values."""
+    NUMBERS = "numbers"
+    """The number of what has an order and many values; all else as one-hot."""
+
+
+@dataclass(frozen=True)
+class Regressor:
+    """What a model is where a number is predicted.
+
+    Attributes
+    ----------
+    home, features, settings, seeded
+        As of `Model`.
+    """
+
+    home: str
+    features: Features
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = True
 
 
 @dataclass(frozen=True)
 class Model:
-    """One classifier.
+    """One model, which predicts classes.
 
     Attributes
     ----------
@@ -45,6 +63,8 @@ class Model:
     prefers_dense
         Whether it is given one-hot features as a dense array where that is small: trees split
         dense columns several times faster.
+    regressor
+        What predicts a number in its place; None where it predicts classes alone.
     """
 
     name: str
@@ -54,6 +74,25 @@ class Model:
     settings: Mapping[str, Any] = field(default_factory=dict)
     seeded: bool = True
     prefers_dense: bool = False
+    regressor: Regressor | None = None
+
+    def of_number(self) -> Model:
+        """Return the model that predicts a number; raise `PolicyError` where there is none."""
+        own = self.regressor
+        if own is None:
+            able = [model.name for model in MODELS if model.regressor is not None]
+            raise PolicyError(
+                f"Model {self.name!r} predicts classes, and the label is a number.",
+                hint=f"Allowed: {', '.join(able)}.",
+            )
+        return replace(
+            self,
+            home=own.home,
+            features=own.features,
+            settings=own.settings,
+            seeded=own.seeded,
+            prefers_dense=False,
+        )
 
     def make(self, seed: int) -> Any:
         """Return an untrained classifier; raise `PolicyError` when the extra is missing."""
@@ -77,6 +116,13 @@ for _model in (
         "Logistic regression",
         "sklearn.linear_model:LogisticRegression",
         settings={"max_iter": 200},
+        # The penalty is chosen among some by the training rows alone.
+        regressor=Regressor(
+            "sklearn.linear_model:RidgeCV",
+            Features.NUMBERS,
+            {"alphas": (0.1, 1.0, 10.0, 100.0, 1000.0)},
+            seeded=False,
+        ),
     ),
     Model("svm", "Linear support vector machine", "sklearn.svm:LinearSVC"),
     Model(
@@ -85,6 +131,12 @@ for _model in (
         "sklearn.ensemble:RandomForestClassifier",
         settings={"n_estimators": 100, "n_jobs": 1},
         prefers_dense=True,
+        # R's default: with single rows in its leaves a forest learns the noise of a number.
+        regressor=Regressor(
+            "sklearn.ensemble:RandomForestRegressor",
+            Features.ORDINAL,
+            {"n_estimators": 100, "min_samples_leaf": 5, "max_features": 1 / 3, "n_jobs": 1},
+        ),
     ),
     Model(
         "sgd",
@@ -105,6 +157,11 @@ for _model in (
         Features.ORDINAL,
         # Early stopping sets rows aside, and fails on a class with one row.
         settings={"early_stopping": False},
+        regressor=Regressor(
+            "sklearn.ensemble:HistGradientBoostingRegressor",
+            Features.ORDINAL,
+            {"early_stopping": False},
+        ),
     ),
 ):
     MODELS.register(_model)

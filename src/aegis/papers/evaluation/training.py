@@ -6,16 +6,17 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from aegis.measures import LabelKind
 from aegis.papers.evaluation.coding import Design
-from aegis.papers.evaluation.metrics import METRICS, Prediction
+from aegis.papers.evaluation.metrics import METRICS, NumberPrediction, Prediction
 from aegis.papers.evaluation.models import Features, Model, require_extra
 from aegis.papers.evaluation.splits import Rows
 
@@ -86,6 +87,8 @@ class Task:
         Row numbers.
     seed
         Seed of the model.
+    response
+        The number to predict of each row, shape (n,); None where classes are predicted.
     """
 
     configuration: str
@@ -97,6 +100,7 @@ class Task:
     train: Rows
     test: Rows
     seed: int
+    response: Floats | None = None
     _key: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -107,6 +111,9 @@ class Task:
             for rows in (self.label, self.train, self.test):
                 sha.update(np.ascontiguousarray(rows, dtype=np.int64).tobytes())
                 sha.update(b"|")
+            if self.response is not None:
+                sha.update(np.ascontiguousarray(self.response).tobytes())
+                sha.update(repr(self.design.numbers).encode())
             facts = [self.model.identity(), self.seed, self.classes, require_extra()]
             sha.update(json.dumps(facts, sort_keys=True).encode())
             self._key["key"] = sha.hexdigest()
@@ -116,6 +123,13 @@ class Task:
 def train(task: Task) -> Training:
     """Train and test one model, on one thread; a solver that does not converge is reported."""
     started = time.perf_counter()
+    if task.response is not None:
+        predicted, messages = predict_number(task, task.response)
+        metrics = measure(NumberPrediction(task.response[task.test], predicted))
+        seconds = time.perf_counter() - started
+        return Training(
+            task.configuration, task.model.name, task.split, metrics, True, messages, seconds
+        )
     scored = fit(task)
     prediction = scored.predict(task.test)
     return Training(
@@ -129,9 +143,27 @@ def train(task: Task) -> Training:
     )
 
 
-def measure(prediction: Prediction) -> dict[str, float | None]:
-    """Return every figure of merit by name; None if it is not defined."""
-    values = {metric.name: metric.compute(prediction) for metric in METRICS}
+def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...]]:
+    """Return what a model predicts for the test rows, shape (n,), and its warnings."""
+    own = task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
+    model = task.model.make(task.seed)
+    with one_thread(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(own(task.train), response[task.train])
+        predicted = np.asarray(model.predict(own(task.test)), dtype=np.float64)
+    messages = tuple(dict.fromkeys(str(w.message).strip().splitlines()[0] for w in caught))
+    return predicted, messages
+
+
+def measure(prediction: Prediction | NumberPrediction) -> dict[str, float | None]:
+    """Return every figure of merit by name; None where it is not defined."""
+    is_number = isinstance(prediction, NumberPrediction)
+    kind = LabelKind.NUMBER if is_number else LabelKind.CLASSES
+    values = {
+        metric.name: cast(Callable[[Any], float], metric.compute)(prediction)
+        for metric in METRICS
+        if metric.label is kind
+    }
     return {name: value if np.isfinite(value) else None for name, value in values.items()}
 
 

@@ -244,6 +244,14 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
     folds = summary.pairs.folds
     if folds is not None:
         yield _part("folds", [*folds.count.values(), *folds.joints], threshold)
+    if summary.pairs.responses is not None:
+        yield _part("sums of the label", _summed_rows(summary), threshold)
+
+
+def _summed_rows(summary: Summary) -> list[npt.NDArray[Any]]:
+    """Return the rows behind each sum of a numeric label: of an attribute's atoms, by fold and in all."""
+    folds = summary.pairs.folds
+    return [*summary.pairs.joints, *(() if folds is None else folds.joints)]
 
 
 def _part(name: str, counts: Sequence[npt.NDArray[Any]], threshold: int) -> PartLeak:
@@ -317,10 +325,20 @@ def _persons(summary: Summary) -> tuple[int, int]:
 def _told(summary: Summary, alone: int) -> Iterable[str]:
     if alone:
         share = 100 * alone / max(summary.rows, 1)
+        read = "" if summary.pairs.responses is not None else " reads the label there"
         yield (
             f"{alone:,} rows ({share:.0f} percent) are alone in the frequency table: whoever knows "
-            "somebody's quasi-identifiers reads the label there"
+            f"somebody's quasi-identifiers{read or ' finds the row'}"
         )
+    if summary.pairs.responses is not None:
+        rows = _summed_rows(summary)
+        single, two = (sum(int((of_sums == n).sum()) for of_sums in rows) for n in (1, 2))
+        if single or two:
+            yield (
+                f"{single:,} sums of {summary.label.column} are of one row, whose number they are, and {two:,} of "
+                "two rows, where each person can work out the number of the other (p-percent rule): "
+                "keep the file where the table is"
+            )
     if summary.information is Information.RAW:
         yield "the file lists every value in the table, with exact counts"
     if summary.frequency is not None and summary.pairs.folds is not None:

@@ -1,0 +1,184 @@
+"""A number to predict: the R2 that is stated, and what ridge regression, boosting and a forest reach.
+
+    python experiments/numbers_to_predict.py FOLDER [NAME ...] [--rows 1500] [--configurations 24]
+
+FOLDER holds public tables as CSV files (`TABLES` says where they are found). Of each, the stated R2 is
+printed next to three models over five held-out folds: unmasked, in the release that is advised under the
+policy of `init`, and by rank over random configurations.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+from scipy.stats import spearmanr
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import RidgeCV
+from sklearn.metrics import r2_score
+from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import aegis
+from aegis.advisor.scoring import Scorer
+from aegis.measures import MEASURES
+from aegis.policy import load_policy
+from aegis.policy.suggest import init_policy
+from aegis.summary.codes import natural_order
+from common import write_csv
+from measured_numbers import NUMERIC, TEXT, columns
+
+Floats = npt.NDArray[np.float64]
+MODELS = ("ridge", "boosting", "forest")
+TABLES: dict[str, tuple[str, list[str]]] = {
+    "Wage": ("logwage", ["wage", "region"]),  # ISLP, as are the next five
+    "Bikeshare": ("bikers", ["casual", "registered", "day"]),
+    "Carseats": ("Sales", []),
+    "Credit": ("Balance", ["ID"]),
+    "Hitters": ("Salary", []),
+    "Boston": ("medv", []),
+    "diabetes": ("target", []),  # scikit-learn
+    "adult": ("hours-per-week", ["fnlwgt"]),  # UCI
+}
+"""Number to predict, and columns that derive from it or number the rows."""
+
+
+def read(folder: Path, name: str, rows: int, seed: int) -> pd.DataFrame:
+    """Return a table whose number to predict is `y`, with at most so many rows."""
+    table = pd.read_csv(folder / f"{name}.csv")
+    label, left_out = TABLES[name]
+    table = table[table[label].notna()].drop(columns=[c for c in left_out if c in table])
+    table = table.drop(columns=[c for c in table if c.startswith("Unnamed")])
+    table = table.rename(columns={label: "y"})
+    table.columns = [str(c).replace(" ", "_").replace(".", "_") for c in table.columns]
+    return table.sample(min(rows, len(table)), random_state=seed).reset_index(drop=True)
+
+
+def trained(y: Floats, linear: Floats, trees: Floats, seed: int) -> dict[str, float]:
+    """Return R2 of each model over five held-out folds."""
+    folds = KFold(5, shuffle=True, random_state=seed)
+    ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-1, 4, 11)))
+    boosting = HistGradientBoostingRegressor(max_iter=80, random_state=seed)
+    forest = RandomForestRegressor(40, min_samples_leaf=5, max_features=1 / 3, random_state=seed)
+    models = ((ridge, linear), (boosting, trees), (forest, np.nan_to_num(trees, nan=-1.0)))
+    return {
+        name: float(r2_score(y, cross_val_predict(model, x, y, cv=folds)))
+        for name, (model, x) in zip(MODELS, models, strict=True)
+    }
+
+
+def shown(table: pd.DataFrame) -> tuple[Floats, Floats]:
+    """Return what linear models and trees see of a release: ranges by name, and by their order."""
+    linear, trees = [], []
+    features = table.drop(columns="y")
+    for own in (features[name] for name in features):
+        if pd.api.types.is_numeric_dtype(own):
+            linear.append(own.fillna(own.mean()).to_numpy(dtype=float))
+            trees.append(own.to_numpy(dtype=float))
+            continue
+        codes, labels = pd.factorize(own.astype(str))
+        rank = np.argsort(natural_order(list(labels)))
+        trees.append(rank[codes].astype(float))
+        linear += list(np.eye(len(labels))[codes][:, :64].T)
+    return np.stack(linear, axis=1), np.stack(trees, axis=1)
+
+
+def released(table: pd.DataFrame, seed: int) -> dict[str, float]:
+    """Return what is stated of the advised release, and what models reach on its rows."""
+    rows = pa.Table.from_pandas(table, preserve_index=False)
+    policy = init_policy(rows, label="y").policy
+    if not policy.label.is_number:
+        return {}
+    study = aegis.Study(rows, policy)
+    advice = study.advise(time_limit=60)
+    if advice.best is None or advice.utility is None:
+        return {}
+    data = study.apply(advice).data.to_pandas()
+    reached = trained(data["y"].to_numpy(dtype=float), *shown(data), seed)
+    return {"stated": advice.utility.value, "of": advice.utility.reference, **reached}
+
+
+def compared(
+    name: str, table: pd.DataFrame, configurations: int, seed: int
+) -> list[dict[str, Any]]:
+    """Return the stated R2 and the models', unmasked first, then of random configurations."""
+    attributes = {
+        column: {
+            "role": "feature",
+            "masks": NUMERIC if pd.api.types.is_numeric_dtype(own) else TEXT,
+        }
+        for column, own in table.drop(columns="y").items()
+        if own.nunique() > 1
+    }
+    label = {"column": "y", "kind": "number"}
+    policy = load_policy({"version": 1, "label": label, "attributes": attributes})
+    summary = aegis.summarize(pa.Table.from_pandas(table, preserve_index=False), policy)
+    scorer, random = Scorer(summary), np.random.default_rng(seed)
+    choices = [scorer.unmasked]
+    choices += [
+        {n: a.candidates[random.integers(len(a.candidates))] for n, a in summary.attributes.items()}
+        for _ in range(configurations)
+    ]
+    rows = []
+    for place, choice in enumerate(choices):
+        if all(candidate.size == 1 for candidate in choice.values()):
+            continue
+        reached = trained(table["y"].to_numpy(dtype=float), *columns(table, scorer, choice), seed)
+        stated = {
+            by or "stated": scorer.value(choice, MEASURES.get(f"held-out-r2{by}"))
+            for by in ("", "(lr)", "(gbdt)")
+        }
+        row = {"data": name, "rows": len(table), "configuration": place, "of": None}
+        rows.append({**row, **stated, **reached})
+    return rows
+
+
+def said(rows: Sequence[dict[str, Any]], release: dict[str, float]) -> str:
+    """Return one line: unmasked, released, and how well random configurations are ranked."""
+    first, masked = rows[0], rows[1:]
+    line = f"{first['data']:10s} {first['rows']:5d} unmasked {first['stated']:.3f}: "
+    line += " ".join(f"{name} {first[name]:.3f}" for name in MODELS)
+    if release:
+        line += f"; released {release['stated']:.3f} of {release['of']:.3f}: "
+        line += " ".join(f"{name} {release[name]:.3f}" for name in MODELS)
+    if len(masked) < 3:
+        return line
+    expected = [row["stated"] for row in masked]
+    ranks = [float(spearmanr(expected, [row[m] for row in masked])[0]) for m in MODELS]
+    mean = [float(np.mean([row[m] for m in MODELS])) for row in masked]
+    ranks.append(float(spearmanr(expected, mean)[0]))
+    lost = 100 * (max(mean) - mean[int(np.argmax(expected))])
+    line += f"; Spearman of {len(masked)}: " + " ".join(f"{r:.2f}" for r in ranks)
+    return f"{line}; first choice loses {lost:.2f} points"
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Compare stated and trained R2 on the tables that are asked for."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", choices=[*TABLES, []])
+    parser.add_argument("--rows", type=int, default=1_500)
+    parser.add_argument("--configurations", type=int, default=24)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(argv)
+    every: list[dict[str, Any]] = []
+    for name in given.names or TABLES:
+        table = read(given.folder, name, given.rows, given.seed)
+        rows = compared(name, table, given.configurations, given.seed)
+        release = released(table, given.seed)
+        print(said(rows, release), flush=True)
+        every += rows
+        if release:
+            every.append({"data": name, "rows": len(table), "configuration": "released", **release})
+    write_csv("numbers_to_predict", every)
+
+
+if __name__ == "__main__":
+    main()
