@@ -85,6 +85,7 @@ def test_a_written_table_that_breaks_its_rule_or_lost_a_row_is_not_released(
     found = audit(TABLE, quasi_identifiers=["age", "zip"])
     counted = replace(found, violations=violations)
     assert counted.report.rows == 6
-    with pytest.raises(InternalError, match="not what was planned"):
+    with pytest.raises(InternalError, match="not what was planned") as refused:
         refuse_unplanned(counted, rows)
+    assert (violations[0] if violations else "6 rows, not 7") in refused.value.message
     refuse_unplanned(replace(counted, violations=()), 6)

@@ -621,6 +621,8 @@ def test_accounts_are_searched_by_name_and_role(place):
         assert found("AN") == ["anna"]
         assert found("operator") == ["boris", "otto"]
         assert found("operator bo") == ["boris"]
+        assert found("bo " * 7 + "none") == []
+        assert found("bo " * 8 + "none") == ["boris"]  # more words than it looks for
         assert found("%") == []
 
 
