@@ -382,6 +382,17 @@ def _filter(metavar: str, text: str) -> Any:
     return typer.Option(metavar=metavar, help=text)
 
 
+def _check_head(head: str | None, *, check: bool) -> None:
+    """Raise `PolicyError` where a head of the log is none, or is given without `--verify`."""
+    if head is not None and not check:
+        raise PolicyError("--head is given without --verify.", hint="Give both.")
+    if head is not None and not _HEAD.fullmatch(head):
+        raise PolicyError(
+            f"--head is {brief(head)}.",
+            hint="A head has 64 digits, 0 to 9 and a to f: copy it from --verify.",
+        )
+
+
 def log(
     check: Annotated[
         bool, typer.Option("--verify", help="Only say whether the log is whole.")
@@ -416,13 +427,7 @@ def log(
     In: nothing, or whose entries you want. Out: the entries that concern you, the newest
     first; with `--verify` exit code 1 where the chain is broken.
     """
-    if head is not None and not check:
-        raise PolicyError("--head is given without --verify.", hint="Give both.")
-    if head is not None and not _HEAD.fullmatch(head):
-        raise PolicyError(
-            f"--head is {brief(head)}.",
-            hint="A head has 64 digits, 0 to 9 and a to f: copy it from --verify.",
-        )
+    _check_head(head, check=check)
     wanted = {"by": by, "action": action, "data_set": data_set, "since": since, "until": until}
     given = {name: value for name, value in wanted.items() if value}
     with connected(url, token) as client:
