@@ -40,7 +40,7 @@ class Dealer:
         self._turn = _factors(_TURN, "", seed)[0]
         self._unit = _factors(_UNIT, "", seed)
         self._number = _factors(_NUMBER, "", seed)
-        self._seen = _Seen()
+        self._numbers = _RowNumbers()
 
     def rows(
         self,
@@ -64,27 +64,27 @@ class Dealer:
         if self.folds == 1:
             return np.zeros(len(label), dtype=np.int64)
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
-        one, two = (self._with(_sum(terms, place), number, place) for place in (0, 1))
-        return np.asarray(self.fold(one, two, self._seen.number(one * PRIME + two)))
+        first, second = (self._with(_sum(terms, place), number, place) for place in (0, 1))
+        return np.asarray(self.fold(first, second, self._numbers.number(first * PRIME + second)))
 
     def units(self, units: Any) -> Any:
         """Return the fold of each row, of arrays or expressions of the numbers of their units.
 
         A unit falls into a fold as a whole.
         """
-        one, two = (units * factor % PRIME for factor in self._unit)
-        return self.fold(one, two, 0)
+        first, second = (units * factor % PRIME for factor in self._unit)
+        return self.fold(first, second, 0)
 
     def sums(self, codes: Sequence[Any], label: Any, number: Any = None) -> tuple[Any, Any]:
         """Return the two sums of each row as expressions of an engine, of integers of 64 bits."""
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
-        one, two = (
+        first, second = (
             self._with(
                 sum(code * factors[place] % PRIME for factors, code in terms) % PRIME, number, place
             )
             for place in (0, 1)
         )
-        return one, two
+        return first, second
 
     def _with(self, total: Any, number: Any, place: int) -> Any:
         """Return a sum with the number of each row added; it may be negative."""
@@ -93,13 +93,13 @@ class Dealer:
         positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder
         return (total + positive * self._number[place] % PRIME) % PRIME
 
-    def fold(self, one: Any, two: Any, turn: Any) -> Any:
+    def fold(self, first: Any, second: Any, turn: Any) -> Any:
         """Return a row's fold from its two sums and how many equal rows came before it.
 
         Squares mix it, so that neighbouring rows fall into unrelated folds.
         """
-        mixed = (one + turn % PRIME * self._turn) % PRIME
-        mixed = (mixed * mixed + two) % PRIME
+        mixed = (first + turn % PRIME * self._turn) % PRIME
+        mixed = (mixed * mixed + second) % PRIME
         return mixed * mixed % PRIME % self.folds
 
 
@@ -115,14 +115,14 @@ def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Counts:
     return np.asarray(total % PRIME, dtype=np.int64)
 
 
-class _Seen:
+class _RowNumbers:
     """How often each key was seen, so that equal rows are numbered over all chunks of a table."""
 
     def __init__(self) -> None:
         self._chunks: list[tuple[Counts, Counts]] = []
 
     def number(self, keys: Counts) -> Counts:
-        """Return how many equal keys came before each one, shape (N,)."""
+        """Return how many equal keys came before each of them, shape (N,)."""
         order = np.argsort(keys, kind="stable")
         ordered = keys[order]
         first = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -151,5 +151,5 @@ class _Seen:
 def _factors(kind: str, name: str, seed: int) -> tuple[int, int]:
     """Return two numbers from 1 to P - 1 for what a name stands for."""
     digest = blake2b(f"{seed}\0{kind}\0{name}".encode(), digest_size=16).digest()
-    one, two = (int.from_bytes(half) % (PRIME - 1) + 1 for half in (digest[:8], digest[8:]))
-    return one, two
+    first, second = (int.from_bytes(half) % (PRIME - 1) + 1 for half in (digest[:8], digest[8:]))
+    return first, second

@@ -121,19 +121,21 @@ def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
 
     Units, where the table has a column `u` of them, fall into one fold as a whole.
     """
-    kept = [name for name in table.columns if name != "u"]
+    columns = [name for name in table.columns if name != "u"]
     if dealer.folds == 1:
-        return table.select(*kept, f=ibis.literal(0, "int32"))
+        return table.select(*columns, f=ibis.literal(0, "int32"))
     if "u" in table.columns:
-        return table.select(*kept, f=dealer.units(_wide(table["u"])).cast("int32"))
-    wide = [table[name].cast("int64") for name in kept if name.startswith("a")]
-    number = table["r"].cast("int64") if "r" in kept else None
-    one, two = dealer.sums(wide, table["y"].cast("int64"), number)
-    summed = table.select(*kept, one=one, two=two)
-    equal = ibis.row_number().over(group_by=[summed["one"], summed["two"]], order_by=summed["two"])
+        return table.select(*columns, f=dealer.units(_wide(table["u"])).cast("int32"))
+    wide = [table[name].cast("int64") for name in columns if name.startswith("a")]
+    number = table["r"].cast("int64") if "r" in columns else None
+    first, second = dealer.sums(wide, table["y"].cast("int64"), number)
+    summed = table.select(*columns, first=first, second=second)
+    equal = ibis.row_number().over(
+        group_by=[summed["first"], summed["second"]], order_by=summed["second"]
+    )
     numbered = summed.mutate(turn=_wide(equal))
-    fold = dealer.fold(numbered["one"], numbered["two"], numbered["turn"])
-    return numbered.select(*kept, f=fold.cast("int32"))
+    fold = dealer.fold(numbered["first"], numbered["second"], numbered["turn"])
+    return numbered.select(*columns, f=fold.cast("int32"))
 
 
 def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
