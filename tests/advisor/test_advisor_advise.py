@@ -26,6 +26,7 @@ from advisor_support import (
 from aegis import advise, search
 from aegis.advisor import Advice, PrivacyPlan, combinations, generate
 from aegis.advisor.released import ReleasedRows
+from aegis.advisor.scoring import Scorer
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.masks import parse_mask
 from aegis.measures import MEASURES, LabelKind, measures_of
@@ -145,7 +146,7 @@ def test_score_after_suppression(table: pa.Table, label_masks: Any) -> None:
         for given in (policy, everything):
             own = summarize(table, given)
             plan = PrivacyPlan(own, given.privacy)
-            trace, whole = MEASURES.get("adjusted-pillai"), [1.0, 1.0]
+            trace, whole = MEASURES.get("adjusted-pillai"), Scorer(own)
             released = ReleasedRows(plan, open_table(table), given)
             from_bundle = ReleasedRows(plan)
             for configuration in generate(own, 3, seed=2):
