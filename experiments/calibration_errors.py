@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from aegis.advisor import Choice, Scorer
 from aegis.advisor.confidence import standard_errors
-from aegis.advisor.parts import PARTS
+from aegis.advisor.fold_counts import PARTS
 from aegis.measures import MEASURES
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.normal import cumulative

@@ -63,8 +63,8 @@ def test_every_blas_is_held_to_one_thread() -> None:
 
 COMMAND = """
 import json
-from aegis.cli import lean
-lean.start()
+from aegis.cli import startup
+startup.start()
 import scipy.linalg.lapack
 from threadpoolctl import threadpool_info
 scipy.linalg.lapack.dpotrf

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import aegis
-from aegis.advisor.uncovered import outside_of_release
-from aegis.advisor.uncovered_figures import Uncovered
+from aegis.advisor.residual_risk_figures import Uncovered
+from aegis.advisor.residual_risks import outside_of_release
 from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy
 from aegis.privacy import report as privacy_report

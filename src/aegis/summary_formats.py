@@ -1,7 +1,7 @@
 """Other formats of summaries, which packages add through the entry points `aegis.summary_formats`.
 
 The name of an entry point is the ending of the format's files; the object is a module (or a record)
-with what `SummaryFormat` names. What a study asks of such a summary stands in `aegis.study.added`.
+with what `SummaryFormat` names. What a study asks of such a summary stands in `aegis.study.other_formats`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from advisor_merits import areas, merit_of, shape, shaped_area
 
-from aegis.advisor.parts import PARTS
+from aegis.advisor.fold_counts import PARTS
 from aegis.measures import MEASURES, PENALTIES, UNPOOLED, Contingency, Scope
 from aegis.measures.discriminant import PENALTIES as MERIT_PENALTIES
 from aegis.summary import Summary

@@ -1,4 +1,4 @@
-"""Grouped counts that are remembered, against those that are added up anew."""
+"""Grouped counts that are array_cache, against those that are added up anew."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from aegis import remembered
+from aegis import array_cache
 from aegis.advisor.grouping import RowGroups, group_counts
 
 SIZES = (3, 1, 5)
@@ -43,7 +43,7 @@ def test_remembered_rows_change_nothing(seed, listed, room):
     pairs = counts(seed)
     for given_pairs in (pairs, Counts(sparse.csr_array(pairs.total), pairs.stacked_joint)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(remembered, "_REMEMBERED_BYTES", room)
+            patch.setattr(array_cache, "_REMEMBERED_BYTES", room)
             remembering = RowGroups(given_pairs, OFFSETS)
             for choice in listed:
                 levels = [LEVELS[i][one] for i, one in enumerate(choice)]
@@ -62,7 +62,7 @@ def test_channels_of_noise_are_not_remembered():
 
 
 def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(remembered, "_REMEMBERED_BYTES", 400)
+    monkeypatch.setattr(array_cache, "_REMEMBERED_BYTES", 400)
     remembering = RowGroups(counts(2), OFFSETS)
     for one in range(4):
         remembering.counts([LEVELS[0][one], LEVELS[1][0], LEVELS[2][0]], [one, 0, 0])

@@ -12,8 +12,8 @@ import pytest
 import aegis
 from aegis.advisor import Scorer
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.auc_bound import ExplainedBound
 from aegis.advisor.search.problem import make_problem
-from aegis.advisor.search.reach import ExplainedBound
 from aegis.measures import MEASURES
 from aegis.summary import summarize
 

@@ -122,9 +122,9 @@ def test_audits_and_releases_load_no_part_of_scipy_that_takes_long(folder, words
 def test_a_routine_of_lapack_is_loaded_alone_and_its_package_later():
     code = (
         "import sys\n"
-        "from aegis.cli import lean\n"
-        "lean.start()\n"
-        "lean.before_tables()\n"
+        "from aegis.cli import startup\n"
+        "startup.start()\n"
+        "startup.before_tables()\n"
         "from scipy.linalg.lapack import dposv\n"
         "assert 'scipy.linalg' not in sys.modules\n"
         "from scipy import linalg, stats\n"

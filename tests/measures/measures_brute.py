@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from aegis.measures import Cooccurrence, PartCounts
-from aegis.measures.by_part import ShownLevels, later
+from aegis.measures.by_fold import ShownLevels, later
 
 
 @st.composite

@@ -21,7 +21,7 @@ from aegis.measures import (
     out_of_fold,
     reachable_auc,
 )
-from aegis.measures.by_part import OWN_COVARIANCES, ClassCounts, OtherParts, varying_only
+from aegis.measures.by_fold import OWN_COVARIANCES, ClassCounts, OtherParts, varying_only
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.split import CommonLevels, SplitCounts
 

@@ -24,7 +24,7 @@ from aegis.measures import (
     Scope,
     get,
 )
-from aegis.measures.by_part import Response
+from aegis.measures.by_fold import Response
 
 EXPECTED = {
     Scope.ATTRIBUTE: {

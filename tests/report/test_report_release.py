@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 import aegis
-from aegis.advisor.shown import show_release
+from aegis.advisor.owner_preview import show_release
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError, PolicyError
 from aegis.report import page, render_certificate, write_page
 from aegis.report.charts import _spread
-from aegis.report.sections.shown import mask_words
+from aegis.report.sections.values import mask_words
 from aegis.sources import open_table
 from aegis.words import percent
 

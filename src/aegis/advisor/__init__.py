@@ -8,8 +8,8 @@ from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan, plan_of
 from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.advisor.ranked import PrivacyChange, Ranked
+from aegis.advisor.residual_risks import with_residual_risks
 from aegis.advisor.scoring import AttributeScore, Choice, Scorer, utility_kept
-from aegis.advisor.uncovered import with_uncovered
 
 __all__ = [
     "Advice",
@@ -28,5 +28,5 @@ __all__ = [
     "tells_classes_apart",
     "utility_kept",
     "with_privacy",
-    "with_uncovered",
+    "with_residual_risks",
 ]

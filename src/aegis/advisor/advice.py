@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-    from aegis.advisor.uncovered_figures import Uncovered
+    from aegis.advisor.residual_risk_figures import Uncovered
 
 SCHEMA_VERSION = 2
 """Version of the JSON form of `Advice`; it changes when a field changes its meaning."""

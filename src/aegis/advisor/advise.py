@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Unpack
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.aside import aside_note
+from aegis.advisor.caveats import with_caveats
 from aegis.advisor.confidence import confidence_note, with_confidence
 from aegis.advisor.default import measure_for
-from aegis.advisor.doubts import with_doubts
 from aegis.advisor.estimates import ESTIMATES, EstimateCase
+from aegis.advisor.excluded_attributes import aside_note
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
@@ -96,7 +96,7 @@ def rank_configurations(
         "standard_errors": now - scoring,
         "total": now - started + sum(summary.timings.values()),
     }
-    return with_doubts(replace(advice, warnings=notes, timings=timings))
+    return with_caveats(replace(advice, warnings=notes, timings=timings))
 
 
 def _settled(

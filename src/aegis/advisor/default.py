@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aegis.advisor.parts import MOST_CLASSES
+from aegis.advisor.fold_counts import MOST_CLASSES
 from aegis.errors import PolicyError
 from aegis.measures import (
     FALLBACK_MEASURE,

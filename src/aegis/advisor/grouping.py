@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from aegis.array_cache import RememberedArrays
 from aegis.measures import UNPOOLED, pooled_losses
 from aegis.measures.counted import Counted, Together
-from aegis.remembered import RememberedArrays
 from aegis.summary import AttributeSummary, Candidate, Matrix, pooled_groups
 from aegis.summary.cooccurrence import is_sparse
 

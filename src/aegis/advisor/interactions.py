@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.grouping import Levels
+from aegis.array_cache import RememberedArrays
 from aegis.errors import PolicyError
 from aegis.measures.pair_gains import pair_gains
-from aegis.remembered import RememberedArrays
 
 if TYPE_CHECKING:
-    from aegis.advisor.coded import CodedMasks
-    from aegis.advisor.parts import PartBlocks
+    from aegis.advisor.encodings import CodedMasks
+    from aegis.advisor.fold_counts import PartBlocks
     from aegis.summary import Candidate
 
 Floats = npt.NDArray[np.float64]

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.aside import sets_aside
+from aegis.advisor.caveats import caveats_of, with_caveats
 from aegis.advisor.cells import beside_rows
-from aegis.advisor.doubts import doubts_of, with_doubts
+from aegis.advisor.excluded_attributes import sets_aside
 from aegis.advisor.rank import as_it_is
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.record_level import RecordLevel
@@ -164,7 +164,7 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
         warnings=(*advice.warnings, *notes),
         timings={**advice.timings, "methods": seconds},
     )
-    return with_doubts(ranked_all, told=doubts_of(advice))
+    return with_caveats(ranked_all, told=caveats_of(advice))
 
 
 class RecordRanker:

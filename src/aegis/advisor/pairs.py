@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.advisor.fold_counts import pair_block
 from aegis.advisor.grouping import Levels
-from aegis.advisor.parts import pair_block
 from aegis.measures import Measure, pair_information
 from aegis.summary import Candidate, PairCounts
 

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.aside import sets_aside
+from aegis.advisor.caveats import caveats_of, with_caveats
 from aegis.advisor.confidence import (
     compared,
     jackknife,
@@ -24,7 +24,7 @@ from aegis.advisor.confidence import (
     standard_errors,
 )
 from aegis.advisor.default import out_of_reach
-from aegis.advisor.doubts import doubts_of, with_doubts
+from aegis.advisor.excluded_attributes import sets_aside
 from aegis.advisor.figures import Front
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import as_it_is, tells_classes_apart
@@ -272,7 +272,7 @@ def with_utility(
     best = advice.best
     if best is None or best.method is not None or not best.configuration.masks:
         return advice
-    told, measure = doubts_of(advice), MEASURES.get(advice.measure)
+    told, measure = caveats_of(advice), MEASURES.get(advice.measure)
     with progress.step("Scoring the rows that are kept"):
         kept_rows = _kept(released, best, scorer)
         figure = released.measured(kept_rows, advice.stated_utility(best), measure, scorer)
@@ -290,7 +290,7 @@ def with_utility(
         front=front,
         warnings=(*caveats, *advice.warnings),
     )
-    return with_doubts(measured, told=told)
+    return with_caveats(measured, told=told)
 
 
 def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | None:

@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import expected
-from aegis.advisor.aside import summary_of_one
-from aegis.advisor.coded import Codings, codings, mean_numbers
+from aegis.advisor.common_levels import Coded, CommonParts
+from aegis.advisor.encodings import Codings, codings, mean_numbers
+from aegis.advisor.excluded_attributes import summary_of_one
+from aegis.advisor.fold_counts import PARTS, PartBlocks
 from aegis.advisor.grouping import (
     GroupedCounts,
     Levels,
@@ -29,14 +31,12 @@ from aegis.advisor.grouping import (
 )
 from aegis.advisor.interactions import Interactions
 from aegis.advisor.pairs import PairValues
-from aegis.advisor.parts import PARTS, PartBlocks
 from aegis.advisor.scores import (
     AttributeScore,
     AttributeScores,
     ConfigurationScore,
     utility_kept,
 )
-from aegis.advisor.shared import Coded, CommonParts
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import (
@@ -57,7 +57,7 @@ from aegis.summary import (
     expected_reports,
     level_channel,
 )
-from aegis.summary.aside import in_full
+from aegis.summary.excluded_attributes import in_full
 
 _REMEMBERED = 64
 """Configurations whose second-order counts are kept, for measures that share them."""

@@ -12,12 +12,12 @@ import pyarrow.types as pt
 
 from aegis.anonymizers.base import Grouped, Style
 from aegis.anonymizers.encode import encode_declared
+from aegis.anonymizers.masked_values import least_mask, shown_by_masks
 from aegis.anonymizers.persons import middle_of_each, rows_of_persons
 from aegis.anonymizers.recipe import Recipe, options_dict
 from aegis.anonymizers.record_table import RecordTable
 from aegis.anonymizers.records import Integers
 from aegis.anonymizers.release import build_release
-from aegis.anonymizers.shown import least_mask, shown_by_masks
 from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError
 from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen, suppress

@@ -18,7 +18,7 @@ import typer
 
 from aegis._version import __version__
 from aegis.blas import guard_loading
-from aegis.cli import lean, logs, streams
+from aegis.cli import logs, startup, streams
 from aegis.cli.defaults import has_defaults, read_defaults
 from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
 from aegis.cli.numbers import with_numbers_checked
@@ -303,7 +303,7 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
 def process() -> None:
     """Run the command line as its own process, which ends at once; the entry point of `aegis`."""
     codes: list[int] = []
-    atexit.register(lean.end, codes)  # registered first, so that it is called last
+    atexit.register(startup.end, codes)  # registered first, so that it is called last
     try:
         main()
     except SystemExit as ended:
@@ -313,7 +313,7 @@ def process() -> None:
 
 def main() -> None:
     """Run the command line and raise `SystemExit`."""
-    lean.start()
+    startup.start()
     streams.open_missing()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

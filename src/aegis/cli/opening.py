@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import open_subject, repeated
-from aegis.cli.lean import before_tables
 from aegis.cli.options import EngineOption, Master, MemoryLimit, TableName
 from aegis.cli.output import Output
 from aegis.cli.parameters import given_options, takes_records
+from aegis.cli.startup import before_tables
 from aegis.errors import PolicyError
 from aegis.files import require_text
 from aegis.summary_formats import format_of_summary, refuse_options

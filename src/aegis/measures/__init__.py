@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aegis.measures.by_part import PartCounts
+from aegis.measures.auc_bound import reachable_auc
+from aegis.measures.by_fold import PartCounts
 from aegis.measures.catalog import FALLBACK_MEASURE
 from aegis.measures.chance import expected_mutual_information
 from aegis.measures.cmim import attribute_information, cmim_path
@@ -22,7 +23,6 @@ from aegis.measures.number import explained_share
 from aegis.measures.ordered import ordered_traces, thresholds
 from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
 from aegis.measures.pooled import pooled_losses
-from aegis.measures.reach import reachable_auc
 from aegis.measures.record import (
     DEFAULT_MEASURE,
     MEASURES,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.by_part import PartCounts, ShownLevels, Side
+from aegis.measures.by_fold import PartCounts, ShownLevels, Side
 from aegis.measures.normal import cumulative
 from aegis.measures.pillai import whitened
 from aegis.measures.split import SplitCounts

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
-from aegis.measures.by_part import PartCounts
+from aegis.measures.by_fold import PartCounts
+from aegis.measures.common_factors import Sharing
 from aegis.measures.counted import UNPOOLED, Counted, Numbers, total_of
 from aegis.measures.information import pair_information
-from aegis.measures.shared import Sharing
 from aegis.measures.split import SplitCounts
 
 Divided = PartCounts | SplitCounts | Callable[[], PartCounts | SplitCounts]

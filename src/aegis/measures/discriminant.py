@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from aegis.errors import InternalError
 from aegis.measures.alike import sums_alike
-from aegis.measures.by_part import (
+from aegis.measures.by_fold import (
     OtherParts,
     PartCounts,
     Side,

@@ -8,9 +8,9 @@ import numpy as np
 
 from aegis.errors import InternalError
 from aegis.measures.banded import FROM, Banded
+from aegis.measures.common_factors import Shared
 from aegis.measures.cooccurrence import Cooccurrence
 from aegis.measures.counted import PENALTIES, UNPOOLED, Centred, Counted, Floats, Numbers
-from aegis.measures.shared import Shared
 from aegis.measures.tridiagonal import Tridiagonal
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError, PolicyError
-from aegis.measures.by_part import PartCounts, Response, side
+from aegis.measures.by_fold import PartCounts, Response, side
 from aegis.measures.cooccurrence import Coding, Need
 from aegis.measures.discriminant import solved
 from aegis.measures.expected_merit import Learner, learners_of

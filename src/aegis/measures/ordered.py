@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from aegis.measures.common_factors import SharedBlock, SharedLevels
 from aegis.measures.counted import PENALTIES, Centred, block_of
 from aegis.measures.held_out import held_out_traces, mean_reached, value_traces
-from aegis.measures.shared import SharedBlock, SharedLevels
 
 if TYPE_CHECKING:
+    from aegis.measures.common_factors import Sharing
     from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
-    from aegis.measures.shared import Sharing
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.by_part import told_apart
+from aegis.measures.by_fold import told_apart
 from aegis.measures.normal import quantile
 
 Floats = npt.NDArray[np.float64]

@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from aegis.array_cache import RememberedArrays
 from aegis.errors import InternalError
-from aegis.measures.by_part import ClassCounts, OtherParts, PartCounts, ShownLevels, Square
-from aegis.remembered import RememberedArrays
+from aegis.measures.by_fold import ClassCounts, OtherParts, PartCounts, ShownLevels, Square
 
 Floats = npt.NDArray[np.float64]
 

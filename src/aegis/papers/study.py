@@ -13,7 +13,7 @@ from aegis.summary import Information
 
 if TYPE_CHECKING:
     from aegis.advisor.estimates import Estimate
-    from aegis.papers.estimates.joints import JointEstimate
+    from aegis.papers.estimates.reconstructed_joint import JointEstimate
     from aegis.papers.evaluation import Evaluation
     from aegis.study import Study
 
@@ -132,7 +132,7 @@ def reconstruct(
 ) -> JointEstimate:
     """Return the estimated joint of an attribute and the label."""
     from aegis.papers.estimates.deviation import DEFAULT_METHOD
-    from aegis.papers.estimates.joints import estimate_joint, measure_of_attributes
+    from aegis.papers.estimates.reconstructed_joint import estimate_joint, measure_of_attributes
 
     measure_of_attributes(measure)
     if know is not None:

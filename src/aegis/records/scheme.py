@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.anonymizers.base import Anonymizer, Options, Style
-from aegis.anonymizers.shown import given_mask
+from aegis.anonymizers.masked_values import given_mask
 from aegis.errors import PolicyError
 from aegis.masks import Identity, Level, Mask, Suppress, evaluate
 from aegis.policy import Attribute, Policy

@@ -12,7 +12,7 @@ from aegis.policy import rule_of
 from aegis.privacy.report import same_values
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import environment
-from aegis.report.sections.shown import mask_words, release_facts, unique_figure
+from aegis.report.sections.values import mask_words, release_facts, unique_figure
 from aegis.report.svg import FONT
 from aegis.report.words import clean, count, measured, percent, share
 from aegis.summary.outside import Outside

@@ -27,13 +27,13 @@ from aegis.report.sections.confidence import (
 from aegis.report.sections.optional import binding_section, front_section
 from aegis.report.sections.privacy import FINEST, privacy_section
 from aegis.report.sections.records import method_yaml, records_section
-from aegis.report.sections.shown import mask_words, release_facts, shown_section, unique_figure
+from aegis.report.sections.values import mask_words, release_facts, shown_section, unique_figure
 from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
+    from aegis.advisor.owner_preview import Shown
     from aegis.advisor.ranked import Ranked
-    from aegis.advisor.shown import Shown
 
 TOP = 20
 """Configurations that charts and tables show."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import jinja2
 
     from aegis.advisor.advice import Advice
-    from aegis.advisor.shown import Shown
+    from aegis.advisor.owner_preview import Shown
 
 DEFAULT_TITLE = "Masking advice"
 """The report's heading when the caller gives none."""

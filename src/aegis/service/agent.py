@@ -28,7 +28,6 @@ from aegis.policy import Configuration, Policy, policy_digest
 from aegis.progress import Progress, Step
 from aegis.service.agent_book import AgentBook, MadeOutput, key_of
 from aegis.service.agent_settings import AgentSettings
-from aegis.service.apart import work_apart
 from aegis.service.catalog.deliveries import sha256, signed_part
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.flow import configuration_of, policy_of
@@ -42,6 +41,7 @@ from aegis.service.pins import (
     certificate_of,
     require_shape,
 )
+from aegis.service.subprocess_job import work_apart
 from aegis.signing import seal, sign_bytes
 from aegis.temporary import temporary_folder
 

@@ -27,10 +27,10 @@ from aegis.service.guard import BodyLimit, Guard
 from aegis.service.metrics import CallMetrics
 from aegis.service.opening import Openings
 from aegis.service.pages import error_page, page_routers
+from aegis.service.preload import warm_in_background
 from aegis.service.problems import problem, status_of, wants_page
 from aegis.service.recording import AccessLog, Recorder
 from aegis.service.settings import ServiceSettings
-from aegis.service.warm import warm_in_background
 from aegis.service.workbench import Benches
 
 API = "/api/v1"

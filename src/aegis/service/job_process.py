@@ -1,4 +1,4 @@
-"""The process of one job: does what `aegis.service.apart` gives it on standard input, and ends."""
+"""The process of one job: does what `aegis.service.subprocess_job` gives it on standard input, and ends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from aegis.errors import EngineError
 from aegis.service.agent import Agent
 from aegis.service.agent_settings import AgentSettings
-from aegis.service.apart import NO_SERVICE
 from aegis.service.catalog.limited import NO_MEMORY, limit_memory
+from aegis.service.subprocess_job import NO_SERVICE
 from aegis.signing import PrivateKey
 from aegis.sources.embedded import limit_embedded
 

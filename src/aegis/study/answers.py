@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aegis.advisor import Advice, Ranked, Scorer, with_privacy, with_uncovered
+from aegis.advisor import Advice, Ranked, Scorer, with_privacy, with_residual_risks
 from aegis.advisor.estimates import ESTIMATES
 from aegis.advisor.owner import with_owner_rule
 from aegis.advisor.rank import with_label_mask
@@ -15,7 +15,7 @@ from aegis.advisor.released import ReleasedRows, with_utility
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, OwnerRule, Policy
 from aegis.requests import ApplyRequest, RankRequest, SearchRequest
-from aegis.study.added import AddedSummary
+from aegis.study.other_formats import AddedSummary
 from aegis.study.subject import Subject
 from aegis.summary_formats import refuse_options
 
@@ -91,7 +91,9 @@ def complete_advice(
         )
     if measured:
         advice = _with_utility(subject, advice)
-    advice = with_uncovered(advice, summary, policy, subject.source, subject.plan, subject.known)
+    advice = with_residual_risks(
+        advice, summary, policy, subject.source, subject.plan, subject.known
+    )
     if subject.source is None:
         advice = with_owner_rule(advice, summary, subject.overridden)
     advice = with_privacy(advice, summary, subject.plan, policy)
@@ -121,7 +123,7 @@ def draw_report(
     values: bool,
 ) -> str:
     """Return the report on an advice or an evaluation, and write it where `path` says."""
-    from aegis.advisor.shown import show_release
+    from aegis.advisor.owner_preview import show_release
     from aegis.report import added_sections, render_report, write_page
 
     with subject.progress.step("Drawing the report"):

@@ -24,7 +24,7 @@ from aegis.study.answers import (
     release_table,
 )
 from aegis.study.questions import ask
-from aegis.study.shown import describe_subject, subject_html
+from aegis.study.representation import describe_subject, subject_html
 from aegis.study.subject import Subject
 from aegis.summary import Information, Summary, lock, withhold
 

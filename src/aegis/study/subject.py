@@ -17,7 +17,7 @@ from aegis.policy import Policy, RuleOverride
 from aegis.privacy import PrivacyRule
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
-from aegis.study.added import AddedSummary
+from aegis.study.other_formats import AddedSummary
 from aegis.summary import Summary, declared_policy, says_rule
 from aegis.summary.build import SAMPLE_ROWS, summarize_rows
 from aegis.summary.coded_rows import CodedRows

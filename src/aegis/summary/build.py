@@ -21,7 +21,6 @@ from aegis.options import checks_types
 from aegis.policy import Attribute, Policy, Terms, as_policy, policy_digest
 from aegis.progress import SILENT, Progress, Step
 from aegis.sources import Source, open_table
-from aegis.summary.aside import set_aside
 from aegis.summary.attributes import Masks, describe, with_identity
 from aegis.summary.checks import (
     check_classes,
@@ -36,6 +35,7 @@ from aegis.summary.coded_rows import CodedRows, fits, read_coded
 from aegis.summary.codes import code_values, encode, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
+from aegis.summary.excluded_attributes import set_aside
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.labels import add_classes
 from aegis.summary.model import AttributeSummary, Information, LabelSummary, Summary

@@ -7,7 +7,7 @@ import pytest
 from protect_support import make_table
 
 from aegis.safe.protect import CellMethod, Perturbation, protect
-from aegis.safe.protect.added import _expected, added_variance, variance_by_count
+from aegis.safe.protect.added_variance import _expected, added_variance, variance_by_count
 from aegis.safe.protect.model import Protection, ProtectionLevel
 
 KEY = b"0123456789abcdef-secret"

@@ -25,10 +25,10 @@ import numpy.typing as npt
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.cells import Ids, RuleCells, dense, refine
 from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.corners import Corners
-from aegis.advisor.search.judging import Judge
+from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.leaf_bound import LeafBound
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members
+from aegis.advisor.search.rule_bounds import Judge
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.summary import Candidate, FrequencyTable
 

@@ -12,10 +12,10 @@ import time
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
+from aegis.advisor.search.auc_bound import ExplainedBound
 from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure, Priced
 from aegis.advisor.search.pairwise import Pairwise
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
-from aegis.advisor.search.reach import ExplainedBound
 from aegis.advisor.search.trace import Pillai, seconds_of
 from aegis.measures import MEASURES, Direction, LabelKind, Measure, Scope, Trace
 from aegis.summary import Candidate

@@ -10,9 +10,9 @@ from typing import Unpack
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.advise import warnings_of
-from aegis.advisor.aside import aside_note
+from aegis.advisor.caveats import with_caveats
 from aegis.advisor.default import measure_for
-from aegis.advisor.doubts import with_doubts
+from aegis.advisor.excluded_attributes import aside_note
 from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
 from aegis.advisor.merits import disagreement
@@ -94,7 +94,7 @@ def search_combinations(
     searched = _run(plan, given, prepared, progress)
     advice = searched.advice(summary, plan, policy, prepared)
     advice = _explained(advice, searched, given)
-    advice = with_doubts(advice)
+    advice = with_caveats(advice)
     total = time.perf_counter() - started + sum(summary.timings.values())
     timings = {**summary.timings, "search": searched.figures.work.seconds, "total": total}
     return replace(advice, timings=timings)

@@ -16,16 +16,16 @@ from aegis.advisor.rank import rank_choice
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import error_of
 from aegis.advisor.scoring import Choice, Scorer, utility_kept
-from aegis.advisor.search.beside import BesidePopulation
+from aegis.advisor.search.auc_bound import has_reach
 from aegis.advisor.search.branch import Found, gap
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
-from aegis.advisor.search.corners import Corners
+from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import make_objective
+from aegis.advisor.search.population_rule import BesidePopulation
 from aegis.advisor.search.problem import Box, make_problem
-from aegis.advisor.search.reach import has_reach
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
 from aegis.advisor.search.strategy import find_best
 from aegis.blas import one_blas_thread

@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from aegis.advisor.common_levels import CommonParts
 from aegis.advisor.figures import ProvenList
+from aegis.advisor.search.auc_bound import within_reach
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.climb import Climb
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem
-from aegis.advisor.search.reach import within_reach
-from aegis.advisor.shared import CommonParts
 from aegis.interrupts import acknowledge
 from aegis.progress import Step
 

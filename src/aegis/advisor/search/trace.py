@@ -22,10 +22,10 @@ from aegis.advisor.search.problem import (
     Variable,
     is_leaf,
 )
+from aegis.array_cache import RememberedArrays
 from aegis.measures import PillaiFit, pillai_trace
 from aegis.measures.counted import total_of
-from aegis.measures.given import Given
-from aegis.remembered import RememberedArrays
+from aegis.measures.partial_trace import Given
 from aegis.summary import Matrix
 
 Key = tuple[int, ...]

@@ -9,8 +9,6 @@ from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.objective import ObjectiveType
 from aegis.advisor.search.objectives import Additive
 from aegis.advisor.search.problem import Problem
-from aegis.arx.losses.areas import Ambiguity, Divergence
-from aegis.arx.losses.charged import CHARGED, ChargedLoss, charged_loss
 from aegis.arx.losses.classes import (
     AverageClassSize,
     ClassEntropy,
@@ -19,10 +17,12 @@ from aegis.arx.losses.classes import (
     Discernibility,
     FactoredLoss,
 )
+from aegis.arx.losses.leaf_volume_losses import Ambiguity, Divergence
 from aegis.arx.losses.loss_options import LabelCharges, LossOptions
+from aegis.arx.losses.masked_label import ShownClassification
 from aegis.arx.losses.payout import NAME as PAYOUT
 from aegis.arx.losses.payout import PublisherPayout, Stakes
-from aegis.arx.losses.shown_label import ShownClassification
+from aegis.arx.losses.suppression_losses import CHARGED, ChargedLoss, charged_loss
 from aegis.arx.losses.widths import height
 from aegis.errors import PolicyError
 from aegis.summary import Information

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.cells import RuleCells, dense
-from aegis.advisor.search.corners import Corners
+from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.objective import Priced
 from aegis.advisor.search.problem import Box, Ints, Problem, is_leaf
 from aegis.arx.losses.loss_options import LabelCharges, LossOptions

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.problem import Box, Problem
-from aegis.arx.losses.areas import AreaLoss
+from aegis.arx.losses.leaf_volume_losses import AreaLoss
 from aegis.arx.losses.loss_options import read_options
 from aegis.errors import PolicyError
 from aegis.privacy.payoff_models import expected_loss

@@ -15,7 +15,7 @@ from aegis.progress import Step
 
 @dataclass(frozen=True)
 class HittingSets:
-    """Lists what a loss leaves over, and sieves it by what the rule forbids: see `aegis.arx.search.sieve`."""
+    """Lists what a loss leaves over, and sieves it by what the rule forbids: see `aegis.arx.search.hitting_set`."""
 
     name: str = "hitting-sets"
 
@@ -23,8 +23,8 @@ class HittingSets:
         """Return whether the loss is a sum over attributes, and the space large."""
         if not isinstance(feasibility, InMemory) or not objective.follows_rule:
             return False
-        from aegis.arx.losses.charged import ChargedLoss
-        from aegis.arx.search.sieve import pays
+        from aegis.arx.losses.suppression_losses import ChargedLoss
+        from aegis.arx.search.hitting_set import pays
 
         sums = isinstance(objective, ChargedLoss) and objective.separates
         return sums and pays(problem, feasibility)
@@ -41,8 +41,8 @@ class HittingSets:
         start: tuple[Box, ...],
     ) -> Found:
         """Return the configurations with the least losses."""
-        from aegis.arx.losses.charged import ChargedLoss
-        from aegis.arx.search.sieve import Sieve
+        from aegis.arx.losses.suppression_losses import ChargedLoss
+        from aegis.arx.search.hitting_set import Sieve
 
         if not isinstance(feasibility, InMemory) or not isinstance(objective, ChargedLoss):
             raise InternalError("This search is for sums of losses.")

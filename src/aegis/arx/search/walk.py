@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arx.search.tally import Node
+from aegis.arx.search.class_counter import Node
 
 _TEMPERATURE = 0.02
 """How much worse a step is on the average that is still taken, as a share of what is paid."""

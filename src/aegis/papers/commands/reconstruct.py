@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from aegis.papers.commands.heat_map import HeatMap
-    from aegis.papers.estimates.joints import JointEstimate
+    from aegis.papers.estimates.reconstructed_joint import JointEstimate
     from aegis.sources import Source
     from aegis.summary import Summary
 
@@ -124,7 +124,7 @@ def command(asked: ReconstructCommand) -> None:
     the rows by cell and class that its label table leaves, each with its error.
     """
     from aegis.files import write_text
-    from aegis.papers.estimates.joints import measure_of_attributes
+    from aegis.papers.estimates.reconstructed_joint import measure_of_attributes
     from aegis.study import Study
     from aegis.summary import Information
 

@@ -19,7 +19,7 @@ from aegis.errors import PolicyError
 from aegis.policy import Label, Policy, Unseen
 from aegis.progress import SILENT, Progress
 from aegis.safe.protect.accounting import is_number
-from aegis.safe.protect.added import added_variance
+from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.cells import Cells, cells_of, join_similar, without_small
 from aegis.safe.protect.classes import NamedClasses, by_declaration, named, rows_of, tallied
 from aegis.safe.protect.codes import code_cells

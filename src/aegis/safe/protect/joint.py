@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
-from aegis.safe.protect.added import added_variance
+from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.model import ProtectedAttribute, ProtectedSummary
 from aegis.safe.protect.scores import FINEST, REPLICATES, ProtectedScorer
 

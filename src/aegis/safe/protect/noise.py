@@ -40,7 +40,7 @@ from aegis.safe.protect.accounting import (
     is_number,
     sigma_of,
 )
-from aegis.safe.protect.added import added_variance
+from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.budget import Budget
 from aegis.safe.protect.cells import Cells, with_unnamed
 from aegis.safe.protect.classes import NamedClasses, rows_of

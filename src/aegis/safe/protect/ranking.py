@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from aegis.advisor import Advice, Ranked
-from aegis.advisor.doubts import with_doubts
+from aegis.advisor.caveats import with_caveats
 from aegis.advisor.figures import EstimatedScores, SearchFigures, SearchWork
 from aegis.advisor.scores import AttributeScore
 from aegis.blas import one_blas_thread
@@ -306,7 +306,7 @@ def _advice(
     search = None
     if looked is not None:
         search = looked.figures(summary.combinations, order[0][2] if order else None)
-    return with_doubts(
+    return with_caveats(
         Advice(
             measure=MEASURE,
             ranking=tuple(ranking),

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.measures import held_out_reached, trace_by_separation
-from aegis.safe.protect.added import added_variance
+from aegis.safe.protect.added_variance import added_variance
 from aegis.safe.protect.codes import coefficients, explained, weights_of
 from aegis.safe.protect.model import GRID, Moments, ProtectedSummary
 

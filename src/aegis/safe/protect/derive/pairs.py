@@ -26,7 +26,7 @@ from scipy import sparse
 from aegis.errors import DataError
 from aegis.safe.protect.derive.cells import Range, published_range
 from aegis.safe.protect.model import GRID, ProtectedAttribute, ProtectedSummary, ProtectionLevel
-from aegis.safe.protect.nearby import SLACK, Nearby, Seen
+from aegis.safe.protect.pair_programs import SLACK, Nearby, Seen
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

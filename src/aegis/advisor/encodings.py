@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.grouping import Levels
-from aegis.measures.by_part import ShownLevels, later
+from aegis.measures.by_fold import ShownLevels, later
 from aegis.summary import Candidate
 
 Floats = npt.NDArray[np.float64]

@@ -12,8 +12,8 @@ import numpy as np
 
 from aegis.advisor.grouping import Levels, RowGroups
 from aegis.measures import Cooccurrence
+from aegis.measures.common_factors import FEWEST_LEVELS, SharedLevels, Sharing
 from aegis.measures.ordered import levels_in_common
-from aegis.measures.shared import FEWEST_LEVELS, SharedLevels, Sharing
 
 if TYPE_CHECKING:
     from aegis.summary import Candidate

@@ -17,11 +17,11 @@ from aegis.advisor import PrivacyPlan
 from aegis.advisor.search import Searcher
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import InMemory
-from aegis.arx.losses.charged import ChargedLoss
-from aegis.arx.search import listing, sieve, tally
+from aegis.arx.losses.suppression_losses import ChargedLoss
+from aegis.arx.search import class_counter, hitting_set, listing
+from aegis.arx.search.class_counter import Tally
+from aegis.arx.search.hitting_set import Sieve, pays
 from aegis.arx.search.listing import Listing, OpenList
-from aegis.arx.search.sieve import Sieve, pays
-from aegis.arx.search.tally import Tally
 from aegis.arx.search.walk import Walk
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT
@@ -56,7 +56,7 @@ def in_memory(searcher: Searcher) -> InMemory:
 )
 def test_the_best_are_those_of_every_configuration(objective: str) -> None:
     with (
-        patch.object(sieve, "_SMALL", 0),
+        patch.object(hitting_set, "_SMALL", 0),
         patch.object(listing, "_LARGEST", 11),
         patch.object(listing, "_SAMPLE", 5),
     ):
@@ -88,9 +88,9 @@ def test_a_sieve_finds_what_counting_all_finds(
     )
     values = [loss.bound(box) for box in boxes if feasibility.admits(box)]
     with (
-        patch.object(sieve, "_SMALL", 0),
-        patch.object(sieve, "_SHARES", 2),
-        patch.object(sieve, "_SORTED", 3),
+        patch.object(hitting_set, "_SMALL", 0),
+        patch.object(hitting_set, "_SHARES", 2),
+        patch.object(hitting_set, "_SORTED", 3),
         patch.object(listing, "_LARGEST", sizes[1]),
         patch.object(listing, "_SAMPLE", sizes[0]),
     ):
@@ -299,9 +299,9 @@ def test_classes_that_share_a_place_are_told_apart(
     counts._numbers = np.arange(cells, dtype=np.int32)
     first, second = (random.integers(size, size=cells) for size in spaces)
     with (
-        patch.object(tally, "_PLAIN", 0),
-        patch.object(tally, "_SPREAD", 1),
-        patch.object(tally, "_SHIFT", np.uint64(shift)),
+        patch.object(class_counter, "_PLAIN", 0),
+        patch.object(class_counter, "_SPREAD", 1),
+        patch.object(class_counter, "_SHIFT", np.uint64(shift)),
     ):
         counts._one_of = np.zeros(1 << 12, dtype=np.int32)
         ids, space = counts._crossed(first, spaces[0], second, spaces[1])

@@ -11,7 +11,7 @@ import aegis
 from advisor_support import policy_of, random_rows, table_of
 from aegis import search
 from aegis.advisor import Advice
-from aegis.advisor.doubts import doubts_of
+from aegis.advisor.caveats import caveats_of
 from aegis.policy import load_policy
 
 HIDDEN = dict.fromkeys(("age", "zip", "pay", "ill"), "suppress")
@@ -42,13 +42,13 @@ def test_every_attribute_suppressed(table: pa.Table) -> None:
 
 
 def test_something_is_left(table: pa.Table) -> None:
-    assert not doubts_of(aegis.advise(table_of(random_rows(4, 600)), policy_of({"k": 3})))
+    assert not caveats_of(aegis.advise(table_of(random_rows(4, 600)), policy_of({"k": 3})))
     none_admissible = aegis.advise(
         table,
         policy_of({"k": 60}, configurations={"raw": {"age": "identity", "zip": {"level": 0}}}),
     )
     assert none_admissible.best is None
-    assert not doubts_of(none_admissible)
+    assert not caveats_of(none_admissible)
 
 
 def test_a_label_that_nothing_tells_of() -> None:
@@ -98,7 +98,7 @@ def test_a_score_within_its_standard_error() -> None:
     assert told(chance, "may be chance")
     real = aegis.advise(table_of(given), policy, measure="adjusted-pillai")
     assert real.best.score > 2 * real.best.stderr
-    assert not doubts_of(real)
+    assert not caveats_of(real)
 
 
 @pytest.mark.parametrize(("measure", "said"), [("adjusted-pillai", True), ("held-out-auc", False)])

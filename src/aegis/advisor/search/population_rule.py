@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.corners import Corners
+from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.feasibility import InMemory, prunable, sound_part, undecided
 from aegis.advisor.search.problem import Box, Problem, members
 from aegis.privacy import PrivacyRule

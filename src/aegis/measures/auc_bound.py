@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.measures.alike import reachable_alike
-from aegis.measures.by_part import (
+from aegis.measures.by_fold import (
     OWN_COVARIANCES,
     PartCounts,
     Side,

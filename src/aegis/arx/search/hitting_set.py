@@ -26,8 +26,8 @@ from aegis.advisor.search.feasibility import InMemory
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Problem, Variable, members
 from aegis.arx.losses.separable import Separable
+from aegis.arx.search.class_counter import Node, Tally
 from aegis.arx.search.listing import HALF, Chosen, Listing, OpenList, halves
-from aegis.arx.search.tally import Node, Tally
 from aegis.arx.search.walk import Walk
 from aegis.interrupts import check
 from aegis.progress import Step

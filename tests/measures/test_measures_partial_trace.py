@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.measures import pillai_trace
-from aegis.measures.given import Given
+from aegis.measures.partial_trace import Given
 
 
 def counts_of(codes, label):

@@ -17,7 +17,7 @@ RARE = 0.1
 """Share of the labelled rows below which a class is rare."""
 
 
-def doubts_of(advice: Advice) -> tuple[str, ...]:
+def caveats_of(advice: Advice) -> tuple[str, ...]:
     """Return why the best release of an advice may be of less use than its score says."""
     return (*_worthless(advice), *_rare_class(advice), *_few_rows(advice))
 
@@ -91,10 +91,10 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
     return ()
 
 
-def with_doubts(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
+def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
     """Return the advice with its doubts among the warnings, in place of those told before."""
     others = tuple(text for text in advice.warnings if text not in told)
-    return replace(advice, warnings=(*others, *doubts_of(advice)))
+    return replace(advice, warnings=(*others, *caveats_of(advice)))
 
 
 def _hides_all(ranked: Ranked) -> bool:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.residual_risk_figures import MissingLeak, Uncovered
 from aegis.advisor.scoring import Choice, Scorer
-from aegis.advisor.uncovered_figures import MissingLeak, Uncovered
 from aegis.masking import masked_population, masked_table, suppress
 from aegis.masking.originals import WithOriginals
 from aegis.masks import Kind, Mask
@@ -43,7 +43,7 @@ MISSING_LEAK = 0.9
 """Difference of the shares of nulls between one class and the others: an AUC of 0.95 by it alone."""
 
 
-def with_uncovered(
+def with_residual_risks(
     advice: Advice,
     summary: Summary,
     policy: Policy,

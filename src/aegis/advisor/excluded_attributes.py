@@ -8,8 +8,8 @@ import numpy as np
 
 from aegis.measures import Measure, Scope
 from aegis.summary import AttributeSummary, PairCounts, Summary
-from aegis.summary.aside import told_alone
 from aegis.summary.cooccurrence import FoldCounts
+from aegis.summary.excluded_attributes import told_alone
 
 _FOLDS = 10
 

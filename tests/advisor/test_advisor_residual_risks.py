@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
-from aegis.advisor.uncovered import label_share, outside_of_release
+from aegis.advisor.residual_risks import label_share, outside_of_release
 from aegis.errors import PolicyError
 from aegis.release import check_certificate
 from aegis.report import render_certificate

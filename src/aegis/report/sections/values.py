@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aegis.report.words import clean, count, part, percent
 
 if TYPE_CHECKING:
-    from aegis.advisor.shown import Share, Shown
+    from aegis.advisor.owner_preview import Share, Shown
     from aegis.summary.outside import Outside
 
 VALUE_LIMIT = 40

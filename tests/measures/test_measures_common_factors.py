@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measures_brute import cooccurrence, data
 
-from aegis.advisor import Scorer, shared
+from aegis.advisor import Scorer, common_levels
 from aegis.advisor.costs import mask_costs
-from aegis.measures import UNPOOLED, OrderedCounts, get
-from aegis.measures import shared as shared_levels
+from aegis.measures import UNPOOLED, OrderedCounts, common_factors, get
+from aegis.measures.common_factors import Sharing
 from aegis.measures.held_out import value_traces
 from aegis.measures.ordered import levels_in_common
-from aegis.measures.shared import Sharing
 from aegis.policy import load_policy
 from aegis.summary import summarize
 
@@ -28,20 +27,20 @@ measure = get("held-out-pillai")
 def answers_of(monkeypatch, method):
     """Return a list to which whatever a method of `SharedBlock` returns is added."""
     answers = []
-    asked = getattr(shared_levels.SharedBlock, method)
+    asked = getattr(common_factors.SharedBlock, method)
 
     def told(*given_here):
         answers.append(asked(*given_here))
         return answers[-1]
 
-    monkeypatch.setattr(shared_levels.SharedBlock, method, told)
+    monkeypatch.setattr(common_factors.SharedBlock, method, told)
     return answers
 
 
 @pytest.fixture(autouse=True)
 def few_levels(monkeypatch):
-    monkeypatch.setattr(shared_levels, "FEWEST_LEVELS", 1)
-    monkeypatch.setattr(shared, "FEWEST_LEVELS", 1)
+    monkeypatch.setattr(common_factors, "FEWEST_LEVELS", 1)
+    monkeypatch.setattr(common_levels, "FEWEST_LEVELS", 1)
 
 
 def in_order(counts, ordered):
@@ -68,7 +67,7 @@ def test_it_is_solved_from_what_is_shared():
     codes[:, 1] //= 3
     whole, part = cooccurrence(codes, label), cooccurrence(codes[:, [2, 0]], label)
     sharing = Sharing(levels_in_common(lambda: part), [2, 0])
-    given_whole = shared_levels.Centred.of(whole.total, whole.joint, whole.class_totals, whole.n)
+    given_whole = common_factors.Centred.of(whole.total, whole.joint, whole.class_totals, whole.n)
     moments = sharing.values(whole.offsets).moments(given_whole, UNPOOLED)
     assert moments is not None
     assert [len(own) for own in moments] == [len(UNPOOLED)] * 2

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.advisor import Scorer, parts, shared
+from aegis.advisor import Scorer, common_levels, fold_counts
 from aegis.measures import get
 from aegis.measures.split import SplitCounts
 from aegis.policy import load_policy
@@ -53,10 +53,10 @@ def test_classes_counted_one_by_one_say_what_all_at_once_say(seed, classes, comm
     measures = [get(name) for name in ("held-out-auc", "held-out-accuracy(lr+nb)")]
     found = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(parts, "FEWEST_LEVELS", 1)
-        patched.setattr(shared, "FEWEST_LEVELS", 1)
+        patched.setattr(fold_counts, "FEWEST_LEVELS", 1)
+        patched.setattr(common_levels, "FEWEST_LEVELS", 1)
         for at_once in (cells, 10**9):
-            patched.setattr(parts, "_AT_ONCE", at_once)
+            patched.setattr(fold_counts, "_AT_ONCE", at_once)
             scorer = Scorer(summary)
             scorer.common.share({name: choice[name] for name in common})
             counts = scorer.cooccurrence(choice, measures[0].needs)
@@ -87,7 +87,7 @@ def test_a_label_of_many_classes_takes_the_memory_of_few():
     levels = sum(a.unmasked.n_levels for a in summary.attributes.values())
     assert levels == 120
     # One product of all directions with the counts of all classes alone takes 5 * 80 * 80 * 3 * 120 * 8 bytes.
-    assert most < 2 * (8 * parts._AT_ONCE) + 5 * 80 * levels**2 * 8
+    assert most < 2 * (8 * fold_counts._AT_ONCE) + 5 * 80 * levels**2 * 8
     assert most < 5 * 80 * 80 * 3 * levels * 8
 
 
@@ -103,8 +103,8 @@ def test_what_configurations_have_in_common_changes_no_figure(seed, classes, com
     own = list(summary.all_attributes)
     measures = [get(name) for name in ("held-out-auc", "held-out-log-loss(lr+nb)")]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(parts, "FEWEST_LEVELS", 1)
-        patched.setattr(shared, "FEWEST_LEVELS", 1)
+        patched.setattr(fold_counts, "FEWEST_LEVELS", 1)
+        patched.setattr(common_levels, "FEWEST_LEVELS", 1)
         alone, sharing = Scorer(summary), Scorer(summary)
         sharing.common.share({name: summary.attributes[name].unmasked for name in common})
         for some in picks:
@@ -124,8 +124,8 @@ def test_what_configurations_have_in_common_changes_no_figure(seed, classes, com
 
 
 def test_common_levels_are_eliminated_once(monkeypatch):
-    monkeypatch.setattr(parts, "FEWEST_LEVELS", 1)
-    monkeypatch.setattr(shared, "FEWEST_LEVELS", 1)
+    monkeypatch.setattr(fold_counts, "FEWEST_LEVELS", 1)
+    monkeypatch.setattr(common_levels, "FEWEST_LEVELS", 1)
     summary, measure = summarised(3, 2), get("held-out-auc")
 
     def counted():
@@ -138,5 +138,5 @@ def test_common_levels_are_eliminated_once(monkeypatch):
     first, second = counted()
     assert isinstance(first, SplitCounts)
     assert first.common is second.common
-    monkeypatch.setattr(parts, "MOST_NUMBERS", 0)
+    monkeypatch.setattr(fold_counts, "MOST_NUMBERS", 0)
     assert not any(isinstance(counts, SplitCounts) for counts in counted())

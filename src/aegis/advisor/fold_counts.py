@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.advisor.coded import CodedAttribute, CodedMasks, indicators
+from aegis.advisor.encodings import CodedAttribute, CodedMasks, indicators
 from aegis.advisor.grouping import Levels, drawn_chance
+from aegis.array_cache import RememberedArrays
 from aegis.errors import PolicyError
-from aegis.measures.by_part import (
+from aegis.measures.by_fold import (
     ClassCounts,
     OtherParts,
     PartCounts,
@@ -27,7 +28,6 @@ from aegis.measures.by_part import (
 )
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.split import FEWEST_LEVELS, MOST_NUMBERS, CommonLevels, SplitCounts
-from aegis.remembered import RememberedArrays
 from aegis.summary import Candidate, PairCounts
 
 PARTS = 5

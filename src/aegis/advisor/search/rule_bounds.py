@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.corners import Parts
+from aegis.advisor.search.corner_classes import Parts
 from aegis.privacy import ClassTable, Criterion
 from aegis.privacy.admission import admits, admits_dense
 from aegis.privacy.histograms import Bounds, Histograms, ShareCaps, TreeGroups

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from aegis.advisor.coded import CodedMasks
-from aegis.advisor.parts import PartBlocks
+from aegis.advisor.encodings import CodedMasks
+from aegis.advisor.fold_counts import PartBlocks
 from aegis.advisor.search.problem import Box, Ints, Problem, Variable, members
 from aegis.masks import common_refinement
 from aegis.measures import MEASURES, Expected, Merit, explained_share, reachable_auc
