@@ -38,7 +38,7 @@ from aegis.policy import load_policy
 from aegis.sources import open_table
 from aegis.summary import summarize
 from aegis.summary.build import FOLDS
-from aegis.summary.cooccurrence import fold_of
+from aegis.summary.deal import Dealer
 from common import add_csv
 from paper_masks import paper_configurations, paper_policy
 from public_sets import CONFIRMATION, FURTHER, RESERVE
@@ -153,7 +153,9 @@ def compared(name: str) -> list[dict[str, Any]]:
     scorers, rows, choices = prepared(name)
     measure = MEASURES.get(SCORE)
     fold = np.full(rows.rows, -1)
-    fold[rows.labelled] = fold_of(np.arange(len(rows.labelled)), FOLDS, 0)
+    atoms = [rows.attributes[own].atoms[codes][rows.labelled] for own, codes in rows.codes.items()]
+    dealer = Dealer(tuple(rows.codes), FOLDS, 0)
+    fold[rows.labelled] = dealer.rows(atoms, rows.label[rows.labelled].astype(np.int64))
     group = np.random.default_rng(SEED).permutation(rows.rows) % GROUPS
     counts = np.bincount(rows.label[rows.labelled])
     facts = {"rows": int(counts.sum()), "rarest": int(counts.min()), "classes": len(counts)}

@@ -96,6 +96,7 @@ def fits(value: Any, kind: str) -> bool:
 RUNS = {
     "aegis advise": [
         ("advise", "table.csv", "-p", "policy.yaml"),
+        ("advise", "table.csv", "-p", "number.yaml"),
         ("advise", "table.csv", "-p", "strict.yaml", "--configurations", "all.yaml"),
         (
             "advise",
@@ -142,6 +143,18 @@ RUNS = {
         ("compose", "best.yaml", "finest.yaml", "-p", "strict.yaml", "table.csv"),
     ],
     "aegis apply": [
+        (
+            "apply",
+            "table.csv",
+            "-p",
+            "number.yaml",
+            "-c",
+            "number_best.yaml",
+            "-o",
+            "n.csv",
+            "--certificate",
+            "n.json",
+        ),
         ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "a.csv"),
         (
             "apply",
@@ -169,6 +182,18 @@ RUNS = {
         ),
     ],
     "aegis anonymize": [
+        (
+            "anonymize",
+            "table.csv",
+            "-p",
+            "number.yaml",
+            "-m",
+            "mondrian",
+            "-o",
+            "m.csv",
+            "--certificate",
+            "m.cert.json",
+        ),
         (
             "anonymize",
             "table.csv",
@@ -299,6 +324,15 @@ RUNS = {
     "aegis privacy-models": [("privacy-models",), ("privacy-models", "alpha_k")],
     "Errors": [("advise", "none.csv", "-p", "policy.yaml"), ("advise",)],
 }
+NUMBER = """\
+version: 1
+label: {column: age, kind: number}
+privacy: {k: 5, suppression: 0.05}
+attributes:
+  name: {role: identifier}
+  sex: {role: quasi-identifier, masks: [identity, suppress]}
+  zip: {role: quasi-identifier, masks: [{blur: {keep: 3}}, suppress]}
+"""
 RARE = {
     "aegis audit": set(),
     "aegis evaluate": {"trainings[].messages[]", "unconverged.*"},
@@ -338,6 +372,10 @@ def test_documents_and_reference_agree(section, shell, folder, monkeypatch):
     )
     (folder / "seeded_best.yaml").write_text(
         "configurations: {s: {age: {add_uniform: {amount: 4}}, sex: suppress, zip: suppress}}\n"
+    )
+    (folder / "number.yaml").write_text(NUMBER)
+    (folder / "number_best.yaml").write_text(
+        "configurations: {n: {sex: identity, zip: suppress}}\n"
     )
     (folder / "free.yaml").write_text(text.replace("k: 5, suppression: 0.05", ""))
     (folder / "unseen_best.yaml").write_text(

@@ -208,7 +208,7 @@ class UtilityFigure:
         >>> from aegis.advisor.utility import UtilityFigure
         >>> figure = UtilityFigure("held-out-auc", 0.9182, 0.9213, stderr=0.0018)
         >>> figure.expected([700, 300])
-        'Models are expected to reach AUC 0.918 of 0.921 unmasked; a trained model may differ from both by 0.02'
+        'Models are expected to reach AUC 0.918 of 0.921 unmasked (+-0.02 when trained)'
         """
         measure, error = MEASURES.get(self.measure), self.stderr
         digits, why = self.digits, self.why_better(self.digits)
@@ -221,7 +221,7 @@ class UtilityFigure:
         small = ": the table is too small to distinguish masks" if gain < 2 * error else why
         if measure.unit == "AUC":
             apart = math.hypot(error, MODELS_DIFFER)
-            return f"{said}{small}; a trained model may differ from both by {apart:.2f}"
+            return f"{said} (+-{apart:.2f} when trained){small}"
         return f"{said} (+-{error:.{digits}f}){self._error}{small}"
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
