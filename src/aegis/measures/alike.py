@@ -1,8 +1,8 @@
-"""What many classes are scored by: no counts between levels but those of all rows together.
+"""Scores of many classes, from the counts between levels of all rows together.
 
-Counts by class grow with the classes. Of each class its label tables are enough where classes share one
-covariance, and where scores of a class are spread as much wider or narrower than those of the rest as
-they would be if attributes were independent within classes (decision 0091).
+Counts by class grow with the number of classes. The label tables of each class are enough under two
+assumptions: all classes share one covariance, and the scores of a class and of the rest have the ratio of
+variances that independent attributes would give them (decision 0091).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rows dealt out to folds by what they hold, so that the order of a table changes no score.
 
-A row is its atoms and its class or number to predict. It is hashed by two sums modulo the prime P = 2^31 - 1, and equal rows are
-numbered among themselves: the first of them may fall into another fold than the second, as chance would
-have it. Integers below 2^62 suffice, so that every engine that has these deals rows out alike.
+The hash of a row is made of its atoms and its class or number to predict: two sums modulo the prime
+P = 2^31 - 1. Equal rows are numbered, and the number enters the hash, so that each of them falls into a fold
+by chance. All integers stay below 2^62, so every engine computes the same folds.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Dealer:
     Parameters
     ----------
     names
-        Attributes, by which their atoms are told from those of others: their order does not matter.
+        Attributes. The name of each one enters the hash of its atoms, so their order does not matter.
     folds
         Number of folds F.
     seed
-        Another seed deals otherwise.
+        Rows fall into other folds with another seed.
     """
 
     def __init__(self, names: Sequence[str], folds: int, seed: int) -> None:
@@ -50,7 +50,7 @@ class Dealer:
     ) -> Counts:
         """Return the fold of each row, shape (N,).
 
-        A row that was seen before, also in an earlier call, is numbered on.
+        The numbering of equal rows continues over calls.
 
         Parameters
         ----------
