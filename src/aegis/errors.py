@@ -21,8 +21,15 @@ class AegisError(Exception):
         What was given and what is allowed, in one or two sentences.
     hint
         What to do about it.
+
+    Attributes
+    ----------
+    noise_drawn
+        Whether it was raised after noise was drawn that a budget pays for. Then the error itself
+        answers something about the table, and its cost stays.
     """
 
+    noise_drawn = False
     exit_code: ClassVar[int] = 2
 
     def __init__(self, message: str, *, hint: str = "") -> None:

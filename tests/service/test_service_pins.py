@@ -24,6 +24,8 @@ from aegis.service.catalog.flow import policy_of
 from aegis.service.catalog.statements import digest, sign_statement, statement_of
 from aegis.signing import PrivateKey
 
+# The classes are declared: noise could refuse those that it has to name.
+POLICY = POLICY.replace("label: income", "label: {column: income, classes: [high, low]}")
 WEAK = POLICY.replace("k: 3", "k: 1")
 OTHER_ROLES = POLICY.replace("canary: {role: identifier}", "canary: {role: feature}")
 OTHER_MASKS = POLICY.replace("{bucketize: {width: 10}}", "identity")
@@ -159,7 +161,7 @@ def scene(tmp_path) -> Iterator[Scene]:
         (OTHER_ROLES, RAW, "canary is feature, not identifier"),
         (OTHER_ROLES, RAW, "canary never leaves"),
         (OTHER_MASKS, RAW, "age has other masks"),
-        (POLICY.replace("label: income", "label: sex").replace("  sex: {role: quasi-identifier, masks: [identity, suppress]}\n", ""), GOOD, "it lacks sex"),
+        (POLICY.replace("column: income, classes: [high, low]", "column: sex").replace("  sex: {role: quasi-identifier, masks: [identity, suppress]}\n", ""), GOOD, "it lacks sex"),
         (POLICY, RAW, "identity of age may not be used"),
         (POLICY, "configurations:\n  c: {age: {bucketize: {width: 1}}, sex: suppress}\n", "may not be used"),
         (POLICY, GOOD, "wants 1 signed approvals of this release and has 0"),
@@ -292,6 +294,23 @@ def test_budgets_hold_whatever_the_catalog_forgets(scene):
     scene.fake.serve("summarize", protect="counts", threshold=5)
     scene.work()
     assert len(scene.fake.answered("/uploads/")) == 2
+
+
+def test_a_refusal_that_noise_decided_is_paid_for(scene):
+    """Asked again for nothing, a catalog could learn from refusals whether a row is in the table."""
+    write_table(scene.folder / "adult.csv", rows=12)  # too few to name a class
+    unnamed = POLICY.replace("{column: income, classes: [high, low]}", "income")
+    (scene.folder / "policy.yaml").write_text(unnamed)
+    for _ in range(2):
+        scene.fake.serve("summarize", policy=unnamed, protect="noise", epsilon=0.6, delta=1e-6)
+    scene.work()
+    first, second = map(json.loads, scene.fake.answered("/failed"))
+    assert (first["reason"], first["spent"]) == (
+        "PolicyError beside the data; the agent's own output says which.",
+        True,
+    )
+    assert "0.6 is spent in 24 hours, and 1 is allowed" in second["reason"]
+    assert "spent" not in second
 
 
 def test_without_a_floor_neither_noise_nor_counts_leave(scene):

@@ -249,7 +249,7 @@ class Agent:
         """Say that a job failed; one that was cancelled or given to another meanwhile is let go."""
         self.say(f"failed: {error}")
         try:
-            self.client.failed(job["id"], job["attempt"], _sayable(error))
+            self.client.failed(job["id"], job["attempt"], _sayable(error), spent=error.noise_drawn)
         except WrongState as late:
             self.say(f"given up: {late.message}")
 

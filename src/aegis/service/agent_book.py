@@ -191,9 +191,9 @@ class AgentBook:
         try:
             made = make()
             self._keep(key, made)
-        except BaseException:
+        except BaseException as error:
             if entry is not None:
-                self.ledger.cancel(entry)
+                self.ledger.refused(entry, error)
             raise
         if entry is not None:
             self.ledger.commit(entry, hashlib.sha256(made.content).hexdigest())

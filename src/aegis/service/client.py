@@ -412,9 +412,10 @@ class Client:
         """Let another agent take a job at once."""
         self._answer("POST", f"/jobs/{job}/give-back", json={"attempt": attempt}, timeout=5)
 
-    def failed(self, job: str, attempt: int, reason: str) -> None:
-        """Give a job up."""
-        self._object("POST", f"/jobs/{job}/failed", {"attempt": attempt, "reason": reason[:2000]})
+    def failed(self, job: str, attempt: int, reason: str, *, spent: bool = False) -> None:
+        """Give a job up; `spent` says that noise was drawn, so that its cost stays."""
+        body = {"attempt": attempt, "reason": reason[:2000]} | ({"spent": True} if spent else {})
+        self._object("POST", f"/jobs/{job}/failed", body)
 
     def checked(self, job: str, attempt: int, answer: Mapping[str, Any]) -> None:
         """Answer which configuration meets the rule."""

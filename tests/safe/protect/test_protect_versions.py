@@ -174,3 +174,18 @@ def test_a_head_that_was_noted_finds_a_ledger_that_was_cut(book):
     book.verify()  # the chain itself is whole
     with pytest.raises(DataError, match="noted is not in its chain"):
         book.verify(noted)
+
+
+def test_a_refusal_that_noise_decided_costs_what_the_file_would(book):
+    """Who may ask again for nothing learns from refusals how many rows a class has."""
+    asked = {**NOISE, "public": ["a", "b"]}  # the label has to be named, and has too few rows
+    with pytest.raises(PolicyError, match="enough rows to be named") as refused:
+        told(book, table(12), **asked)
+    assert "Noise was drawn, so that the cost stays in the ledger." in refused.value.hint
+    [entry] = book.entries("people")
+    assert entry.state is EntryState.BEGUN
+    assert book.balance("people").spent == entry.rho > 0
+    with pytest.raises(PolicyError, match="Step was given with level noise"):
+        told(book, table(12), **asked, step=3)
+    assert book.entries("people")[1].state is EntryState.CANCELLED
+    assert book.balance("people").spent == entry.rho

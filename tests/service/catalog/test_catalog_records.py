@@ -164,6 +164,19 @@ def test_an_agent_works_for_its_provider_alone(place):
                 deliveries.require_agent(session, who, number)
 
 
+def test_a_refusal_that_noise_decided_is_spent_for_good(place):
+    offered(place, ceiling=2.0)
+    job = ask(place, 1.5)
+    with place.catalog.database.writing() as session:
+        claimed = flow.claim(session, "agent", jobs.AGENT)
+    deliveries.failed(place.catalog, place.paula, job.id, claimed.attempt, "refused", spent=True)
+    with place.catalog.database.writing() as session:
+        left = budget.balance(session, session.get(DataSet, "census"))
+        assert (left.spent, left.reserved) == (1.5, 0.0)
+        with pytest.raises(WrongState, match=r"has 0\.5 left"):
+            flow.retry_job(session, place.paula, job.id)
+
+
 def test_what_failed_is_asked_once_more(place):
     offered(place, ceiling=2.0)
     job = ask(place, 1.5)

@@ -3,7 +3,7 @@
 All that happens is an event, appended in one transaction and chained to the one before by a
 SHA-256; nothing is ever changed or removed, which triggers see to and `verify` finds out. A cost
 is reserved before anything is computed, and counts from then on. It can be given back only until
-output begins, so that a crash at any step costs budget and never privacy.
+noise is drawn or output begins, so that a crash at any step costs budget and never privacy.
 """
 
 from __future__ import annotations
@@ -335,6 +335,18 @@ class Ledger:
         """
         self._move("cancel", entry, {})
 
+    def refused(self, entry: int, error: BaseException) -> None:
+        """Give the cost of a reservation back, unless the error was raised after noise was drawn.
+
+        Such an error is an answer about the table. If it were free, whoever asks again and again would
+        learn from refusals what the noise hides.
+        """
+        if not isinstance(error, AegisError) or not error.noise_drawn:
+            self.cancel(entry)
+            return
+        self.begin(entry)
+        error.hint = f"{error.hint} Noise was drawn, so that the cost stays in the ledger.".strip()
+
     def _move(self, kind: str, number: int, content: Mapping[str, Any]) -> None:
         with self._writing() as connection:
             self._moved(connection, kind, number, content)
@@ -387,7 +399,7 @@ class Ledger:
         note: str = "",
         version: TableVersion | None = None,
     ) -> Iterator[Spending]:
-        """Reserve a cost for a block of work; it is given back where that fails before output.
+        """Reserve a cost for a block of work; it is given back where that fails before output or noise.
 
         The block calls `begin` before the first byte goes out and `commit` after the last one.
         """
@@ -395,9 +407,9 @@ class Ledger:
         spent = Spending(self, entry)
         try:
             yield spent
-        except BaseException:
+        except BaseException as error:
             if not spent.begun:
-                self.cancel(entry)
+                self.refused(entry, error)
             raise
 
     @checks_types

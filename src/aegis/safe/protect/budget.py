@@ -7,11 +7,13 @@ threshold that is paid for in delta. So the account can be checked where it is k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
 
+from aegis.errors import AegisError
 from aegis.safe.protect.accounting import (
     NamingThreshold,
     NoiseRound,
@@ -45,6 +47,15 @@ class Budget:
         self.unit_rows = unit_rows
         self.rounds: list[NoiseRound] = []
         self.thresholds: list[NamingThreshold] = []
+
+    @contextmanager
+    def marking(self) -> Iterator[None]:
+        """Mark an error that ends the block once noise was drawn: whoever pays keeps its cost."""
+        try:
+            yield
+        except AegisError as error:
+            error.noise_drawn = bool(self.rounds)
+            raise
 
     def spend(
         self,

@@ -69,7 +69,8 @@ def protect(
     PolicyError
         An option is out of range or of the other level, a person has more rows than stated, the
         summary is of a sample, of other masks, under another rule or has what a protected one cannot
-        hold, or what would be published lets small cells be derived. Nothing was spent then.
+        hold, or what would be published lets small cells be derived. Nothing was spent then, unless the
+        `noise_drawn` of the error says so.
     """
     given = asked(ProtectRequest, request, options)
     policy = as_policy(policy)

@@ -148,17 +148,8 @@ def protect_with_noise(
     """
     plan = Plan(summary, policy, asked.public)
     budget = Budget(asked.epsilon, asked.delta, asked.rows_per_person, plan.namings)
-    classes = plan.classes(budget)
-    every = plan.cells(plan.columns(budget), classes, budget)
-    decisions = _decisions(summary, asked, policy.privacy, plan)
-    for_rule = DECIDING * budget.total if decisions is not None else 0.0
-    for_both = budget.left - for_rule
-    table = _Exact(summary, source, classes, progress)
-    bare, cells = _label_tables(table, every, plan, budget, TABLES * for_both)
-    protected = _with_moments(table, asked, bare, cells, budget, (1 - TABLES) * for_both)
-    verdicts: tuple[StatedVerdict, ...] = ()
-    if decisions is not None:
-        verdicts = decisions.state(budget, for_rule, protected.rows)
+    with budget.marking():
+        protected, verdicts = _drawn(summary, asked, policy, plan, budget, source, progress)
     return replace(
         protected,
         protection=Protection(
@@ -176,6 +167,30 @@ def protect_with_noise(
         verdicts=verdicts,
         rule=rule_as_written if verdicts else None,
     )
+
+
+def _drawn(
+    summary: Summary,
+    asked: Noise,
+    policy: Policy,
+    plan: Plan,
+    budget: Budget,
+    source: Source | None,
+    progress: Progress,
+) -> tuple[ProtectedSummary, tuple[StatedVerdict, ...]]:
+    """Return what noise was drawn for: names, label tables, moments and verdicts."""
+    classes = plan.classes(budget)
+    every = plan.cells(plan.columns(budget), classes, budget)
+    decisions = _decisions(summary, asked, policy.privacy, plan)
+    for_rule = DECIDING * budget.total if decisions is not None else 0.0
+    for_both = budget.left - for_rule
+    table = _Exact(summary, source, classes, progress)
+    bare, cells = _label_tables(table, every, plan, budget, TABLES * for_both)
+    protected = _with_moments(table, asked, bare, cells, budget, (1 - TABLES) * for_both)
+    verdicts: tuple[StatedVerdict, ...] = ()
+    if decisions is not None:
+        verdicts = decisions.state(budget, for_rule, protected.rows)
+    return protected, verdicts
 
 
 @dataclass(frozen=True, eq=False)

@@ -167,10 +167,11 @@ class GivenBack(Sent):
 
 
 class Failed(Sent):
-    """A job that could not be done."""
+    """A job that could not be done; `spent` where noise was drawn, whose cost stays."""
 
     attempt: int = Field(ge=1, le=1000)
     reason: str = Field(max_length=2000)
+    spent: bool = False
 
 
 class Checked(Sent):

@@ -59,7 +59,7 @@ def give_back(
 @routes.post("/jobs/{job_id}/failed", Action.WORK)
 def failed(job_id: str, given: shapes.Failed, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
     """Give a job up."""
-    deliveries.failed(catalog, actor, job_id, given.attempt, given.reason)
+    deliveries.failed(catalog, actor, job_id, given.attempt, given.reason, spent=given.spent)
     return {}
 
 

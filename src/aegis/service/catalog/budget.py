@@ -1,7 +1,7 @@
 """Privacy budget per population: reserved before noise is drawn, committed with the output.
 
-A reservation whose output never came is given back; one whose output exists never is, whatever
-becomes of the output. Epsilons of one population add up (basic composition).
+A reservation is given back only if nothing came of it: neither an output nor a refusal that noise
+decided. Epsilons of one population add up (basic composition).
 """
 
 from __future__ import annotations

@@ -216,11 +216,13 @@ def release(
         return made
 
 
-def failed(catalog: Catalog, by: Actor, job_id: str, attempt: int, reason: str) -> None:
-    """Note that a job of an agent could not be done, give its budget back, and tell its request."""
+def failed(
+    catalog: Catalog, by: Actor, job_id: str, attempt: int, reason: str, *, spent: bool = False
+) -> None:
+    """Note that a job of an agent could not be done, as `flow.give_up` does."""
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, None)
-        flow.give_up(session, by, job, reason)
+        flow.give_up(session, by, job, reason, spent=spent)
         append(session, by.name, "job failed", data_set=data_set.id, job=job_id)
 
 

@@ -159,9 +159,14 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
     return jobs.claim(session, owner, place, provider=provider)
 
 
-def give_up(session: Session, by: Actor, job: Job, reason: str) -> None:
-    """Note that a job could not be done: its budget goes back, and its request hears of it."""
+def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool = False) -> None:
+    """Note that a job could not be done, and tell its request.
+
+    Its budget goes back, unless noise was drawn (`spent`): then the failure is an answer, too.
+    """
     jobs.fail(session, job.id, job.attempt, reason)
+    if spent:
+        budget.commit(session, job.id)
     budget.give_back(session, job.id)
     request = None if job.request_id is None else session.get(Request, job.request_id)
     if job.kind == "release" and request is not None and request.state == RequestState.RUNNING:
