@@ -78,6 +78,7 @@ def test_csv_with_separators_inside_and_a_null_row(tmp_path):
     [
         ("", "no row with a value and a group"),
         ("a\nb\n", "no row with a value and a group"),
+        ("a\nb;x\n", r"row 1 has 0 levels above its value\. Give"),
         ("a;x;*\nb;x\n", "row 1 has 2 levels above its value, row 2 has 1"),
         ("a;x;*\na;y;*\n", "value 'a' has two rows"),
         ("a;x;p\nb;x;q\n", "level 2 splits the group 'x' of level 1: value 'a' belongs to 'p'"),

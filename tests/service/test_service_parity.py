@@ -260,8 +260,9 @@ def public_key(place) -> bytes:
 
 
 def test_a_short_number_names_one_request_that_one_may_see(shell):
+    shell.place.offer("numbered")
     with shell.place.client("clara") as clara, shell.place.client("otto") as otto:
-        made = [clara.draft("census", f"p{n}")["id"] for n in range(18)]
+        made = [clara.draft("numbered", f"p{n}")["id"] for n in range(18)]
         first = sorted(made)[0]
         assert clara.shown(first[:8])["id"] == first
         ambiguous = next(d for d in "0123456789abcdef" if sum(n[0] == d for n in made) > 1)

@@ -343,9 +343,10 @@ def _require_even(rows: list[list[str]], name: str) -> None:
     """
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]) or len(row) < 2:
+            first = f"row 1 has {len(rows[0]) - 1} levels above its value"
             raise DataError(
-                f"Hierarchy {name}: row 1 has {len(rows[0]) - 1} levels above its value, "
-                f"row {number} has {len(row) - 1}.",
+                f"Hierarchy {name}: {first}"
+                + ("." if number == 1 else f", row {number} has {len(row) - 1}."),
                 hint="Give every value the same number of levels, at least one.",
             )
 
