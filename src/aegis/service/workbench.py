@@ -556,8 +556,9 @@ class Benches:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tables(self) -> list[Path]:
-        """Return the tables of the folder, relative to it."""
+        """Return the tables of the folder, relative to it, without the releases that were made here."""
         files = (p for p in self.folder.rglob("*") if p.suffix.lower() in TABLES and p.is_file())
+        files = (p for p in files if not p.is_relative_to(self.outputs))
         inside = (p.relative_to(self.folder) for p in files)
         return sorted(p for p in inside if not any(part.startswith(".") for part in p.parts))
 
