@@ -145,3 +145,28 @@ def test_one_figure_of_utility_where_the_rule_counts_persons(said, tmp_path: Pat
         "audit", release, "--certificate", str(certificate), "--original", stays, "-p", policy
     )
     assert "matches this file" in plain(checked)
+
+
+def test_one_figure_of_utility_where_a_mask_cuts_a_column_of_many_values(said, tmp_path) -> None:
+    """The unmasked table pools its rarest values; rows fall into folds by what is not pooled."""
+    random = np.random.default_rng(9)
+    rows = [f"{a},{a / 9 + random.normal():.6f}" for a in random.integers(20, 60, 900)]
+    lines = [f"{row},{'yes' if random.random() < float(row[:2]) / 80 else 'no'}" for row in rows]
+    (tmp_path / "t.csv").write_text("\n".join(["age,score,ill", *lines]))
+    policy = {
+        "version": 1,
+        "label": "ill",
+        "privacy": {"k": 30, "suppression": 0.1},
+        "attributes": {
+            "age": {"role": "quasi-identifier", "masks": ["identity", {"bucketize": {"width": 5}}]},
+            "score": {"role": "feature", "masks": [{"round": {"digits": 1}}]},
+        },
+    }
+    (tmp_path / "p.yaml").write_text(json.dumps(policy))
+    table, given, best, release, certificate = (
+        str(tmp_path / name) for name in ("t.csv", "p.yaml", "b.yaml", "r.csv", "c.json")
+    )
+    advised, _ = said("advise", table, "-p", given, "-o", best, "--format", "json")
+    said("apply", table, "-p", given, "-c", best, "-o", release, "--certificate", certificate)
+    stated = json.loads(Path(certificate).read_text())["utility"]
+    assert json.loads(advised)["utility"]["reference"] == pytest.approx(stated["reference"])

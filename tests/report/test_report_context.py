@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aegis.advisor.utility import UtilityFigure
 from aegis.errors import PolicyError
 from aegis.privacy import PrivacyRule
 from aegis.report.context import (
@@ -47,6 +48,14 @@ def test_the_recommendation_states_what_was_chosen_and_why() -> None:
     by_area = context(advice([ranked("c7")], measure="held-out-auc"))
     figures = {one["label"]: one["value"] for one in by_area["key_figures"]}
     assert figures["Expected AUC"] == f"{ranked('c7').score:.2f}"  # as its standard error allows
+
+
+def test_the_expected_auc_has_the_error_that_the_terminal_prints() -> None:
+    figure = UtilityFigure("held-out-auc", 0.79, 0.8, utility_kept=97, stderr=0.016)
+    given = advice([replace(ranked("c7"), utility=figure)], measure="held-out-auc")
+    notes = {one["label"]: one["note"] for one in context(given)["key_figures"]}
+    assert "of models; 0.80 unmasked (+-0.03 when trained)" in notes["Expected AUC"]
+    assert "(+-0.03 when trained)" in given.headline
 
 
 def test_without_an_admissible_one_the_closest_is_named_and_what_would_admit_it() -> None:

@@ -63,6 +63,15 @@ def test_what_kept_a_table_from_being_opened_is_raised_where_it_is_asked_for(fol
         openings.get("unknown")
 
 
+def test_releases_of_the_workbench_are_no_tables_of_the_folder(folder: Path) -> None:
+    benches = Benches(folder, folder / "out")
+    before = benches.tables()
+    (folder / "out" / "1a").mkdir(parents=True)
+    (folder / "out" / "1a" / "certificate.json").write_text("{}")
+    (folder / "out" / "1a" / "masked.parquet").write_bytes(b"")
+    assert benches.tables() == before == [Path("adult.csv")]
+
+
 def test_nothing_holds_a_table_that_was_closed(folder: Path) -> None:
     benches = Benches(folder, folder / "out")
     opening = Openings(benches).begin("adult.csv", "income", None)

@@ -112,3 +112,24 @@ def test_command_and_workbench_recommend_the_same(
 
 def test_the_last_search_of_the_workbench_takes_as_long_as_the_command() -> None:
     assert EFFORTS[-1] == SEARCH_SECONDS
+
+
+def test_the_report_of_a_release_says_what_the_search_proved(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(TABLES["two classes"][0], path)
+    bench = Bench.open(str(path), "pay")
+    advice = bench.best(EFFORTS[-1])
+    best = advice.require_best()
+    bench.release(_yaml_of(advice, best.configuration), tmp_path / "found")
+    assert Finding.of(advice, best).proof in _words(tmp_path / "found")
+    other = advice.ranking[-1]
+    bench.release(_yaml_of(advice, other.configuration), tmp_path / "other")
+    said = _words(tmp_path / "other")
+    assert f"No other configuration was ranked; there are {advice.combinations:,}" in said
+    assert Finding.of(advice, best).proof not in said
+
+
+def _words(folder: Path) -> str:
+    return html.unescape((folder / "report.html").read_text(encoding="utf-8")).replace(
+        "\u00a0", " "
+    )

@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,6 +103,29 @@ def test_a_table_of_a_sqlite_file_is_chosen(tmp_path: Path) -> None:
     assert read(path, 'odd "name') == []
     with pytest.raises(DataError, match="no table 'nope'"):
         read(path, "nope")
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["1984-07-13", "1990-01-01", None], pa.date32()),
+        (["1984-07-13", "soon"], pa.string()),
+        (["19840713", "19900101"], pa.string()),
+        ([None, None], pa.string()),
+    ],
+)
+def test_texts_of_sqlite_that_are_iso_dates_are_dates(
+    texts: list[str | None], kind: pa.DataType, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (seen TEXT)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(text,) for text in texts])
+        connection.commit()
+    source = open_table(path)
+    found = source.collect(source.table)["seen"]
+    assert found.type == kind
+    assert found.cast(pa.string()).to_pylist() == texts
 
 
 def test_sqlite_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -33,11 +33,12 @@ from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure
 from aegis.masking import masked_population, masked_table, suppress
+from aegis.masks import common_refinement
 from aegis.measures import MEASURES, LabelKind, Measure, Need
 from aegis.policy import Policy
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
-from aegis.summary import Chunk, LabelSummary, Summary, count_pairs, summarize
+from aegis.summary import AttributeSummary, Chunk, LabelSummary, Summary, count_pairs, summarize
 from aegis.summary.leaves import shown_leaves
 
 
@@ -48,6 +49,13 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
         return {}
     rows = zip(before.classes, before.counts, strict=True)
     return {name: int(n) for name, n in rows if n and name not in left}
+
+
+def _cut_by_masks(attribute: AttributeSummary) -> bool:
+    """Return whether candidate masks cut an attribute into more atoms than its values alone make."""
+    own = attribute.unmasked
+    alone = [own.levels] if own.ranges is None else [own.levels, own.ranges]
+    return attribute.n_atoms > int(common_refinement(alone).max(initial=-1)) + 1
 
 
 def error_of(scorer: Scorer, choice: Choice, measure: Measure) -> float | None:
@@ -158,10 +166,16 @@ class ReleasedRows:
         """Whether a release and its certificate are counted otherwise than the summary of the masks.
 
         A policy that counts persons deals their rows to one fold; a release does not name persons.
-        A summary of a wide table sets attributes aside by what its masks show.
+        A summary of a wide table sets attributes aside by what its masks show. Rows fall into folds by their
+        atoms, and masks can cut the pooled values of an attribute into more atoms than the unmasked table has.
         """
         by_persons = self.policy is not None and self.policy.person is not None
-        return by_persons or sets_aside(self.plan.summary)
+        summary = self.plan.summary
+        return (
+            by_persons
+            or sets_aside(summary)
+            or any(map(_cut_by_masks, summary.attributes.values()))
+        )
 
     def reference(self, measure: Measure, on_all_rows: float) -> float:
         """Return the score of the unmasked table, counted as a release and its certificate count it."""

@@ -219,10 +219,19 @@ class UtilityFigure:
         whole = max(sign * self.reference, sign * self.value)
         gain = whole - sign * measure.worst(label_rows)
         small = ": the table is too small to distinguish masks" if gain < 2 * error else why
-        if measure.unit == "AUC":
-            apart = math.hypot(error, MODELS_DIFFER)
-            return f"{said} (+-{apart:.2f} when trained){small}"
-        return f"{said} (+-{error:.{digits}f}){self._error}{small}"
+        return f"{said}{self.plus_minus}{self._error}{small}"
+
+    @property
+    def plus_minus(self) -> str:
+        """How far a trained model may be from the value, such as " (+-0.02 when trained)".
+
+        Of another metric than the AUC it is the sampling error alone; empty without a standard error.
+        """
+        if self.stderr is None:
+            return ""
+        if MEASURES.get(self.measure).unit == "AUC":
+            return f" (+-{math.hypot(self.stderr, MODELS_DIFFER):.2f} when trained)"
+        return f" (+-{self.stderr:.{self.digits}f})"
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
         """Return what a reader has to know of a release that leaves out so many rows.

@@ -96,6 +96,8 @@ def _proof(advice: Advice) -> str:
         return f"None of the {among} does better{_objective(advice)}: proven."
     if search is not None:
         return f"It is the best that was found among {among}; {_possible(search)}."
+    if len(advice.ranking) == 1 and not advice.masked_tables:
+        return f"No other configuration was ranked; there are {among}."
     if not advice.verdicts_known:
         return f"It is the best of {ranked_words(advice)} that were ranked, of {among}."
     best = f"It is the best of {advice.admissible_count:,} that meet the rule"

@@ -273,8 +273,7 @@ def _expected_figure(advice: Advice) -> list[dict[str, str]]:
     if told is None or MEASURES.get(told.measure).unit != "AUC":
         return []
     digits = told.digits
-    error = "" if told.stderr is None else f", standard error {told.stderr:.{digits}f}"
-    note = f"of models; {told.reference:.{digits}f} {told.reference_name.short}{error}"
+    note = f"of models; {told.reference:.{digits}f} {told.reference_name.short}{told.plus_minus}"
     note += told.why_better(digits)
     return [{"label": "Expected AUC", "value": f"{told.value:.{digits}f}", "note": note}]
 

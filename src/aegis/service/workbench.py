@@ -272,6 +272,7 @@ class Bench:
     questions: tuple[str, ...] = ()
     _known: _Known | None = None
     _turn: int = 0
+    _found: Advice | None = None
 
     @classmethod
     def open(
@@ -303,6 +304,7 @@ class Bench:
         with self.lock:
             if policy != self.study.policy:
                 self._turn += 1
+                self._found = None
             changed = self.study.under(policy)
             if changed.summary is not self.study.summary:
                 self._known = None
@@ -414,7 +416,8 @@ class Bench:
                 known.searching.release()
         with self.lock:
             watch.advance()
-            return complete_advice(study._subject, advice, None, study.seed)
+            self._found = complete_advice(study._subject, advice, None, study.seed)
+            return self._found
 
     def front(self, span: str, seconds: float) -> Any:
         """Return the best for each of several strengths of the rule."""
@@ -455,11 +458,17 @@ class Bench:
                 certificate=folder / "certificate.json",
                 force=True,
             )
-            advice = self.study.rank([chosen], methods=())
-            self.study.report(advice, folder / "report.html", force=True)
+            self.study.report(self._advice_on(chosen), folder / "report.html", force=True)
             write_text(folder / "configuration.yaml", configuration)
             write_text(folder / "policy.yaml", self.yaml())
             return made
+
+    def _advice_on(self, chosen: Configuration) -> Advice:
+        """Return the search that found a configuration; a ranking of it alone if none did."""
+        found = self._found.best if self._found else None
+        if self._found and found and found.configuration.spec() == chosen.spec():
+            return self._found
+        return self.study.rank([chosen], methods=())
 
     def yaml(self) -> str:
         """Return the policy as YAML."""
@@ -547,8 +556,9 @@ class Benches:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tables(self) -> list[Path]:
-        """Return the tables of the folder, relative to it."""
+        """Return the tables of the folder, relative to it, without the releases that were made here."""
         files = (p for p in self.folder.rglob("*") if p.suffix.lower() in TABLES and p.is_file())
+        files = (p for p in files if not p.is_relative_to(self.outputs))
         inside = (p.relative_to(self.folder) for p in files)
         return sorted(p for p in inside if not any(part.startswith(".") for part in p.parts))
 

@@ -143,7 +143,10 @@ def _batches(
 
 
 def _with_declared(table: pa.Table, declared: dict[str, str]) -> pa.Table:
-    """Return the table with dates, times and Booleans where a column is declared so and holds them."""
+    """Return the table with dates, times and Booleans where a column is declared so and holds them.
+
+    A text is a date, too, if all values are dates in ISO 8601: SQLite itself has no type for dates.
+    """
     for place, (name, kind) in enumerate(declared.items()):
         column = table.column(place)
         made = column
@@ -152,7 +155,20 @@ def _with_declared(table: pa.Table, declared: dict[str, str]) -> pa.Table:
                 made = column.cast(_TIMES[kind])
             except pa.ArrowInvalid:
                 continue
+        elif pa.types.is_string(column.type):
+            made = _as_dates(column)
         elif kind in ("BOOLEAN", "BOOL") and set(column.unique().to_pylist()) <= {0, 1, None}:
             made = column.cast(pa.bool_())
         table = table.set_column(place, name, made)
     return table
+
+
+def _as_dates(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return dates if each text is one as ISO 8601 writes it; else the texts."""
+    if texts.null_count == len(texts):
+        return texts
+    try:
+        dates = texts.cast(pa.date32())
+    except pa.ArrowInvalid:
+        return texts
+    return dates if dates.cast(pa.string()).equals(texts) else texts
