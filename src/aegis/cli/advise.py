@@ -366,6 +366,7 @@ def _advice(
         measure=measure,
         top=asked.pages.top or TOP,
         time_limit=SEARCH_SECONDS if given.time_limit is None else given.time_limit,
+        prove=given.time_limit is not None,
         explain_best=not asked.short or asked.pages.report is not None,
     )
     return study.search(request, methods=methods)

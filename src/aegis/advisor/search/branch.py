@@ -254,7 +254,8 @@ class BranchAndBound:
             for loss, index, fine in self._losses(box):
                 if loss < slack:
                     break
-                rest[index] &= fine
+                if self._fall(box, _replace(box, index, box[index] & ~fine)) >= slack:
+                    rest[index] &= fine
             if tuple(rest) == box:
                 self._push(box, tight=True)
                 return
@@ -264,18 +265,18 @@ class BranchAndBound:
             box = narrowed
 
     def _losses(self, box: Box) -> list[tuple[float, int, int]]:
-        """Return the splits of a box, by how far the bound of the coarser half falls.
+        """Return the splits of a box, by how far the bound of the coarser half is guessed to fall.
 
         Each is the loss, a variable, and the finer half of its domain.
         """
-        whole = self.objective.upper(box)
+        whole = self.objective.guess(box)
         if not math.isfinite(whole):
             return [(0.0, index, fine) for index, fine in self._splits(box)]
         falls = []
         for index, fine in self._splits(box):
             self.clock.check()
             coarser = _replace(box, index, box[index] & ~fine)
-            falls.append((whole - self.objective.upper(coarser), index, fine))
+            falls.append((whole - self.objective.guess(coarser), index, fine))
         return sorted(falls, key=lambda split: -split[0])
 
     def _split(self, box: Box) -> tuple[int, int, Box | None]:
@@ -295,7 +296,7 @@ class BranchAndBound:
             if best is not None and coarser * slack <= best[0]:
                 break
             narrowed = self.feasibility.narrow(_replace(box, index, fine))
-            finer = slack if narrowed is None else self._fall(box, narrowed)
+            finer = slack if narrowed is None else self._guessed_fall(box, narrowed)
             score = coarser * max(min(finer, slack), _TOLERANCE)
             if best is None or score > best[0]:
                 best = (score, index, fine, narrowed)
@@ -307,6 +308,11 @@ class BranchAndBound:
         """Return how far the bound of a box lies above that of a box within it."""
         whole = self.objective.upper(box)
         return whole - self.objective.upper(inner) if math.isfinite(whole) else 0.0
+
+    def _guessed_fall(self, box: Box, inner: Box) -> float:
+        """Return an estimate of `_fall` that takes less time."""
+        whole = self.objective.guess(box)
+        return whole - self.objective.guess(inner) if math.isfinite(whole) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
         """Yield variables and finer halves of their domains."""

@@ -157,7 +157,9 @@ def _run(
     searcher = prepared.searcher.under(plan, progress)
     clock, top = Clock(request.time_limit), request.top
     share = None if request.time_limit is None else SEARCHED * request.time_limit
-    outcome, figures = searcher.run(plan.rule, top=top, time_limit=share, start=prepared.tried)
+    outcome, figures = searcher.run(
+        plan.rule, top=top, time_limit=share, start=prepared.tried, prove=request.prove
+    )
     prepared.tried = tuple(box for _, box in outcome.best[:top]) or prepared.tried
     if outcome.interrupted:
         clock.stop()

@@ -23,7 +23,7 @@ from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.objectives import make_objective
+from aegis.advisor.search.objectives import BelowBound, below_bound, make_objective
 from aegis.advisor.search.population_rule import BesidePopulation
 from aegis.advisor.search.problem import Box, make_problem
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
@@ -114,16 +114,31 @@ class Searcher:
         time_limit: float | None,
         start: tuple[Box, ...] = (),
         briefly: bool = False,
+        prove: bool = False,
     ) -> tuple[Found, SearchFigures]:
-        """Search under a rule; `start` holds configurations that are worth trying first.
+        """Search under a rule.
 
-        Briefly: where the objective has no bound, few configurations are listed and scored.
+        Parameters
+        ----------
+        rule
+            What is admissible.
+        top
+            How many of the best to return.
+        time_limit
+            Seconds; None for no limit.
+        start
+            Configurations that are worth trying first.
+        briefly
+            Whether to list and score few configurations where boxes do not bound the objective well.
+        prove
+            Whether to go on there until the best is proven or the time is over.
         """
         began = time.perf_counter()
         clock = Clock(time_limit)
         feasibility = self.feasibility(rule, clock)
         objective = self.objective_under(rule)
         proven: ProvenList | None = None
+        generous = False
         with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
             if objective.bounded:
                 outcome = find_best(
@@ -136,9 +151,11 @@ class Searcher:
                     start=start,
                 )
             else:
-                outcome, proven = self._find_by_list(
-                    objective, feasibility, top, clock, start, step, briefly=briefly
+                listing = self._listing(
+                    objective, feasibility, top, clock, step, briefly=briefly, prove=prove
                 )
+                outcome, proven = listing.run(start, math.inf if self._small else SPLITS)
+                generous = listing.generous and proven is not None and proven.least is not None
         exact = objective.bounded or outcome.bound < math.inf
         best = outcome.best[0][0] if outcome.best else -math.inf
         left, sign = gap(best, outcome.bound), objective.sign
@@ -158,7 +175,7 @@ class Searcher:
                 rule_monotone=rule.monotone,
             ),
             notes=(
-                *_notes_on_proof(proven if exact else None, first_alone=first_alone),
+                *_notes_on_proof(generous=exact and generous, first_alone=first_alone),
                 *self._notes(outcome, rule),
             ),
             stopped=_why_stopped(outcome),
@@ -179,32 +196,38 @@ class Searcher:
                 "class, where that is known"
             )
 
-    def _find_by_list(
+    @property
+    def _small(self) -> bool:
+        return self._size() <= ENUMERATED
+
+    def _listing(
         self,
         objective: Objective,
         feasibility: Feasibility,
         top: int,
         clock: Clock,
-        start: tuple[Box, ...],
         step: Step,
         *,
         briefly: bool,
-    ) -> tuple[Found, ProvenList | None]:
-        """Return the best of those that are best by the trace, and of what is near them."""
-        size = self._size()
-        small = size <= ENUMERATED
-        shortlist = Shortlist(
+        prove: bool,
+    ) -> Shortlist:
+        """Return the search of the best of those that are best by the trace, and of what is near them."""
+        reaching: BelowBound | None = None
+        if not briefly and has_reach(objective.name, self.problem):
+            measure = MEASURES.get(objective.name)
+            reaching = below_bound(self.problem, self.scorer, measure)
+        return Shortlist(
             self.problem,
             objective,
             feasibility,
             self._traces,
             common=self.scorer.common,
-            listed=size + 1 if small else max(BRIEFLY if briefly else LISTED, top),
-            reach=not briefly and has_reach(objective.name, self.problem),
+            listed=self._size() + 1 if self._small else max(BRIEFLY if briefly else LISTED, top),
+            reaching=reaching,
+            prove=prove,
             clock=clock,
             step=step,
         )
-        return shortlist.run(start, math.inf if small else SPLITS)
 
     def _size(self) -> int:
         return math.prod(len(v.candidates) for v in self.problem.variables)
@@ -323,9 +346,9 @@ class Searcher:
         )
 
 
-def _notes_on_proof(proven: ProvenList | None, *, first_alone: bool) -> Iterator[str]:
+def _notes_on_proof(*, generous: bool, first_alone: bool) -> Iterator[str]:
     """Yield what is to be known of a proof."""
-    if proven is not None and proven.least is not None:
+    if generous:
         yield "the bound ignores the privacy rule, so it is generous"
     if first_alone:
         yield "the first is proven best, the order of the others is not"
