@@ -68,6 +68,13 @@ class SearchRequest:
         "(the default of a search), most-private, or score, the highest score (of a ranking).",
         "NAME",
     )
+    resume: str | Path | None = option(
+        None,
+        "Keep what the search leaves open in this file, and go on from it where it exists: a search "
+        "of the same table, policy, measure and --top.",
+        "FILE",
+        kind=Path | None,
+    )
     prove: bool = keyword(
         False,
         "Whether to go on until the best is proven or the time limit ends, if the bound of the measure "
@@ -89,6 +96,7 @@ class SearchOptions(TypedDict, total=False):
     time_limit: float | None
     front: Span | str | None
     prefer: str | None
+    resume: str | Path | None
     prove: bool
     explain_best: bool
 

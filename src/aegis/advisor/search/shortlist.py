@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from aegis.advisor.common_levels import CommonParts
 from aegis.advisor.figures import ProvenList
-from aegis.advisor.search.branch import BranchAndBound, Found
+from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox
 from aegis.advisor.search.climb import Climb
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import Feasibility
@@ -34,6 +35,25 @@ _REACHING = 3
 _TOLERANCE = 1e-12
 
 
+@dataclass(frozen=True, eq=False)
+class Reaching:
+    """What bounds an objective, and whether to prove the best by it.
+
+    Attributes
+    ----------
+    objective
+        The objective with its bound.
+    prove
+        Whether to split boxes by that bound until the best is proven or the time is over.
+    resumed
+        The boxes that an earlier search left open there; None to begin with all combinations.
+    """
+
+    objective: BelowBound
+    prove: bool
+    resumed: tuple[OpenBox, ...] | None
+
+
 class Shortlist:
     """One search by a measure that cannot be bounded.
 
@@ -49,8 +69,6 @@ class Shortlist:
         Configurations that are listed, at most.
     reaching
         The same objective with its bound, where it has one.
-    prove
-        Whether to split boxes by that bound until the best is proven or the time is over.
     clock
         When its time is up the search returns what it has. Half of it is for the list.
     step
@@ -66,8 +84,7 @@ class Shortlist:
         *,
         common: CommonParts,
         listed: int,
-        reaching: BelowBound | None,
-        prove: bool,
+        reaching: Reaching | None,
         clock: Clock,
         step: Step,
     ) -> None:
@@ -76,8 +93,9 @@ class Shortlist:
         self._feasibility = feasibility
         self._traces = traces
         self._common = common
-        self._reaching = reaching
-        self._prove = prove
+        self._reaching = None if reaching is None else reaching.objective
+        self._prove = reaching is not None and reaching.prove
+        self._resumed = None if reaching is None else reaching.resumed
         self._split = False
         self._listed = listed
         self._clock = clock
@@ -105,50 +123,53 @@ class Shortlist:
         every = wide.complete and len(wide.best) < self._listed
         if wide.interrupted:
             self._clock.stop()
-        found = Found(
+        outcome = Found(
             nodes=wide.nodes,
             complete=wide.complete or wide.nodes >= most_splits,
             interrupted=wide.interrupted,
         )
         try:
-            self._score_all(found, [*(box for _, box in wide.best), *start], every=every)
+            self._score_all(outcome, [*(box for _, box in wide.best), *start], every=every)
             if not every:
                 self._climb(blind=trace is not self._traces[0])
         except OutOfTimeError:
-            found.complete = False  # what is known until now is the answer
+            outcome.complete = False  # what is known until now is the answer
         except KeyboardInterrupt:
             acknowledge()
-            found.interrupted, found.complete = True, False
+            outcome.interrupted, outcome.complete = True, False
         left = [value for value, box in wide.best if box not in self._scored]
-        if self._scored and not every and not found.interrupted:
-            self._split_boxes(found)
+        if not every or left:
+            whole = (OpenBox(math.inf, self._problem.root, tight=False),)
+            outcome.open = whole if self._resumed is None else self._resumed
+        if self._scored and not every and not outcome.interrupted:
+            self._split_boxes(outcome)
         scored = ((value, box) for box, value in self._scored.items())
-        found.best = sorted(scored, key=lambda e: (-e[0], e[1]))
-        highest = found.best[0][0] if found.best else -math.inf
-        found.bound = highest if every and not left else max(found.bound, highest)
-        if self._split and found.complete:
-            return found, None  # all combinations are proven, not some of them
+        outcome.best = sorted(scored, key=lambda e: (-e[0], e[1]))
+        highest = outcome.best[0][0] if outcome.best else -math.inf
+        outcome.bound = highest if every and not left else max(outcome.bound, highest)
+        if self._split and outcome.complete:
+            return outcome, None  # all combinations are proven, not some of them
         least = max(left[:1] + [wide.beyond] * (not every), default=None)
         above = [value for value, _ in wide.best if least is None or value > least]
-        return found, ProvenList(trace.name, len(above), above[0], least) if above else None
+        return outcome, ProvenList(trace.name, len(above), above[0], least) if above else None
 
     @property
     def generous(self) -> bool:
         """Whether the bound is that of all combinations, whatever the rule says of them."""
         return not self._split
 
-    def _score_all(self, found: Found, boxes: Sequence[Box], *, every: bool) -> None:
+    def _score_all(self, outcome: Found, boxes: Sequence[Box], *, every: bool) -> None:
         """Score the configurations of the list, and bound the others, unless every one is listed."""
         for box in boxes[:1]:
             self._score(box)  # in any case
         self._common.expect([self._problem.choice(box) for box in boxes])
         if boxes and not every:
-            found.bound = self._bound()
+            outcome.bound = self._bound()
         for box in boxes[1:]:
             self._clock.check(self._objective.effort(box))
             self._score(box)
 
-    def _split_boxes(self, found: Found) -> None:
+    def _split_boxes(self, outcome: Found) -> None:
         """Split boxes by the bound of the measure itself until the best is proven or the time is over.
 
         Nothing is done where that is not asked for, or where the measure has no bound.
@@ -163,12 +184,16 @@ class Shortlist:
             top=1,
             clock=self._clock,
             step=self._step,
-        ).run(tuple(sorted(self._scored, key=lambda box: (-self._scored[box], box))[:_CLIMBED]))
+        ).run(
+            tuple(sorted(self._scored, key=lambda box: (-self._scored[box], box))[:_CLIMBED]),
+            self._resumed,
+        )
         self._split = proof.complete or proof.nodes > 0
         self._scored |= {box: value for value, box in proof.best}
-        found.bound = min(found.bound, proof.bound)
-        found.nodes += proof.nodes
-        found.complete, found.interrupted = proof.complete, proof.interrupted
+        outcome.bound = min(outcome.bound, proof.bound)
+        outcome.nodes += proof.nodes
+        outcome.open = proof.open
+        outcome.complete, outcome.interrupted = proof.complete, proof.interrupted
 
     def _list(self, trace: Objective, start: tuple[Box, ...], most_splits: float) -> Found:
         return BranchAndBound(
