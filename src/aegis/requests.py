@@ -50,8 +50,9 @@ class SearchRequest:
     top: int = keyword(5, "How many of the best to return, at least 1.")
     time_limit: float | None = option(
         None,
-        "Stop the search after this time, as Ctrl-C does, with the best so far and its gap: "
-        "by default 30 seconds. Reading and summarising the table come before it.",
+        "Go on until the best is proven, or stop after this time, as Ctrl-C does, with the best so "
+        "far and its gap. By default the search stops when what is easily proven is proven, at most "
+        "after 30 seconds. Reading and summarising the table come before it.",
         "SECONDS",
     )
     front: Span | str | None = option(
@@ -66,6 +67,18 @@ class SearchRequest:
         "Which comes first of those that score within 0.002 of the highest AUC: least-masking "
         "(the default of a search), most-private, or score, the highest score (of a ranking).",
         "NAME",
+    )
+    resume: str | Path | None = option(
+        None,
+        "Keep what the search leaves open in this file, and go on from it where it exists: a search "
+        "of the same table, policy, measure and --top.",
+        "FILE",
+        kind=Path | None,
+    )
+    prove: bool = keyword(
+        False,
+        "Whether to go on until the best is proven or the time limit ends, if the bound of the measure "
+        "is loose (expected AUC). Each gap that is reported falls with the time.",
     )
     explain_best: bool = keyword(
         False,
@@ -83,6 +96,8 @@ class SearchOptions(TypedDict, total=False):
     time_limit: float | None
     front: Span | str | None
     prefer: str | None
+    resume: str | Path | None
+    prove: bool
     explain_best: bool
 
 

@@ -107,6 +107,13 @@ def test_a_search_by_an_expected_auc_states_a_gap_that_holds(
     assert any("ignores the privacy rule" in note for note in figures.notes)
     assert figures.proven is not None
     assert figures.proven.configurations <= 3
+    searcher = Searcher(study.summary, study.plan, name, name, SILENT)
+    best, proof = searcher.run(study.plan.rule, top=1, time_limit=None, prove=True)
+    assert best.best[0] == found.best[0]
+    assert (proof.optimal, proof.complete, proof.gap) == (True, True, 0.0)
+    assert proof.bound == pytest.approx(proof.best)
+    assert proof.proven is None
+    assert proof.notes == ()
 
 
 def test_headlines_and_utility_count_from_what_a_constant_reaches() -> None:

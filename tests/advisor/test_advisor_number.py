@@ -12,9 +12,9 @@ import pytest
 import aegis
 from aegis.advisor import Scorer
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.auc_bound import ExplainedBound
+from aegis.advisor.search.auc_bound import FinestBound
 from aegis.advisor.search.problem import make_problem
-from aegis.measures import MEASURES
+from aegis.measures import MEASURES, explained_share
 from aegis.summary import summarize
 
 R2 = "held-out-r2"
@@ -74,7 +74,7 @@ def test_no_box_holds_a_configuration_above_its_bound(seed: int) -> None:
     table, policy = case(seed)
     summary = summarize(table, policy)
     scorer, problem = Scorer(summary), make_problem(summary)
-    bound = ExplainedBound(problem)
+    bound = FinestBound(problem, explained_share)
     draw = np.random.default_rng(seed)
     for _ in range(12):
         box = tuple(int(draw.integers(1, v.full + 1)) for v in problem.variables)
@@ -94,7 +94,7 @@ def test_no_box_holds_a_configuration_above_its_bound(seed: int) -> None:
 def test_coarser_masks_have_no_larger_bound() -> None:
     summary = summarize(*case(1))
     problem = make_problem(summary)
-    bound = ExplainedBound(problem)
+    bound = FinestBound(problem, explained_share)
     whole = bound.bound(tuple(v.full for v in problem.variables))
     for chosen in product(*(range(len(v.candidates)) for v in problem.variables)):
         assert bound.bound(tuple(1 << c for c in chosen)) <= whole + 1e-8

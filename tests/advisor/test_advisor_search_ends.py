@@ -17,7 +17,6 @@ from advisor_support import RULES, all_choices, policy_of
 from aegis import search
 from aegis import search as search_function
 from aegis.advisor import PrivacyPlan, Scorer
-from aegis.advisor.figures import ProvenList
 from aegis.advisor.scoring import Choice
 from aegis.advisor.search.branch import BranchAndBound, gap
 from aegis.advisor.search.problem import Box
@@ -369,7 +368,7 @@ def test_a_time_limit_is_not_overshot_by_a_bound_that_takes_longer_than_is_left(
         return value(self, choice, measure)
 
     monkeypatch.setattr(Scorer, "value", slowly)
-    reach = "aegis.advisor.search.shortlist.within_reach"
+    reach = "aegis.advisor.search.auc_bound.FinestBound.bound"
     monkeypatch.setattr(reach, lambda *_: bounded.append(time.perf_counter()) or 1.0)
     began = time.perf_counter()
     found, figures = searcher.run(rule, top=2, time_limit=0.6)
@@ -401,11 +400,10 @@ def test_a_search_of_the_searcher_holds_blas_to_one_thread(monkeypatch) -> None:
     assert free == {2}
 
 
-@pytest.mark.parametrize("least", [None, 0.2])
-def test_a_proof_by_a_list_says_that_its_bound_ignores_the_rule(least: float | None) -> None:
-    proven = ProvenList("adjusted-pillai", 3, 0.9, least)
-    expected = [] if least is None else ["the bound ignores the privacy rule, so it is generous"]
-    assert list(_notes_on_proof(proven, first_alone=False)) == expected
-    assert list(_notes_on_proof(None, first_alone=True)) == [
+@pytest.mark.parametrize("generous", [False, True])
+def test_a_proof_by_a_list_says_that_its_bound_ignores_the_rule(generous: bool) -> None:
+    expected = ["the bound ignores the privacy rule, so it is generous: with --time-limit the search goes on and narrows it"] if generous else []
+    assert list(_notes_on_proof(generous=generous, first_alone=False)) == expected
+    assert list(_notes_on_proof(generous=False, first_alone=True)) == [
         "the first is proven best, the order of the others is not"
     ]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from advisor_support import RULES, policy_of, random_rows, table_of
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.search import Searcher
+from aegis.advisor.search.auc_bound import has_reach
 from aegis.measures import MEASURES
 from aegis.summary import summarize
 from search_support import VARIANTS, rule_of
@@ -28,9 +29,16 @@ searching = sys.modules[Searcher.__module__]
     st.sampled_from(RULES),
     st.sampled_from([0.0, 0.12]),
     st.integers(1, 12),
+    st.booleans(),
 )
 def test_the_list_is_complete_above_its_stated_trace(
-    seed: int, merit: str, variant: str, rule: dict[str, object], share: float, listed: int
+    seed: int,
+    merit: str,
+    variant: str,
+    rule: dict[str, object],
+    share: float,
+    listed: int,
+    prove: bool,
 ) -> None:
     table = table_of(random_rows(seed))
     summary = summarize(table, policy_of(**VARIANTS[variant]))
@@ -39,7 +47,7 @@ def test_the_list_is_complete_above_its_stated_trace(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(searching, "ENUMERATED", 0)
         patched.setattr(searching, "LISTED", listed)
-        outcome, figures = searcher.run(plan.rule, top=3, time_limit=None)
+        outcome, figures = searcher.run(plan.rule, top=3, time_limit=None, prove=prove)
     domains = [[1 << c for c in range(len(v.candidates))] for v in searcher.problem.variables]
     admissible = [
         leaf for leaf in product(*domains) if plan.check(searcher.problem.choice(leaf)).admissible
@@ -56,6 +64,10 @@ def test_the_list_is_complete_above_its_stated_trace(
         assert max(scores.values()) <= searcher.objective.sign * figures.bound + 1e-9
     if figures.optimal:
         assert outcome.best[0][0] == pytest.approx(max(scores.values()))
+    if prove and has_reach(merit, searcher.problem):
+        assert figures.optimal
+        assert figures.complete
+        assert not any("ignores the privacy rule" in note for note in figures.notes)
     proven = figures.proven
     if proven is None:
         return

@@ -63,7 +63,7 @@ TOP = 10
 EXAMPLES = (
     "aegis advise table.csv -p policy.yaml -o best.yaml --report report.html",
     "aegis advise table.csv -p policy.yaml --explain",
-    "aegis advise table.csv -p policy.yaml --time-limit 300 --top 5",
+    "aegis advise table.csv -p policy.yaml --time-limit 300 --resume search.json",
     "aegis advise table.aegis -p policy.yaml --measure cmim --format json",
     "aegis advise table.csv -p policy.yaml --merit accuracy --models lr,gbdt",
     "aegis advise table.csv -p policy.yaml --front k=2..20",
@@ -222,6 +222,7 @@ class AdviseCommand:
         "proxy",
         "objective",
         "time_limit",
+        "resume",
         "front",
         "prefer",
         "estimate",
@@ -251,6 +252,7 @@ class AdviseCommand:
         return {
             "--objective": asked.objective,
             "--time-limit": asked.time_limit,
+            "--resume": asked.resume,
             "--front": asked.front,
         }
 
@@ -366,6 +368,7 @@ def _advice(
         measure=measure,
         top=asked.pages.top or TOP,
         time_limit=SEARCH_SECONDS if given.time_limit is None else given.time_limit,
+        prove=given.time_limit is not None,
         explain_best=not asked.short or asked.pages.report is not None,
     )
     return study.search(request, methods=methods)
@@ -402,6 +405,7 @@ def _deciding(asked: AdviseCommand) -> dict[str, Any]:
         "estimate": releases.estimate,
         "objective": given.objective,
         "time_limit": given.time_limit,
+        "resume": given.resume,
         "prefer": given.prefer,
         "with": split_names(releases.methods),
         "after": counted.after,

@@ -25,7 +25,7 @@ _READING = "How the table is read"
 _SHARED: Mapping[str, tuple[str, ...]] = {
     "Where the table is": ("table_name", "memory_limit", "engine", "master"),
     "What is printed": ("format", "quiet", "force", "seed", "top", "explain", "no_values"),
-    "What is ranked": ("configurations", "generate", "search", "methods", "proxy"),
+    "What is ranked": ("configurations", "generate", "search", "methods", "resume", "proxy"),
     "How it is ranked": ("measure", "merit", "models", "objective", "prefer", "estimate", "exact"),
     "What the rule covers": ("after", "leave_out", "population", "person", "rule_override"),
     "Signatures": ("sign", "verify_key", "key_file"),

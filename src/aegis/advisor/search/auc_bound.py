@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from aegis.advisor.encodings import CodedMasks
 from aegis.advisor.fold_counts import PartBlocks
 from aegis.advisor.search.problem import Box, Ints, Problem, Variable, members
 from aegis.masks import common_refinement
-from aegis.measures import MEASURES, Expected, Merit, explained_share, reachable_auc
+from aegis.measures import MEASURES, Expected, Merit, PartCounts
+from aegis.measures.split import SplitCounts
 
 _LEVELS = 1024
 """Levels of all attributes together from which on a box is not looked into."""
 
 
 def has_reach(objective: str, problem: Problem) -> bool:
-    """Whether `within_reach` bounds a measure: an AUC of linear scores, of a label that stays as it is."""
+    """Whether `reachable_auc` bounds a measure: an AUC of linear scores, of a label that stays as it is."""
     summary = problem.summary
     if objective not in MEASURES or summary.pairs.folds is None:
         return False
@@ -25,31 +28,26 @@ def has_reach(objective: str, problem: Problem) -> bool:
     return summary.label_attribute is None
 
 
-def within_reach(problem: Problem, box: Box) -> float:
-    """Return what no expected AUC of a box exceeds, for any learners that add up what attributes say.
+class FinestBound:
+    """What no expected AUC, or R2, of a box exceeds: the most that its finest masks can show.
 
-    The box is judged at the common refinement of the levels and ranges of its candidates: coarser
-    masks leave fewer linear scores (see `reachable_auc`). A noise mask counts as its atoms, of which
-    what it shows is a random function. An AUC is at most 1, and that is returned for a box of more
-    than 1,024 levels.
-    """
-    levels = _finest(problem, box)
-    if levels is None:
-        return 1.0
-    which = range(len(levels))
-    coded = CodedMasks(levels, [(index, 0) for index in which], [None] * len(levels))
-    return reachable_auc(PartBlocks(problem.summary.pairs).counts(which, coded))
+    Finest is the common refinement of the levels and ranges of the candidates of each attribute:
+    coarser masks leave fewer linear scores. A noise mask counts as its atoms, because what it shows is a
+    random function of these. Boxes share the counts of two attributes, and boxes with the same
+    finest masks share the bound.
 
-
-class ExplainedBound:
-    """What no expected R2 of a box exceeds: that of least squares at its finest masks.
-
-    Finest is the common refinement of the levels and ranges of its candidates. Boxes share counts of
-    two attributes, and those that have the same finest masks share the bound.
+    Parameters
+    ----------
+    problem
+        The search space.
+    most
+        Returns what no scores that are linear in the counted levels exceed: `reachable_auc` or
+        `explained_share`.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, most: Callable[[PartCounts | SplitCounts], float]) -> None:
         self._problem = problem
+        self._most = most
         self._blocks = PartBlocks(problem.summary.pairs)
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._known: dict[tuple[int, ...], float] = {}
@@ -65,8 +63,7 @@ class ExplainedBound:
         )
         if keys not in self._known:
             coded = CodedMasks(levels, keys, [None] * len(levels))
-            counts = self._blocks.counts(range(len(levels)), coded)
-            self._known[keys] = explained_share(counts)
+            self._known[keys] = self._most(self._blocks.counts(range(len(levels)), coded))
         return self._known[keys]
 
 

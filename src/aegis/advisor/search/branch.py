@@ -17,6 +17,7 @@ import heapq
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from aegis.advisor.search.climb import Climb
 from aegis.advisor.search.clock import Clock, OutOfTimeError
@@ -45,6 +46,24 @@ _TOLERANCE = 1e-12
 """Values closer than this are the same."""
 
 
+class OpenBox(NamedTuple):
+    """A box that may hold something better than what was found.
+
+    Attributes
+    ----------
+    bound
+        No configuration in it has a larger signed value.
+    box
+        Its domains.
+    tight
+        Whether candidates that cannot be the best are struck already.
+    """
+
+    bound: float
+    box: Box
+    tight: bool
+
+
 @dataclass
 class Found:
     """The state of a search, readable at any time.
@@ -64,6 +83,8 @@ class Found:
         Whether the user ended it.
     beyond
         No configuration outside of `best` has a larger signed value than this.
+    open
+        The boxes that were left, largest bound first: a later search goes on with them.
     """
 
     best: list[tuple[float, Box]] = field(default_factory=list)
@@ -72,6 +93,7 @@ class Found:
     complete: bool = False
     interrupted: bool = False
     beyond: float = math.inf
+    open: tuple[OpenBox, ...] = ()
 
 
 class BranchAndBound:
@@ -114,21 +136,27 @@ class BranchAndBound:
         self._pushed = 0
         self._known: set[Box] = set()
         self._at_work = math.inf
+        self._box_at_work: OpenBox | None = None
         self._parts: dict[tuple[int, int], tuple[int, ...]] = {}
         large = math.prod(len(v.candidates) for v in problem.variables) > _LARGE
         self._first_dive = _EARLY if large else _DIVE_EVERY
 
-    def run(self, start: tuple[Box, ...] = ()) -> Found:
+    def run(self, start: tuple[Box, ...] = (), resumed: tuple[OpenBox, ...] | None = None) -> Found:
         """Search until proven, out of time, or interrupted.
 
         Parameters
         ----------
         start
             Configurations to try first: a good one prunes from the beginning.
+        resumed
+            The boxes that an earlier search left open; None to begin with all combinations.
         """
         try:
-            self._search(start)
-            self._at_work = -math.inf
+            if resumed is None:
+                self._search(start)
+            else:
+                self._resume(start, resumed)
+            self._at_work, self._box_at_work = -math.inf, None
             self.found.complete = not self._open()
         except OutOfTimeError:
             pass  # what is known until now is the answer
@@ -140,7 +168,26 @@ class BranchAndBound:
         last = self.found.best[self.top - 1 :][:1]
         left = [-entry[0] for entry in self._heap[:1]] + [value for value, _ in last]
         self.found.beyond = max([self._at_work, *left])
+        self.found.open = self._left()
         return self.found
+
+    def _left(self) -> tuple[OpenBox, ...]:
+        """Return the boxes that may hold something better, largest bound first."""
+        entries = [] if self._box_at_work is None else [self._box_at_work]
+        entries += [OpenBox(-bound, box, tight) for bound, _, _, box, tight in sorted(self._heap)]
+        return tuple(entry for entry in entries if entry.bound > self._threshold())
+
+    def _resume(self, start: tuple[Box, ...], resumed: tuple[OpenBox, ...]) -> None:
+        """Go on with the boxes that an earlier search left open."""
+        for bound, box, tight in resumed:
+            self._pushed += 1
+            size = sum(domain.bit_count() for domain in box)
+            self._heap.append((-bound, size, self._pushed, box, tight))
+        heapq.heapify(self._heap)
+        self._at_work = -math.inf
+        for box in start:
+            self._keep(box)
+        self._loop()
 
     def _to_the_top(self, box: Box | None) -> None:
         """Improve a configuration until nothing near it is better."""
@@ -152,6 +199,7 @@ class BranchAndBound:
         root = self.problem.root
         if not self.feasibility.possible(root):
             return
+        self._box_at_work = OpenBox(math.inf, root, tight=False)
         self._push(root)
         self._at_work = -math.inf
         for box in start:
@@ -162,7 +210,7 @@ class BranchAndBound:
         self._heap.clear()
         if narrowed is not None:
             self._push(narrowed)
-            self._at_work = -math.inf
+            self._at_work, self._box_at_work = -math.inf, None
             if not self.found.best:
                 self._dive(narrowed)
             self._loop()
@@ -186,6 +234,7 @@ class BranchAndBound:
             check()
             self._go_on()
             self._at_work = -self._heap[0][0]
+            self._box_at_work = OpenBox(-self._heap[0][0], *self._heap[0][3:])
             _, _, _, box, tight = heapq.heappop(self._heap)
             if is_leaf(box):
                 self._keep(box)
@@ -195,7 +244,7 @@ class BranchAndBound:
                 self._tighten_and_push(box)
             else:
                 self._branch(box)
-            self._at_work = -math.inf
+            self._at_work, self._box_at_work = -math.inf, None
 
     def _division(self, box: Box) -> Division | None:
         """Return a variable whose domain is better divided at once, and into what; else None."""
@@ -254,7 +303,8 @@ class BranchAndBound:
             for loss, index, fine in self._losses(box):
                 if loss < slack:
                     break
-                rest[index] &= fine
+                if self._fall(box, _replace(box, index, box[index] & ~fine)) >= slack:
+                    rest[index] &= fine
             if tuple(rest) == box:
                 self._push(box, tight=True)
                 return
@@ -264,18 +314,18 @@ class BranchAndBound:
             box = narrowed
 
     def _losses(self, box: Box) -> list[tuple[float, int, int]]:
-        """Return the splits of a box, by how far the bound of the coarser half falls.
+        """Return the splits of a box, by how far the bound of the coarser half is guessed to fall.
 
         Each is the loss, a variable, and the finer half of its domain.
         """
-        whole = self.objective.upper(box)
+        whole = self.objective.guess(box)
         if not math.isfinite(whole):
             return [(0.0, index, fine) for index, fine in self._splits(box)]
         falls = []
         for index, fine in self._splits(box):
             self.clock.check()
             coarser = _replace(box, index, box[index] & ~fine)
-            falls.append((whole - self.objective.upper(coarser), index, fine))
+            falls.append((whole - self.objective.guess(coarser), index, fine))
         return sorted(falls, key=lambda split: -split[0])
 
     def _split(self, box: Box) -> tuple[int, int, Box | None]:
@@ -295,7 +345,7 @@ class BranchAndBound:
             if best is not None and coarser * slack <= best[0]:
                 break
             narrowed = self.feasibility.narrow(_replace(box, index, fine))
-            finer = slack if narrowed is None else self._fall(box, narrowed)
+            finer = slack if narrowed is None else self._guessed_fall(box, narrowed)
             score = coarser * max(min(finer, slack), _TOLERANCE)
             if best is None or score > best[0]:
                 best = (score, index, fine, narrowed)
@@ -307,6 +357,11 @@ class BranchAndBound:
         """Return how far the bound of a box lies above that of a box within it."""
         whole = self.objective.upper(box)
         return whole - self.objective.upper(inner) if math.isfinite(whole) else 0.0
+
+    def _guessed_fall(self, box: Box, inner: Box) -> float:
+        """Return an estimate of `_fall` that takes less time."""
+        whole = self.objective.guess(box)
+        return whole - self.objective.guess(inner) if math.isfinite(whole) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
         """Yield variables and finer halves of their domains."""

@@ -12,13 +12,26 @@ import time
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
-from aegis.advisor.search.auc_bound import ExplainedBound
+from aegis.advisor.search.auc_bound import FinestBound
 from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure, Priced
 from aegis.advisor.search.pairwise import Pairwise
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
 from aegis.advisor.search.trace import Pillai, seconds_of
-from aegis.measures import MEASURES, Direction, LabelKind, Measure, Scope, Trace
+from aegis.measures import (
+    MEASURES,
+    Direction,
+    LabelKind,
+    Measure,
+    Scope,
+    Trace,
+    explained_share,
+    reachable_auc,
+)
+from aegis.measures.normal import cumulative
 from aegis.summary import Candidate
+
+_MOST = 1.0 - 1e-9
+"""Largest share of the trace that is turned into an AUC."""
 
 
 class Additive(Priced):
@@ -76,30 +89,57 @@ class Unbounded(OfMeasure):
         return max(self._longest, seconds_of(self._problem, box))
 
 
-class BelowTrace(OfMeasure):
-    """A measure that never exceeds the plug-in trace, which bounds it; of a number that is R2.
+class BelowBound(OfMeasure):
+    """A measure that never exceeds what the finest masks of a box can show, which bounds it.
 
-    Of the held-out trace: a penalty and held-out rows only take away, and the trace cannot grow when
-    indicators are grouped. The bound does not see how much they take away, so that a proof may
-    need many more boxes than one for `adjusted-pillai`.
+    The held-out trace and the held-out R2 never exceed the plug-in ones: a penalty and held-out rows only take
+    away, and these cannot grow when indicators are grouped. The expected AUC never exceeds
+    `reachable_auc`. No bound sees how much is taken away, so that a proof may need many more
+    boxes than one for `adjusted-pillai`.
+
+    Parameters
+    ----------
+    problem, scorer, measure
+        The search space, and what scores a single configuration.
+    plain
+        Bounds the boxes.
+    guide
+        A trace that chooses where boxes are split, where the bound takes longer.
     """
 
     bounded = True
     divides = True
 
-    def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        scorer: Scorer,
+        measure: Measure,
+        plain: Pillai | FinestBound,
+        guide: Pillai | None = None,
+    ) -> None:
         super().__init__(problem, scorer, measure)
-        self._plain: Pillai | ExplainedBound = (
-            ExplainedBound(problem)
-            if measure.label is LabelKind.NUMBER
-            else Pillai(problem, "the plug-in trace", adjusted=False)
-        )
+        self._plain = plain
+        self._guide = guide
+        self.scored: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return the value of a single configuration, and the plug-in trace's bound of a box."""
-        if is_leaf(box):
-            return self._scorer.value(self._problem.choice(box), self._measure)
-        return self._plain.bound(box)
+        """Return the value of a single configuration, and the bound of a box."""
+        if not is_leaf(box):
+            return self._plain.bound(box)
+        if box not in self.scored:
+            self.scored[box] = self._scorer.value(self._problem.choice(box), self._measure)
+        return self.scored[box]
+
+    def guess(self, box: Box) -> float:
+        """Return `upper`, or twice the AUC that belongs to the guide's trace of two classes."""
+        if self._guide is None:
+            return self.upper(box)
+        counts = self._problem.summary.label.counts
+        explained = min(self._guide.bound(box) / max(len(counts) - 1, 1), _MOST)
+        share = float(counts.max()) / max(float(counts.sum()), 1.0)
+        odds = explained / (1.0 - explained) / max(share * (1.0 - share), 1.0 - _MOST)
+        return 2.0 * float(cumulative(math.sqrt(odds / 2.0)))
 
     def effort(self, box: Box) -> float:
         """Return the time of the fits."""
@@ -118,7 +158,7 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
         return objective_type(name).make(name, problem, plan)
     measure = MEASURES.get(name)
     if measure.trace is Trace.BELOW:
-        return BelowTrace(problem, scorer, measure)
+        return below_bound(problem, scorer, measure)
     if measure.trace is not None:
         return Pillai(problem, measure.name, adjusted=measure.trace is Trace.ADJUSTED)
     if measure.of_pair is not None:
@@ -126,6 +166,16 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
     if measure.scope is Scope.ATTRIBUTE:
         return _additive_measure(problem, scorer, measure)
     return Unbounded(problem, scorer, measure)
+
+
+def below_bound(problem: Problem, scorer: Scorer, measure: Measure) -> BelowBound:
+    """Return a measure with the bound of its kind: of a trace, of a number's R2, or of an AUC."""
+    if measure.label is LabelKind.NUMBER:
+        return BelowBound(problem, scorer, measure, FinestBound(problem, explained_share))
+    trace = Pillai(problem, "the plug-in trace", adjusted=False)
+    if measure.trace is Trace.BELOW:
+        return BelowBound(problem, scorer, measure, trace)
+    return BelowBound(problem, scorer, measure, FinestBound(problem, reachable_auc), trace)
 
 
 def objective_type(text: str) -> ObjectiveType:

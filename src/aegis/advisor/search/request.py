@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from aegis.advisor.preference import Prefer
 from aegis.advisor.search.front import FrontRange
 from aegis.advisor.search.objective import OBJECTIVES
 from aegis.advisor.search.objectives import objective_type
 from aegis.errors import PolicyError
+from aegis.files import check_output
 from aegis.measures import MEASURES
 from aegis.policy import Policy
 from aegis.requests import SearchRequest
@@ -21,6 +24,8 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
     limit = request.time_limit
     if limit is not None and not limit >= 0:
         raise PolicyError(f"The time limit is {limit}.", hint="Give seconds, 0 or more.")
+    if request.resume is not None:
+        check_output(Path(request.resume), force=True, formats=None)
     preference(request)
     if isinstance(request.front, str):
         FrontRange.parse(request.front)

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Unpack
 
 from aegis.advisor.advice import Advice
@@ -26,6 +27,7 @@ from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.front import FrontRange, check_span, trace_front
 from aegis.advisor.search.problem import Box
 from aegis.advisor.search.request import check_request, objective_and_measure, preference
+from aegis.advisor.search.resumed import SearchFile
 from aegis.advisor.search.searcher import Searcher
 from aegis.advisor.search.ties import put_first
 from aegis.blas import one_blas_thread
@@ -157,7 +159,14 @@ def _run(
     searcher = prepared.searcher.under(plan, progress)
     clock, top = Clock(request.time_limit), request.top
     share = None if request.time_limit is None else SEARCHED * request.time_limit
-    outcome, figures = searcher.run(plan.rule, top=top, time_limit=share, start=prepared.tried)
+    outcome, figures = searcher.run(
+        plan.rule,
+        top=top,
+        time_limit=share,
+        start=prepared.tried,
+        prove=request.prove,
+        file=prepared.file,
+    )
     prepared.tried = tuple(box for _, box in outcome.best[:top]) or prepared.tried
     if outcome.interrupted:
         clock.stop()
@@ -201,6 +210,8 @@ class Prepared:
         Score of the unmasked table.
     warnings
         What to say of the measure.
+    file
+        Keeps what the search leaves open; None for no file.
     tried
         The best of the last search, to be tried first by the next one.
     """
@@ -208,6 +219,7 @@ class Prepared:
     searcher: Searcher
     unmasked: float
     warnings: tuple[str, ...] = ()
+    file: SearchFile | None = None
     tried: tuple[Box, ...] = ()
 
 
@@ -226,4 +238,9 @@ def prepare(
     named = measure or policy.measure or (objective is not None and objective in MEASURES)
     chosen, lacking = measure_for(summary, scored if named else None)
     searcher = Searcher(summary, plan, wanted if objective else chosen.name, chosen.name, progress)
-    return Prepared(searcher, searcher.unmasked(), lacking)
+    file = None
+    if given.resume is not None:
+        of = f"{searcher.objective.name}, {given.top}"
+        file = SearchFile.of(Path(given.resume), policy, searcher.problem, plan, of)
+        file.read()  # so that another search's file is refused before the work begins
+    return Prepared(searcher, searcher.unmasked(), lacking, file)

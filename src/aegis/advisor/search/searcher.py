@@ -17,21 +17,22 @@ from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import error_of
 from aegis.advisor.scoring import Choice, Scorer, utility_kept
 from aegis.advisor.search.auc_bound import has_reach
-from aegis.advisor.search.branch import Found, gap
+from aegis.advisor.search.branch import Found, OpenBox, gap
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.objectives import make_objective
+from aegis.advisor.search.objectives import below_bound, make_objective
 from aegis.advisor.search.population_rule import BesidePopulation
 from aegis.advisor.search.problem import Box, make_problem
-from aegis.advisor.search.shortlist import SPLITS, Shortlist
+from aegis.advisor.search.resumed import SearchFile
+from aegis.advisor.search.shortlist import SPLITS, Reaching, Shortlist
 from aegis.advisor.search.strategy import find_best
 from aegis.blas import one_blas_thread
 from aegis.measures import MEASURES, Direction
 from aegis.privacy import PrivacyRule
-from aegis.progress import SILENT, Progress, Step
+from aegis.progress import SILENT, Progress
 from aegis.summary import Summary
 from aegis.words import amount
 
@@ -114,16 +115,62 @@ class Searcher:
         time_limit: float | None,
         start: tuple[Box, ...] = (),
         briefly: bool = False,
+        prove: bool = False,
+        file: SearchFile | None = None,
     ) -> tuple[Found, SearchFigures]:
-        """Search under a rule; `start` holds configurations that are worth trying first.
+        """Search under a rule.
 
-        Briefly: where the objective has no bound, few configurations are listed and scored.
+        Parameters
+        ----------
+        rule
+            What is admissible.
+        top
+            How many of the best to return.
+        time_limit
+            Seconds; None for no limit.
+        start
+            Configurations that are worth trying first.
+        briefly
+            Whether to list and score few configurations where boxes do not bound the objective well.
+        prove
+            Whether to go on there until the best is proven or the time is over.
+        file
+            Keeps what is left open, and says what an earlier search left open.
         """
         began = time.perf_counter()
         clock = Clock(time_limit)
         feasibility = self.feasibility(rule, clock)
         objective = self.objective_under(rule)
-        proven: ProvenList | None = None
+        outcome, proven, generous = self._find(
+            objective, feasibility, top, clock, start, file, briefly=briefly, prove=prove
+        )
+        if file is not None:
+            file.write(outcome)
+        work = SearchWork(
+            combinations=self._size(),
+            nodes=outcome.nodes,
+            checked=feasibility.checked,
+            seconds=time.perf_counter() - began,
+            rule_monotone=rule.monotone,
+        )
+        figures = self._figures(outcome, objective, work, proven, generous=generous, top=top)
+        return outcome, replace(figures, notes=(*figures.notes, *self._notes(outcome, rule)))
+
+    def _find(
+        self,
+        objective: Objective,
+        feasibility: Feasibility,
+        top: int,
+        clock: Clock,
+        start: tuple[Box, ...],
+        file: SearchFile | None,
+        *,
+        briefly: bool,
+        prove: bool,
+    ) -> tuple[Found, ProvenList | None, bool]:
+        """Return what was found, what a list proves of it, and whether its bound ignores the rule."""
+        tried, resumed = (file and file.read()) or ((), None)
+        start = (*start, *tried)
         with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
             if objective.bounded:
                 outcome = find_best(
@@ -134,33 +181,50 @@ class Searcher:
                     clock=clock,
                     step=step,
                     start=start,
+                    resumable=file is not None,
+                    resumed=resumed,
                 )
-            else:
-                outcome, proven = self._find_by_list(
-                    objective, feasibility, top, clock, start, step, briefly=briefly
-                )
+                return outcome, None, False
+            small, most = self._size() <= ENUMERATED, BRIEFLY if briefly else LISTED
+            reaching = self._reaching(objective, resumed, prove=prove or file is not None)
+            listing = Shortlist(
+                self.problem,
+                objective,
+                feasibility,
+                self._traces,
+                common=self.scorer.common,
+                listed=self._size() + 1 if small else max(most, top),
+                reaching=None if briefly else reaching,
+                clock=clock,
+                step=step,
+            )
+            outcome, proven = listing.run(start, math.inf if small else SPLITS)
+        return outcome, proven, listing.generous and proven is not None and proven.least is not None
+
+    def _figures(
+        self,
+        outcome: Found,
+        objective: Objective,
+        work: SearchWork,
+        proven: ProvenList | None,
+        *,
+        generous: bool,
+        top: int,
+    ) -> SearchFigures:
+        """Return what is said of a search: its best, its bound, and what is proven."""
         exact = objective.bounded or outcome.bound < math.inf
         best = outcome.best[0][0] if outcome.best else -math.inf
         left, sign = gap(best, outcome.bound), objective.sign
         first_alone = exact and left == 0 and not outcome.complete and top > 1
-        return outcome, SearchFigures(
+        return SearchFigures(
             objective=objective.name,
             optimal=exact and left == 0,
             exact=exact,
             best=sign * best if outcome.best else None,
             bound=sign * outcome.bound if exact and math.isfinite(outcome.bound) else None,
             gap=left if exact else None,
-            work=SearchWork(
-                combinations=self._size(),
-                nodes=outcome.nodes,
-                checked=feasibility.checked,
-                seconds=time.perf_counter() - began,
-                rule_monotone=rule.monotone,
-            ),
-            notes=(
-                *_notes_on_proof(proven if exact else None, first_alone=first_alone),
-                *self._notes(outcome, rule),
-            ),
+            work=work,
+            notes=tuple(_notes_on_proof(generous=exact and generous, first_alone=first_alone)),
             stopped=_why_stopped(outcome),
             proven=proven,
         )
@@ -179,32 +243,14 @@ class Searcher:
                 "class, where that is known"
             )
 
-    def _find_by_list(
-        self,
-        objective: Objective,
-        feasibility: Feasibility,
-        top: int,
-        clock: Clock,
-        start: tuple[Box, ...],
-        step: Step,
-        *,
-        briefly: bool,
-    ) -> tuple[Found, ProvenList | None]:
-        """Return the best of those that are best by the trace, and of what is near them."""
-        size = self._size()
-        small = size <= ENUMERATED
-        shortlist = Shortlist(
-            self.problem,
-            objective,
-            feasibility,
-            self._traces,
-            common=self.scorer.common,
-            listed=size + 1 if small else max(BRIEFLY if briefly else LISTED, top),
-            reach=not briefly and has_reach(objective.name, self.problem),
-            clock=clock,
-            step=step,
-        )
-        return shortlist.run(start, math.inf if small else SPLITS)
+    def _reaching(
+        self, objective: Objective, resumed: tuple[OpenBox, ...] | None, *, prove: bool
+    ) -> Reaching | None:
+        """Return the bound of an objective; None where nothing bounds it."""
+        if not has_reach(objective.name, self.problem):
+            return None
+        bounded = below_bound(self.problem, self.scorer, MEASURES.get(objective.name))
+        return Reaching(bounded, prove, resumed)
 
     def _size(self) -> int:
         return math.prod(len(v.candidates) for v in self.problem.variables)
@@ -323,10 +369,10 @@ class Searcher:
         )
 
 
-def _notes_on_proof(proven: ProvenList | None, *, first_alone: bool) -> Iterator[str]:
+def _notes_on_proof(*, generous: bool, first_alone: bool) -> Iterator[str]:
     """Yield what is to be known of a proof."""
-    if proven is not None and proven.least is not None:
-        yield "the bound ignores the privacy rule, so it is generous"
+    if generous:
+        yield "the bound ignores the privacy rule, so it is generous: with --time-limit the search goes on and narrows it"
     if first_alone:
         yield "the first is proven best, the order of the others is not"
 

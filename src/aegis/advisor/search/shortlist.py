@@ -1,23 +1,25 @@
-"""The best by a measure without a bound, from a proven list of those with the highest trace.
+"""The best by a measure whose bound is loose, or missing, from a proven list of the highest traces.
 
 All admissible configurations whose adjusted trace is above a stated one are listed by branch and bound,
 and each of them is scored. Where a class is rare the trace misses what an expected merit sees: so
-the best of the list are changed by one mask at a time, as long as that is better.
+the best of the list are changed by one mask at a time, as long as that is better. A loose bound
+then narrows the gap as long as there is time, if that is asked for.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from aegis.advisor.common_levels import CommonParts
 from aegis.advisor.figures import ProvenList
-from aegis.advisor.search.auc_bound import within_reach
-from aegis.advisor.search.branch import BranchAndBound, Found
+from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox
 from aegis.advisor.search.climb import Climb
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.objective import Objective
+from aegis.advisor.search.objectives import BelowBound
 from aegis.advisor.search.problem import Box, Problem
 from aegis.interrupts import acknowledge
 from aegis.progress import Step
@@ -33,6 +35,25 @@ _REACHING = 3
 _TOLERANCE = 1e-12
 
 
+@dataclass(frozen=True, eq=False)
+class Reaching:
+    """What bounds an objective, and whether to prove the best by it.
+
+    Attributes
+    ----------
+    objective
+        The objective with its bound.
+    prove
+        Whether to split boxes by that bound until the best is proven or the time is over.
+    resumed
+        The boxes that an earlier search left open there; None to begin with all combinations.
+    """
+
+    objective: BelowBound
+    prove: bool
+    resumed: tuple[OpenBox, ...] | None
+
+
 class Shortlist:
     """One search by a measure that cannot be bounded.
 
@@ -46,8 +67,8 @@ class Shortlist:
         Takes note of what configurations that are scored have in common.
     listed
         Configurations that are listed, at most.
-    reach
-        Whether what is within reach is to bound the objective.
+    reaching
+        The same objective with its bound, where it has one.
     clock
         When its time is up the search returns what it has. Half of it is for the list.
     step
@@ -63,7 +84,7 @@ class Shortlist:
         *,
         common: CommonParts,
         listed: int,
-        reach: bool,
+        reaching: Reaching | None,
         clock: Clock,
         step: Step,
     ) -> None:
@@ -72,7 +93,10 @@ class Shortlist:
         self._feasibility = feasibility
         self._traces = traces
         self._common = common
-        self._reach = reach
+        self._reaching = None if reaching is None else reaching.objective
+        self._prove = reaching is not None and reaching.prove
+        self._resumed = None if reaching is None else reaching.resumed
+        self._split = False
         self._listed = listed
         self._clock = clock
         self._step = step
@@ -96,35 +120,80 @@ class Shortlist:
             blind = bool(wide.best) and wide.best[0][0] <= 0
             if not blind or wide.interrupted:
                 break
-        ended = wide.complete or wide.nodes >= most_splits
         every = wide.complete and len(wide.best) < self._listed
         if wide.interrupted:
             self._clock.stop()
-        interrupted, bound = wide.interrupted, math.inf
+        outcome = Found(
+            nodes=wide.nodes,
+            complete=wide.complete or wide.nodes >= most_splits,
+            interrupted=wide.interrupted,
+        )
         try:
-            boxes = [*(box for _, box in wide.best), *start]
-            for box in boxes[:1]:
-                self._score(box)  # in any case
-            self._common.expect([self._problem.choice(box) for box in boxes])
-            bound = math.inf if every or not wide.best else self._bound()
-            for box in boxes[1:]:
-                self._clock.check(self._objective.effort(box))
-                self._score(box)
+            self._score_all(outcome, [*(box for _, box in wide.best), *start], every=every)
             if not every:
                 self._climb(blind=trace is not self._traces[0])
         except OutOfTimeError:
-            ended = False  # what is known until now is the answer
+            outcome.complete = False  # what is known until now is the answer
         except KeyboardInterrupt:
             acknowledge()
-            interrupted, ended = True, False
+            outcome.interrupted, outcome.complete = True, False
         left = [value for value, box in wide.best if box not in self._scored]
-        best = sorted(((v, box) for box, v in self._scored.items()), key=lambda e: (-e[0], e[1]))
-        highest = best[0][0] if best else -math.inf
-        bound = highest if every and not left else max(bound, highest)
+        if not every or left:
+            whole = (OpenBox(math.inf, self._problem.root, tight=False),)
+            outcome.open = whole if self._resumed is None else self._resumed
+        if self._scored and not every and not outcome.interrupted:
+            self._split_boxes(outcome)
+        scored = ((value, box) for box, value in self._scored.items())
+        outcome.best = sorted(scored, key=lambda e: (-e[0], e[1]))
+        highest = outcome.best[0][0] if outcome.best else -math.inf
+        outcome.bound = highest if every and not left else max(outcome.bound, highest)
+        if self._split and outcome.complete:
+            return outcome, None  # all combinations are proven, not some of them
         least = max(left[:1] + [wide.beyond] * (not every), default=None)
         above = [value for value, _ in wide.best if least is None or value > least]
-        proven = ProvenList(trace.name, len(above), above[0], least) if above else None
-        return Found(best, bound, wide.nodes, ended, interrupted), proven
+        return outcome, ProvenList(trace.name, len(above), above[0], least) if above else None
+
+    @property
+    def generous(self) -> bool:
+        """Whether the bound is that of all combinations, whatever the rule says of them."""
+        return not self._split
+
+    def _score_all(self, outcome: Found, boxes: Sequence[Box], *, every: bool) -> None:
+        """Score the configurations of the list, and bound the others, unless every one is listed."""
+        for box in boxes[:1]:
+            self._score(box)  # in any case
+        self._common.expect([self._problem.choice(box) for box in boxes])
+        if boxes and not every:
+            outcome.bound = self._bound()
+        for box in boxes[1:]:
+            self._clock.check(self._objective.effort(box))
+            self._score(box)
+
+    def _split_boxes(self, outcome: Found) -> None:
+        """Split boxes by the bound of the measure itself until the best is proven or the time is over.
+
+        Nothing is done where that is not asked for, or where the measure has no bound.
+        """
+        if self._reaching is None or not self._prove:
+            return
+        self._reaching.scored.update(self._scored)
+        proof = BranchAndBound(
+            self._problem,
+            self._reaching,
+            self._feasibility,
+            top=1,
+            clock=self._clock,
+            step=self._step,
+        ).run(
+            tuple(sorted(self._scored, key=lambda box: (-self._scored[box], box))[:_CLIMBED]),
+            self._resumed,
+        )
+        self._split = proof.complete or proof.nodes > 0
+        self._scored |= {box: value for value, box in proof.best}
+        outcome.bound = min(outcome.bound, proof.bound)
+        outcome.nodes += proof.nodes
+        outcome.open = proof.open
+        outcome.complete, outcome.interrupted = proof.complete, proof.interrupted
 
     def _list(self, trace: Objective, start: tuple[Box, ...], most_splits: float) -> Found:
         return BranchAndBound(
@@ -140,10 +209,10 @@ class Shortlist:
     def _bound(self) -> float:
         """Return what no admissible configuration exceeds; infinity without time to find that out."""
         took = self._objective.effort(self._problem.root)
-        if not self._reach or not self._clock.allows(_REACHING * took):
+        if self._reaching is None or not self._clock.allows(_REACHING * took):
             return math.inf
         whole = self._feasibility.narrow(self._problem.root) or self._problem.root
-        return within_reach(self._problem, whole)
+        return self._reaching.bound(whole)
 
     def _score(self, box: Box) -> float | None:
         """Return the score of a configuration, None if it is not admissible."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from aegis.advisor.search.branch import BranchAndBound, Found
+from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.objective import Objective
@@ -67,13 +67,17 @@ def find_best(
     clock: Clock,
     step: Step,
     start: tuple[Box, ...],
+    resumable: bool = False,
+    resumed: tuple[OpenBox, ...] | None = None,
 ) -> Found:
-    """Return the best configurations, by the strategy that suits, else by splitting boxes."""
-    for strategy in STRATEGIES:
+    """Return the best configurations, by the strategy that suits, else by splitting boxes.
+
+    A search that is to be resumed later splits boxes: these are what a later one goes on with.
+    """
+    for strategy in () if resumable else STRATEGIES:
         if strategy.suits(problem, objective, feasibility):
             return strategy.search(
                 problem, objective, feasibility, top=top, clock=clock, step=step, start=start
             )
-    return BranchAndBound(problem, objective, feasibility, top=top, clock=clock, step=step).run(
-        start
-    )
+    search = BranchAndBound(problem, objective, feasibility, top=top, clock=clock, step=step)
+    return search.run(start, resumed)

@@ -87,6 +87,10 @@ class Pillai:
         """Return `bound`: nothing is cheaper."""
         return self.bound(box)
 
+    def guess(self, box: Box) -> float:
+        """Return `bound`: nothing is cheaper."""
+        return self.bound(box)
+
     def effort(self, box: Box) -> float:
         """Return the time of the fit, if it was not made yet."""
         return 0.0 if box in self._bounds else seconds_of(self._problem, box)

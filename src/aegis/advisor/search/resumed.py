@@ -1,0 +1,137 @@
+"""A search that was stopped, kept in a file, so that a later one goes on where it ended.
+
+The file holds the boxes that may still contain something better, each with its bound, and the best
+configurations. It is a working file of whoever searches: its bounds are believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.branch import Found, OpenBox
+from aegis.advisor.search.problem import Box, Problem
+from aegis.errors import PolicyError
+from aegis.files import read_text, write_text
+from aegis.policy import Policy, policy_digest
+
+_FORMAT = 1
+_KEPT = 10
+"""Best configurations that are kept, at most: a later search begins with them."""
+
+
+@dataclass(frozen=True)
+class SearchFile:
+    """The file of a search that can be resumed.
+
+    Attributes
+    ----------
+    path
+        Where it is, or will be.
+    digests
+        What the search is of: the table, the policy with its rule, and the measure. A file of
+        another search is refused.
+    full
+        Per variable of the search its domain with all candidates.
+    """
+
+    path: Path
+    digests: Mapping[str, str]
+    full: Box
+
+    @classmethod
+    def of(
+        cls, path: Path, policy: Policy, problem: Problem, plan: PrivacyPlan, objective: str
+    ) -> SearchFile:
+        """Return the file of a search of a table's summary under a policy and a rule."""
+        return cls(
+            path,
+            {
+                "policy": policy_digest(replace(policy, privacy=plan.rule)),
+                "table": _digest(*_counts(problem)),
+                "measure or --top": objective,
+            },
+            tuple(variable.full for variable in problem.variables),
+        )
+
+    def read(self) -> tuple[tuple[Box, ...], tuple[OpenBox, ...]] | None:
+        """Return the best configurations and the open boxes; None where there is no file yet.
+
+        Raises
+        ------
+        PolicyError
+            The file is no file of a search, or one of another table, policy or measure.
+        """
+        if not self.path.exists():
+            return None
+        text = read_text(self.path, "search to resume", PolicyError)
+        try:
+            data = json.loads(text)
+            known = {name: data["of"][name] for name in self.digests}
+            best = tuple(self._box(box) for box in data["best"])
+            boxes = tuple(
+                OpenBox(_bound(bound), self._box(box), bool(tight))
+                for bound, tight, box in data["open"]
+            )
+            if data["aegis_search"] != _FORMAT:
+                raise ValueError
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise PolicyError(
+                f"{self.path} is not a search that can be resumed.",
+                hint="Give a file that --resume wrote, or a name that does not exist.",
+            ) from error
+        other = [name for name, digest in self.digests.items() if known[name] != digest]
+        if other:
+            raise PolicyError(
+                f"{self.path} keeps a search of another {' and another '.join(other)}.",
+                hint="Give another file, or the table, policy and measure that it was made with.",
+            )
+        return best, boxes
+
+    def write(self, outcome: Found) -> None:
+        """Write what a search found and what it left open."""
+        data = {
+            "aegis_search": _FORMAT,
+            "of": dict(self.digests),
+            "best": [list(map(str, box)) for _, box in outcome.best[:_KEPT]],
+            "open": [
+                [None if math.isinf(bound) else bound, tight, list(map(str, box))]
+                for bound, box, tight in outcome.open
+            ],
+        }
+        write_text(self.path, json.dumps(data))
+
+    def _box(self, given: Any) -> Box:
+        box = tuple(int(domain) for domain in given)
+        if len(box) != len(self.full) or not all(
+            0 < own <= full and own & full == own for own, full in zip(box, self.full, strict=True)
+        ):
+            raise ValueError
+        return box
+
+
+def _bound(given: Any) -> float:
+    bound = math.inf if given is None else float(given)
+    if math.isnan(bound):
+        raise ValueError
+    return bound
+
+
+def _counts(problem: Problem) -> list[str]:
+    """Return what tells the tables of two summaries apart: the counts behind scores and classes."""
+    summary = problem.summary
+    told = [repr((v.name, [str(c.mask) for c in v.candidates])) for v in problem.variables]
+    told += [hashlib.sha256(joint.tobytes()).hexdigest() for joint in summary.pairs.joints]
+    if summary.frequency is not None:
+        told.append(hashlib.sha256(summary.frequency.counts.tobytes()).hexdigest())
+    return [str(summary.rows), *told]
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
