@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shlex
 import shutil
 from itertools import pairwise
@@ -108,8 +109,12 @@ def test_help_teaches(name, shell):
     result = shell(*name.split(), "--help")
     assert result.code == 0
     text = " ".join(result.out.split())
-    for word in ("Out:", "Examples:", *COMMANDS[name].EXAMPLES[0].split()):
+    for word in ("Examples:", *COMMANDS[name].EXAMPLES[0].split()):
         assert word in text
+    paragraphs = re.split(r"\n\s*\n", result.out.partition("Examples:")[0].strip())
+    assert len(paragraphs) >= 3, "the usage, the purpose in a line, and what you give and get"
+    assert " In: " not in text
+    assert " Out: " not in text
     assert len(COMMANDS[name].EXAMPLES) >= 2
 
 

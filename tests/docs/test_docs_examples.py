@@ -118,3 +118,11 @@ def test_the_notebook_is_its_page() -> None:
     assert len(code) >= 4
     for cell in code:
         compile(cell, "cell", "exec")
+
+
+@pytest.mark.parametrize("table", ["hospital/stays.csv", "bank/customers.csv"])
+def test_tables_of_examples_are_as_their_scripts_make_them(table: str, tmp_path: Path) -> None:
+    path = ROOT / "examples" / table
+    made = tmp_path / path.name
+    subprocess.run([sys.executable, path.with_name("make.py"), made], check=True)
+    assert made.read_bytes() == path.read_bytes()

@@ -161,7 +161,7 @@ class UtilityFigure:
         """The errors of predictions of a number, as a part of a sentence; empty without one."""
         if self.rmse is None or self.reference_rmse is None:
             return ""
-        return f", error of a prediction {short(self.rmse)} of {short(self.reference_rmse)}"
+        return f", error of a prediction {short(self.rmse)} instead of {short(self.reference_rmse)}"
 
     @property
     def on(self) -> str:

@@ -276,15 +276,16 @@ class AdviseCommand:
 def command(asked: AdviseCommand) -> None:
     """Find the masks that keep the most predictive value under the privacy rule.
 
-    In: a table, or its summary, and a policy. Out: the best of the combinations of
-    the candidate masks that were searched, whether it is proven best of all, and
-    the runners-up: each with its score, the predictive utility deviation (PUD), the smallest class and the rows
-    to suppress; then the best one, mask by mask. Configurations that the policy, a
-    file or --generate names are ranked instead. With record-level methods, their
-    releases are ranked among them, by the same measure and rule.
+    You give a table or its summary, and a policy. Aegis searches the combinations of
+    the candidate masks. It prints the best one on one screen, and says whether it is
+    proven to be the best of all. --explain also prints the runners-up, each with its
+    score, the predictive utility deviation (PUD), the smallest class and the suppressed
+    rows. If the policy, a file or --generate names configurations, Aegis ranks these
+    instead. With record-level methods, it ranks their releases among them, by the same
+    measure and rule.
 
-    A search prints the best on one screen; --explain prints all that was found.
-    Exit code 1 when none meets the privacy rule; the one that comes closest is named.
+    The exit code is 1 if no configuration meets the privacy rule; Aegis then names the
+    closest one.
     """
     from aegis.policy import load_configurations, load_policy
 

@@ -145,12 +145,12 @@ class AnonymizeCommand:
 def command(asked: AnonymizeCommand) -> None:
     """Release a table by grouping its records, and verify the file that was written.
 
-    In: a table, its policy and a record-level method. Out: the table with what stands
-    for each group in place of its quasi-identifiers, without identifiers and without
-    the rows of classes that break the rule; its information loss. Privacy is measured
-    on the written file before it takes its name: against the policy's rule and the k
-    that the method claims. When the rule is not met, nothing is written and the exit
-    code is 1.
+    You give a table, its policy and a record-level method. Aegis forms groups of
+    records and shows one common value of each quasi-identifier for a group. The release
+    has no identifiers and no rows of classes that break the rule; Aegis prints its
+    information loss. It measures privacy on the written file, under a temporary name,
+    by the policy's rule and by the k that the method promises. If the rule is not met,
+    nothing is written and the exit code is 1.
     """
     from aegis import Study
     from aegis.policy import load_policy, measure_of_choice, read_document

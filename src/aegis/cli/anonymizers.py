@@ -21,8 +21,8 @@ def command(
 ) -> None:
     """List the record-level methods, or explain one.
 
-    Out: each method's name, how its cost grows with the rows and what it does; with
-    a name also its options and where it is published.
+    The list shows for each method its name, how its cost grows with the rows, and what
+    it does. With a name, Aegis also shows its options and where it is published.
     """
     from aegis.anonymizers import ANONYMIZERS
 

@@ -150,11 +150,11 @@ class ApplyCommand:
 def command(asked: ApplyCommand) -> None:
     """Mask a table with one configuration, and verify the file that was written.
 
-    In: a table, its policy and a configuration. Out: the masked table without
-    identifiers and without the rows of classes that break the rule. Privacy is
-    measured on the written file before it takes its name; when the rule is not
-    met, nothing is written and the exit code is 1. The same configuration masks
-    tomorrow's rows in the same way.
+    You give a table, its policy and a configuration. Aegis writes the masked table
+    without identifiers and without the rows of classes that break the rule. It measures
+    privacy on the written file, under a temporary name, and renames the file only if
+    the rule is met. Otherwise nothing is written and the exit code is 1. The same
+    configuration masks next month's rows in the same way.
     """
     from aegis.policy import load_configurations, load_policy, read_document
     from aegis.signing import load_private_key

@@ -190,12 +190,13 @@ class AuditCommand:
 def command(asked: AuditCommand) -> None:
     """Measure the privacy of any table, also one that Aegis did not make.
 
-    In: a table and its quasi-identifiers, named here or in a policy. Out: class
-    sizes, every privacy model, the risk of re-identification; with a rule also
-    whether the table meets it as it is. Exit code 1 when it does not. With a
-    certificate: whether it matches this file, a line for each field that differs,
-    and exit code 1 when any does. The fields that were not checked are listed;
-    with --original fewer are left.
+    You give a table and its quasi-identifiers, by option or in a policy. Aegis prints
+    class sizes, every privacy model and the risk of re-identification. With a rule, it
+    also says whether the table meets it; the exit code is 1 if not.
+
+    With a certificate, Aegis says whether it matches this file. It prints a line for
+    each field that differs, and the exit code is 1 if any does. It also lists the
+    fields that it could not check; with --original there are fewer.
     """
     from aegis.policy import load_policy
     from aegis.signing import load_public_key

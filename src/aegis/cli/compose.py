@@ -43,13 +43,13 @@ def command(
 ) -> None:
     """Say what several releases of one table show together, if their rows can be linked.
 
-    In: releases in the order in which you made them, the table and the policy. Out:
-    the classes that all of them form together, rows that a release lacks among them,
-    whether the rule still holds for those, and which attributes break it. A
-    certificate says which earlier releases its release took into account; a
-    configuration counts as one that you will apply with `--after` those before it.
-    Exit code 1 when the rule does not hold. `aegis apply --after` and `aegis
-    advise --after` make and find releases for which it does.
+    You give the releases in the order in which you made them, the table and the policy.
+    Aegis prints the classes that all of them form together, the rows that one release
+    lacks and another shows, whether the rule still holds, and which attributes break
+    it. A certificate says which earlier releases its release took into account. For a
+    configuration, Aegis assumes that you will apply it with `--after` the ones before
+    it. The exit code is 1 if the rule does not hold. `aegis apply --after` and `aegis
+    advise --after` make and find releases for which it holds.
     """
     from aegis.advisor.composition import compose, read_release, summary_of
     from aegis.policy import load_policy

@@ -60,9 +60,9 @@ def command(
 ) -> None:
     """Propose a first policy for a table: roles, candidate masks, a privacy rule.
 
-    In: a table and, where there is one, the column that is to be predicted.
-    Out: a policy as commented YAML that says what was found on every column and
-    why each mask is proposed. It is a guess: read it, edit it, then use it.
+    You give a table and, if there is one, the column to predict. Aegis writes a policy
+    as commented YAML. The comments say what it found in each column and why it proposes
+    each mask. It is a guess: read it and edit it before you use it.
     """
     from aegis.files import write_text
     from aegis.policy.suggest import init_policy

@@ -21,8 +21,9 @@ def command(
 ) -> None:
     """List the masks that a policy can name, or explain one.
 
-    Out: each mask's name, the kinds of column that it works on and what it does;
-    with a name also its parameters and how a policy writes it.
+    The list shows for each mask its name, the kinds of column that it accepts, and what
+    it does. With a name, Aegis also shows its parameters and how you write it in a
+    policy.
     """
     from aegis.masks import MASKS
 

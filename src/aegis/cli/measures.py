@@ -21,9 +21,9 @@ def command(
 ) -> None:
     """List the measures that can rank configurations, or explain one.
 
-    Out: each measure's name, whether it looks at one attribute or at the whole
-    configuration, which values are better, and what it says; with a name also
-    its formula, range, reference and properties.
+    The list shows for each measure its name, whether it scores one attribute or a whole
+    configuration, which values are better, and its meaning. With a name, Aegis also
+    shows formula, range, reference and properties.
     """
     from aegis.measures import MEASURES
 

@@ -36,12 +36,13 @@ def command(
 ) -> None:
     """Add up the summaries of the parts of a table to one of the whole.
 
-    In: summaries made under one policy, with `--exact` where a part is large. Out:
-    the summary of all rows, as `summarize --like` that part gives it: counts,
-    classes and attributes of at most 128 groups are those of the whole, longer ones
-    keep the groups and ranges of the part. New partitions are summarised alone, and
-    several providers can combine theirs without showing a row. Masks that learn cuts
-    from the data must share them: make the later parts with `--like FIRST.aegis`.
+    You give summaries that were made under one policy; make those of large parts with
+    `--exact`. Aegis writes the summary of all rows. Counts, classes, and attributes of
+    at most 128 groups are exactly those of the whole table. Longer attributes keep the
+    groups and ranges of the first part. So you can summarise new parts one by one, and
+    several providers can combine their summaries without showing a row. Masks that
+    learn cut points from the data must share them: make the later parts with `--like
+    FIRST.aegis`.
     """
     from aegis.signing import load_public_key
     from aegis.summary import merge_bundles, save_bundle

@@ -26,9 +26,9 @@ def command(
 ) -> None:
     """List the privacy models that a rule can ask for, or explain one.
 
-    Out: each model's name, what it is called; with a name also what it
-    protects against, its demand on a class, parameters, reference, and how a
-    policy writes it.
+    The list shows for each model its name and its full name. With a name, Aegis also
+    shows what the model protects against, what it requires of a class, its parameters,
+    its reference, and how you write it in a policy.
     """
     from aegis.privacy import MODELS
 

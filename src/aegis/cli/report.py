@@ -109,11 +109,12 @@ class ReportCommand:
 def command(asked: ReportCommand) -> None:
     """Write the report on a table's advice, or on a release: one file that works offline.
 
-    In: a table, or its summary, and a policy. Out: the recommendation, the ranking,
-    what each mask costs, privacy before and after, in charts and tables that a
-    privacy officer can read. From a certificate: the page on what was released,
-    with digests, the figures of the written file and a line to sign. Exit code 1 when no configuration meets the rule; the
-    report is written all the same and names the one that comes closest.
+    You give a table or its summary, and a policy. The report shows the recommendation,
+    the ranking, what each mask costs, and privacy before and after, in charts and
+    tables for a privacy officer. From a certificate, Aegis writes the page on the
+    release instead: digests, the figures of the written file, and a line to sign. The
+    exit code is 1 if no configuration meets the rule; the report is still written, and
+    names the closest one.
     """
     from aegis.policy import load_configurations, load_policy
 

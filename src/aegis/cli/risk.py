@@ -63,10 +63,11 @@ class RiskCommand:
 def command(given: RiskCommand) -> None:
     """Measure the risk of single records: survey samples, unusual records (SUDA), perturbed numbers.
 
-    In: a table and its quasi-identifiers; a column of sampling weights where there is
-    one. Out: the chance to find the person behind each record in the population, how
-    many are found if all are tried, and on request special uniques (SUDA) and how close
-    masked numbers are to the original ones.
+    You give a table and its quasi-identifiers and, if there is one, a column of
+    sampling weights. Aegis prints how likely somebody finds the person behind each
+    record in the population, and how many persons are found if all records are tried.
+    On request it also lists special uniques (SUDA), and measures how close masked
+    numbers are to the original ones.
     """
     from aegis.release import record_risk
     from aegis.sources import Source

@@ -115,10 +115,11 @@ class SqlCommand:
 def command(asked: SqlCommand) -> None:
     """Write a release as one SQL query, to review it and to run it without Aegis.
 
-    In: a policy, a configuration and the columns of a table. Out: SQL that masks the
-    table, leaves out the rows of classes that break the rule, and gives no row at all
-    where more rows would have to go than the rule allows. Keys are never written:
-    tokenised identifiers are refused. Audit what it makes with aegis audit.
+    You give a policy, a configuration and the columns of a table. The SQL masks the
+    table and leaves out the rows of classes that break the rule. If it had to leave out
+    more rows than the rule allows, it returns no row. Aegis refuses tokenised
+    identifiers, because the SQL would contain their key. Check the result with aegis
+    audit.
     """
     from aegis.files import write_text
     from aegis.policy import load_configurations, load_policy

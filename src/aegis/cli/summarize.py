@@ -119,11 +119,11 @@ class SummarizeCommand:
 def command(asked: SummarizeCommand) -> None:
     """Reduce a table to the aggregates that advice needs, in one file.
 
-    In: a table and its policy. Out: a summary (.aegis) from which `aegis advise`
-    works without the table. It holds counts, not rows; yet exact counts of rare
-    values can point at a person, so treat it like the table unless it was made
-    to be shared. With --information nothing it counts no more than the masks
-    show; rankings and searches are the same.
+    You give a table and its policy. Aegis writes a summary (.aegis) from which `aegis
+    advise` works without the table. It holds counts, not rows. But exact counts of rare
+    values can point at a person, so treat it like the table. With --information
+    nothing, it counts only what the masks show; rankings and searches stay the same. To
+    share counts safely, use aegis protect.
     """
     check_outputs(
         [(asked.output, (BUNDLE,))],

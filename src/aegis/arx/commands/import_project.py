@@ -45,10 +45,11 @@ def command(
 ) -> None:
     """Turn a project of ARX into a table, hierarchies and a policy.
 
-    In: a .deid file. Out: FOLDER/data.csv, FOLDER/hierarchies/ and
-    FOLDER/policy.yaml: roles, candidate levels, privacy models and the suppression
-    limit. What has no equivalent is refused, or said. The optimum that the project
-    has stored is printed, to compare.
+    You give a .deid file. Aegis writes FOLDER/data.csv, FOLDER/hierarchies/ and
+    FOLDER/policy.yaml with roles, candidate masks (the levels of the hierarchies),
+    privacy models and the suppression limit. If the project uses something that Aegis
+    does not have, Aegis refuses the project or names what it left out. It prints the
+    optimum that the project stores, so that you can compare.
     """
     from aegis.arx.project import import_project
 

@@ -125,14 +125,15 @@ class EvaluateCommand:
 
 @opens_table
 def command(asked: EvaluateCommand) -> None:
-    """Train models on every masked table and compare with the advice: the gold standard.
+    """Train models on every masked table and compare them with the advice.
 
-    In: a table and its policy. Out: what each model reaches on each configuration,
-    and for each measure how well it ranks them (Spearman, Kendall) and what its
-    choice loses against the best. Needs scikit-learn (the extra `ml`), and takes
-    minutes to hours where `aegis advise` takes a second.
+    You give a table and its policy. Aegis prints what each model reaches on each
+    configuration and, for each measure, how well it ranks the configurations (Spearman,
+    Kendall) and how much its choice loses against the best. The command needs
+    scikit-learn (the extra `ml`). It takes minutes to hours where `aegis advise` takes
+    seconds.
 
-    Stop it at any time: with --store, finished trainings are kept.
+    You can stop it at any time: with --store, finished trainings are kept.
     """
     from aegis import Study
     from aegis.policy import load_configurations, load_policy

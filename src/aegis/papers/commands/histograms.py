@@ -51,9 +51,8 @@ def command(
 ) -> None:
     """Write how many labelled rows hold each raw value of each attribute.
 
-    In: a table and its policy, or a summary. Out: the histograms that aegis publish
-    --histograms takes. Attributes whose histogram a summary does not carry are left
-    out.
+    You give a table and its policy, or a summary. `aegis publish --histograms` reads
+    the file. Attributes whose histogram a summary does not carry are left out.
     """
     from aegis.files import write_text
     from aegis.papers.published import histograms_of, write_histograms

@@ -90,10 +90,11 @@ class PublishCommand:
 def command(asked: PublishCommand) -> None:
     """Reduce masked tables to counts from which they are ranked, in one file.
 
-    In: the tables that a publisher has masked, one for each configuration, and the
-    policy. Out: their counts (.published), which aegis advise and aegis report
-    take. With the histograms of the raw table, and what masked values represent,
-    aegis advise --estimate also ranks by the estimated deviation from it.
+    You give the tables that a publisher has masked, one for each configuration, and the
+    policy. Aegis writes their counts (.published); aegis advise and aegis report read
+    this file. If you add the histograms of the raw table and the meaning of the masked
+    values, aegis advise --estimate also ranks by the estimated deviation from the raw
+    table.
     """
     from aegis.papers.published import (
         publish,

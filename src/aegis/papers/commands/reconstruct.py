@@ -114,14 +114,14 @@ class ReconstructCommand:
 
 @opens_table
 def command(asked: ReconstructCommand) -> None:
-    """Estimate the joint of an attribute and the label from what its masks show.
+    """Estimate the joint distribution of an attribute and the label from its masked values.
 
-    In: a table and its policy, or a summary. Out: the estimated rows by value and
-    class next to the true ones, their total variation distance (0 the same, 1
-    nothing in common), a heat map, and what the estimate says of the attribute's
-    predictive value, with bounds that hold whatever the truth is. A summary that
-    was made without raw joints has no true rows to show. Of a protected summary:
-    the rows by cell and class that its label table leaves, each with its error.
+    You give a table and its policy, or a summary. Aegis prints the estimated rows by
+    value and class next to the true ones, their total variation distance (0: equal, 1:
+    nothing in common), a heat map, and the attribute's estimated predictive value, with
+    bounds that hold whatever the truth is. A summary without raw joints has no true
+    rows to show. For a protected summary, Aegis prints the rows by cell and class that
+    its label table reveals, each with its error.
     """
     from aegis.files import write_text
     from aegis.papers.estimates.reconstructed_joint import measure_of_attributes

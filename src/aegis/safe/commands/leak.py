@@ -84,10 +84,11 @@ class LeakCommand:
 def command(asked: LeakCommand) -> None:
     """Say what a file gives away of single persons.
 
-    In: a summary, a protected summary, or a document that is to be passed on. Out:
-    cells of few rows by part, persons who are alone, values that few have or that
-    tell the label, counts that linear programming pins down, and what two files tell
-    together. Exit code 1 where the level that is stated or asked for is not held.
+    You give a summary, a protected summary, or a document that you want to pass on.
+    Aegis lists cells of few rows, persons who are alone, values that few persons have
+    or that reveal the label, counts that linear programming determines, and what two
+    files reveal together. The exit code is 1 if the file does not keep its protection
+    level, or the level that you name.
     """
     from aegis.safe.protect import LeakAudit
 

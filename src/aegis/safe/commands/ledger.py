@@ -107,11 +107,12 @@ class LedgerCommand:
 
 @takes_records
 def command(asked: LedgerCommand) -> None:
-    """Keep the privacy budgets of populations: what work will cost is reserved before it begins.
+    """Keep the privacy budgets of populations: reserve what work will cost before it begins.
 
-    A population keeps its budget when its table changes. `reserve` refuses what
-    passes the ceiling; `commit` notes what was given out; `cancel` refunds a reservation that was never used; `list` notes releases outside of differential
-    privacy. `verify` finds what was changed. Out: the budgets and their entries.
+    A population keeps its budget when its table changes. `reserve` refuses what exceeds
+    the ceiling; `commit` records what you gave out; `cancel` refunds a reservation that
+    was never used; `list` records releases without differential privacy; `verify` finds
+    entries that were changed. Each prints the budgets and their entries.
     """
     from aegis.safe.ledger import Ledger
 

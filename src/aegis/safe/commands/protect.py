@@ -177,11 +177,12 @@ class ProtectCommand:
 def command(given: ProtectCommand) -> None:
     """Protect a summary, so that it may leave your organisation.
 
-    In: a table, or its exact summary, and a policy. Out: one file (.protected) from
-    which `aegis advise` ranks and searches. It has no values, pairs or frequency
-    table in it. Level noise promises differential privacy: with epsilon at delta,
-    per row or per person. Level counts perturbs label tables so that linear
-    programming derives no small cell; it makes no formal promise, and is refused if its own audit fails.
+    You give a table or its exact summary, and a policy. Aegis writes one file
+    (.protected) from which `aegis advise` ranks and searches. The file holds no values,
+    pairs or frequency table. Level noise promises differential privacy, with epsilon at
+    delta, for each row or person. Level counts perturbs the label tables until linear
+    programming derives no small cell. It makes no formal promise, and writes nothing if
+    its own audit fails.
     """
     from aegis.policy import load_policy
     from aegis.safe.protect import release_protected

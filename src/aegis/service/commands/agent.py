@@ -71,14 +71,15 @@ def command(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Work beside the data for a catalog: summarise, check, mask, sign, hand in.
+    """Work next to the data for a catalog: summarise, check, mask, sign, hand in.
 
-    In: a file that names the service, the provider's key, the tables that may be read,
-    the policy and floor of each, and the public keys of approvers. Out: what leaves is
-    a protected summary, a verdict on configurations, or a masked file that was
-    verified, each signed and first written into the agent's own ledger. A job that
-    asks for more than the file allows is refused. The agent opens no port: it asks for
-    work. After a kill it goes on with what was begun. Ends with Ctrl-C.
+    You give a file that names the service, the provider's key, the tables that the
+    agent may read, the policy and floor of each table, and the public keys of
+    approvers. Three things leave: a protected summary, a verdict on configurations, or
+    a masked file that was verified. The agent signs each and records it in its own
+    ledger first. It refuses a job that asks for more than the file allows. It opens no
+    port: it fetches work from the service. After a kill it resumes its work. Ctrl-C
+    ends it.
     """
     from aegis.service.agent import Agent
     from aegis.service.agent_settings import AgentSettings, rotate_key

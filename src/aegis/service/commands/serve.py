@@ -155,10 +155,9 @@ def command(
 ) -> None:
     """Serve the catalog between providers, operators and consumers, or a workbench.
 
-    In: a database, made where it is missing, or with `--local` a folder of tables.
-    Out: a web service with pages and, under /api/v1, a REST API. It never holds a
-    row that was not masked and released: agents mask beside the data. Ends with
-    Ctrl-C.
+    You give a database, which Aegis makes if it is missing, or with `--local` a folder
+    of tables. Aegis serves pages and, under /api/v1, a REST API. The service never
+    holds an unmasked row: agents mask next to the data. Ctrl-C ends it.
     """
     from aegis.service.run import serve
     from aegis.service.settings import Operation, ServiceSettings

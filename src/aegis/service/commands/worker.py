@@ -40,10 +40,10 @@ def command(
 ) -> None:
     """Search and audit the protected summaries of a catalog.
 
-    In: the catalog's database and files. Out: for each search that an operator
-    starts, the candidates that an agent then checks beside the data; for each new
-    summary, what it gives away. `aegis serve` runs a worker by itself; further
-    workers share the jobs. Ends with Ctrl-C.
+    You give the catalog's database and files. When an operator starts a search, the
+    worker finds candidates, which an agent then checks on the data. When a new summary
+    arrives, the worker lists what it gives away. `aegis serve` runs a worker by itself;
+    further workers share the jobs. Ctrl-C ends it.
     """
     from aegis.service.catalog import Catalog, UploadLimits
     from aegis.service.worker import Worker

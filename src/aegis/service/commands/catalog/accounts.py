@@ -49,8 +49,8 @@ def account(
 ) -> None:
     """Make an account: on the machine of the service, or with --url as an admin.
 
-    In: a name and roles. Out: the account; the first one should be an admin, who
-    makes the others on the page "Accounts".
+    You give a name and roles. Make the first account an admin, who makes the others on
+    the page "Accounts".
     """
     from aegis.service.catalog import Catalog, accounts
 
@@ -83,8 +83,8 @@ def token(
 ) -> None:
     """Make a token for an account, on the machine of the service.
 
-    In: an account and scopes. Out: the token, shown this once. An agent needs
-    work,upload-summary.
+    You give an account and scopes. Aegis prints the token once and never again. An
+    agent needs the scopes work,upload-summary.
     """
     from aegis.service.catalog import Catalog, accounts
     from aegis.service.catalog.access import scopes_of
@@ -107,7 +107,7 @@ def backup(
 ) -> None:
     """Copy a catalog in SQLite while it runs.
 
-    In: the catalog. Out: a folder with its database and its objects.
+    The copy is a folder with the catalog's database and its files.
     """
     from aegis.service.catalog import backup as copies
 
@@ -122,9 +122,10 @@ def restore(
     database: Database = CATALOG,
     objects: Objects = None,
 ) -> None:
-    """Make a catalog of a copy, where none is.
+    """Make a catalog from a copy, where there is none yet.
 
-    In: a copy. Out: the catalog; check it with `aegis catalog check`.
+    You give the folder that `aegis catalog backup` wrote. Then check the catalog with
+    `aegis catalog check`.
     """
     from aegis.service.catalog import backup as copies
 
@@ -146,10 +147,11 @@ def clean(
     database: Database = CATALOG,
     objects: Objects = None,
 ) -> None:
-    """Remove what is over, on the machine of the service.
+    """Remove files that are no longer needed, on the machine of the service.
 
-    In: how long files of ended releases stay. Out: how many of them were removed, with
-    files that nothing names and sessions that have ended. Certificates and log stay.
+    You say for how many days files of ended releases stay. Aegis removes older ones,
+    files that no record names, and sessions that have ended, and prints how many.
+    Certificates and log stay.
     """
     from aegis.service.catalog import retention
 
@@ -170,10 +172,10 @@ def _opened(database: str, objects: str | None) -> Catalog:
 
 
 def check(database: Database = CATALOG, objects: Objects = None) -> None:
-    """Hold the state of a catalog against its log, on the machine of the service.
+    """Compare the state of a catalog with its log, on the machine of the service.
 
-    In: the catalog. Out: what its tables say otherwise than the log; exit code 1 where
-    anything differs. An object that is missing or was changed differs, too.
+    Aegis lists every difference between the tables and the log, and every file that is
+    missing or was changed. The exit code is 1 if there is any.
     """
     from aegis.service.catalog import consistency
 

@@ -35,7 +35,8 @@ def listed(
 ) -> None:
     """List the data sets that you may see.
 
-    In: words of name, title, label or columns. Out: one line each.
+    You can give words; Aegis then lists data sets that have them in name, title, label
+    or columns.
     """
     with connected(url, token) as client:
         rows = [
@@ -61,9 +62,9 @@ def show(
     token: Token = "",
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
-    """Show a data set: what it is, its terms, its attributes and masks.
+    """Show a data set: its title, its terms, its attributes and masks.
 
-    In: its name. Out: what the catalog knows of it; all of it with --format json.
+    You give its name. With --format json you see every field that the catalog stores.
     """
     with connected(url, token) as client:
         matched = client.data_set(data_set)
@@ -86,7 +87,7 @@ def versions(
 ) -> None:
     """List the versions of a data set, the newest first.
 
-    In: its name. Out: number, date, digests of policy and summary, protection.
+    Aegis prints number, date, digests of policy and summary, and protection of each.
     """
     keys = ("number", "created", "policy_sha256", "summary_sha256", "protection")
     with connected(url, token) as client:
@@ -97,7 +98,7 @@ def versions(
 def policy(data_set: DataSet, url: Url = "", token: Token = "") -> None:
     """Print the policy of a data set, as YAML.
 
-    In: its name. Out: the policy of its newest version, for a file of your own.
+    You give its name, and get the policy of its newest version.
     """
     with connected(url, token) as client:
         Output().show(client.policy(data_set).rstrip())
@@ -126,7 +127,7 @@ def change(
 ) -> None:
     """Change what the catalog says of a data set; what you leave out stays.
 
-    In: its name and what changes. Out: requests that were approved under other terms go back.
+    Requests that were approved under other terms go back to review.
     """
     given = {
         "title": title,
@@ -163,7 +164,7 @@ def summary(
 ) -> None:
     """Ask the agent of a data set for a new protected summary, under a policy.
 
-    In: a data set of yours, and a policy. Out: the number of the job.
+    You give one of your data sets and a policy. Aegis prints the number of the job.
     """
     from aegis.policy import dump_policy, load_policy
 
@@ -182,7 +183,8 @@ def costs(
 ) -> None:
     """Show what each candidate mask of a data set costs, from its protected summary.
 
-    In: its name. Out: percent of the predictive utility that each mask alone loses.
+    Aegis prints for each mask the percent of predictive utility that is lost if only
+    this mask is used.
     """
     with connected(url, token) as client:
         rows = [{**cost, "lost": percent(cost["lost"])} for cost in client.costs(data_set)]
@@ -232,8 +234,8 @@ def register(
 ) -> None:
     """Register a data set, and ask its agent for a protected summary.
 
-    In: a name, the source in your agent's list, the agent's public key, a policy.
-    Out: the data set; publish it when its summary has come.
+    You give a name, the source as your agent lists it, the agent's public key, and a
+    policy. Publish the data set when its summary has arrived.
     """
     from aegis.policy import dump_policy, load_policy
     from aegis.signing import load_public_key
@@ -292,8 +294,8 @@ def export(
 ) -> None:
     """Describe a data set or a release for other catalogs.
 
-    In: a data set, or a request that was released. Out: its schema, terms and, of a
-    release, its file with digest, as JSON-LD or as a Data Package.
+    You give a data set, or a request that was released. Aegis prints schema and terms,
+    and for a release its file with the digest, as JSON-LD or as a Data Package.
     """
     if output is not None:
         check_output(output, force=force, formats=None)
@@ -313,9 +315,9 @@ Withdraw = Annotated[bool, typer.Option("--withdraw", help="Take it back.")]
 def publish(
     data_set: DataSet, withdraw: Withdraw = False, url: Url = "", token: Token = ""
 ) -> None:
-    """Show a data set to consumers, or with --withdraw no longer.
+    """Show a data set to consumers, or with --withdraw hide it again.
 
-    In: its name. Out: it is in the catalog.
+    You give its name.
     """
     with connected(url, token) as client:
         client.publish(data_set, published=not withdraw)
@@ -332,7 +334,7 @@ def grant(
 ) -> None:
     """Assign an operator or approver to a data set, or let a consumer see it.
 
-    In: data set, account and role. Out: the grant.
+    You give the data set, an account and a role.
     """
     with connected(url, token) as client:
         client.grant(data_set, account, role, granted=not withdraw)
@@ -347,7 +349,7 @@ def ledger(
 ) -> None:
     """Show the privacy budget of a data set's population, and its releases.
 
-    In: a data set. Out: what was spent and reserved, and what was released.
+    Aegis prints how much of the budget is spent and reserved, and what was released.
     """
     with connected(url, token) as client:
         matched = client.ledger(data_set)
@@ -370,7 +372,8 @@ def admit(
 ) -> None:
     """Let another provider's data sets share the budget of your population.
 
-    In: one of your data sets, and a provider. Out: who may name its population.
+    You give one of your data sets and a provider. Aegis prints who may name its
+    population.
     """
     with connected(url, token) as client:
         client.admit(data_set, account, admitted=not withdraw)
@@ -424,8 +427,8 @@ def log(
 ) -> None:
     """Show what happened, or verify that the log is whole.
 
-    In: nothing, or whose entries you want. Out: the entries that concern you, the newest
-    first; with `--verify` exit code 1 where the chain is broken.
+    Aegis prints the entries that concern you, the newest first; you can name an
+    account. With `--verify` the exit code is 1 if the chain of entries is broken.
     """
     _check_head(head, check=check)
     wanted = {"by": by, "action": action, "data_set": data_set, "since": since, "until": until}

@@ -55,7 +55,8 @@ def invite(
 ) -> None:
     """Make an account whose person sets the password by a link.
 
-    In: a name and roles. Out: the link, shown this once. It counts once, for 7 days.
+    You give a name and roles. Aegis prints the link once and never again. It works
+    once, for 7 days.
     """
     named = [role.strip() for role in roles.split(",") if role.strip()]
     with connected(url, token) as client:
@@ -65,8 +66,8 @@ def invite(
 def reset(name: Name, url: Url = "", token: Token = "") -> None:
     """Make a link by which a person sets another password.
 
-    In: an account. Out: the link, shown this once. It counts once, for a day; the
-    present password counts until then, and the second factor stays.
+    You give an account. Aegis prints the link once and never again. It works once, for
+    a day. Until then the present password stays valid. The second factor stays.
     """
     with connected(url, token) as client:
         Output().show(client.reset(name)["link"])
@@ -80,7 +81,7 @@ def set_password(
 ) -> None:
     """Set your password by the link of an invitation or a reset.
 
-    In: the link, and the password. Out: you sign in with it; the link is used up.
+    You give the link and the password. The link works only once.
     """
     from aegis.service.client import connect
 
@@ -98,7 +99,7 @@ def set_password(
 def sessions(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
     """List your open sessions.
 
-    In: nothing. Out: when each began, and when it was last used.
+    Aegis prints when each began, and when it was last used.
     """
     with connected(url, token) as client:
         rows = [{key: row[key] for key in ("created", "seen")} for row in client.sessions()]
@@ -108,7 +109,7 @@ def sessions(url: Url = "", token: Token = "", format: FormatOption = Format.TAB
 def factor_state(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
     """Show whether you have a second factor.
 
-    In: nothing. Out: whether it is on, and how many recovery codes are left.
+    Aegis prints whether it is on, and how many recovery codes are left.
     """
     with connected(url, token) as client:
         show_facts(client.factor(), format)
@@ -117,7 +118,7 @@ def factor_state(url: Url = "", token: Token = "", format: FormatOption = Format
 def reopen(name: Name, url: Url = "", token: Token = "") -> None:
     """Open a closed account again.
 
-    In: an account. Out: it is open, with its roles; its tokens stay revoked.
+    The account has its former roles; its tokens stay revoked.
     """
     with connected(url, token) as client:
         client.reopen(name)
@@ -134,7 +135,7 @@ def end_sessions(
 ) -> None:
     """End all sessions of an account.
 
-    In: an account, or nothing for your own. Out: how many ended.
+    You give an account, or nothing for yours. Aegis prints how many sessions ended.
     """
     with connected(url, token) as client:
         ended = client.end_sessions(name or None, tokens=tokens)
@@ -144,7 +145,7 @@ def end_sessions(
 def remove_factor(name: Name, url: Url = "", token: Token = "") -> None:
     """Turn off the second factor of somebody who lost device and recovery codes.
 
-    In: an account. Out: it signs in with its password alone. Make sure who asks.
+    The account then signs in with its password alone, so make sure who asks you.
     """
     with connected(url, token) as client:
         client.remove_factor(name)
@@ -173,8 +174,9 @@ def hand_over(
 ) -> None:
     """Give data sets to another provider.
 
-    In: a data set and a provider. Out: its agent works for it from then on. The
-    population goes along when the giver owned it and has no other data set of it.
+    You give a data set and a provider, whose agent works for the data set from then on.
+    The population goes with it if the giver owned the population and has no other data
+    set of it.
     """
     from aegis.signing import load_public_key
 
@@ -195,7 +197,7 @@ def password(
 ) -> None:
     """Change your password.
 
-    In: the present one and the new one. Out: it is changed, and all your sessions end.
+    You give the present one and the new one. All your sessions end.
     """
     with connected(url, token) as client:
         client.change_password(present, new)
@@ -213,7 +215,8 @@ def second_factor(
 ) -> None:
     """Set up a second factor: codes of an app on your phone.
 
-    In: your password, then a code of the app. Out: recovery codes, shown this once.
+    You give your password, then a code of the app. Aegis prints recovery codes once and
+    never again.
     """
     with connected(url, token) as client:
         if remove:

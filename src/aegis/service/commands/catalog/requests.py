@@ -44,7 +44,7 @@ def request(
 ) -> None:
     """Request a release of a data set.
 
-    In: a data set and a purpose. Out: the number of the request.
+    You give a data set and a purpose. Aegis prints the number of the request.
     """
     named = [model.strip() for model in models.split(",") if model.strip()]
     with connected(url, token) as client:
@@ -71,7 +71,8 @@ def edit(
 ) -> None:
     """Change a request that is a draft or was returned; what you leave out stays.
 
-    In: its number, and what it asks for now. Out: hand it in with `aegis catalog submit`.
+    You give its number and the new purpose, measure or other fields. Then hand it in
+    with `aegis catalog submit`.
     """
     about: dict[str, Any] = {} if measure is None else {"measure": measure}
     if models is not None:
@@ -91,7 +92,7 @@ def status(
 ) -> None:
     """Show a request: its state, its purpose, what was found, its newest job.
 
-    In: its number. Out: what you may see of it.
+    You give its number, and see what your roles allow.
     """
     with connected(url, token) as client:
         matched = client.shown(number)
@@ -118,9 +119,10 @@ def renew(
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Give a release more time, which is approving it again.
+    """Let a release last longer, which needs approval again.
 
-    In: a release, and days. Out: it lasts longer, or waits for a second person.
+    You give a released request and a number of days. If the data set requires two
+    approvers, the release waits for the other one.
     """
     with connected(url, token) as client:
         moved = client.step(number, "renew", days=days)
@@ -134,9 +136,9 @@ def statement(
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Write what an approver signs, to be signed on a machine without a connection.
+    """Write the statement that an approver signs, to sign it on a machine without a connection.
 
-    In: a request that waits for approval. Out: a file for `aegis catalog sign`.
+    You give a request that waits for approval. Sign the file with `aegis catalog sign`.
     """
     check_output(output, force=force, formats=None)
     with connected(url, token) as client:
@@ -158,7 +160,8 @@ def release(
 ) -> None:
     """Show a release: its file, its digest, its end, whose key signed it.
 
-    In: a request that was released. Out: its figures, and with --certificate the certificate.
+    You give a request that was released. With --certificate, Aegis also writes the
+    certificate.
     """
     if certificate is not None:
         check_output(certificate, force=force, formats=None)
@@ -179,9 +182,9 @@ def requests(
     token: Token = "",
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
-    """List the requests that you may see.
+    """List the requests that you may see, the newest first.
 
-    In: nothing, or a state. Out: one line each, the newest first.
+    You can name a state; Aegis then lists only requests in that state.
     """
     keys = ("id", "data_set", "consumer", "state", "purpose")
     with connected(url, token) as client:
@@ -203,10 +206,10 @@ def choose(
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Choose what a request would release, or have the best searched.
+    """Choose what a request would release, or let Aegis search the best.
 
-    In: a request in review. Out: what was found, once the agent has checked it
-    beside the data.
+    You give a request in review. The agent checks the choice on the data, and Aegis
+    then prints the result.
     """
     text = None if configuration is None else configuration.read_text(encoding="utf-8")
     with connected(url, token) as client:
@@ -232,8 +235,9 @@ Key = Annotated[
 def approve(number: RequestId, key: Key = None, url: Url = "", token: Token = "") -> None:
     """Approve a request; with `--key` the approval is signed on this machine.
 
-    In: the number of a request in review, and your key. Out: it is approved, or waits
-    for a second person. You may sign an approval that you gave without a key.
+    You give the number of a request in review. If the data set requires two approvers,
+    the request then waits for the other one. You can also sign an approval that you
+    gave without a key.
     """
     from aegis.signing import load_private_key
 
@@ -252,8 +256,8 @@ def sign(
 ) -> None:
     """Sign the statement of an approval, without a connection.
 
-    In: the statement that the page of a request offers, and your key. Out: the signed
-    approval, to be pasted into that page.
+    You give the statement that the page of a request offers, and your key. Paste the
+    signed approval into that page.
     """
     from aegis.files import read_text
     from aegis.service.client import sign_approval
@@ -280,8 +284,8 @@ def run(
 ) -> None:
     """Have an approved release made, and wait for it.
 
-    In: an approved request. Out: its state; it goes back where the data set has
-    changed since it was approved.
+    You give an approved request. Aegis prints its state. If the data set has changed
+    since the approval, the request goes back to review.
     """
     with connected(url, token) as client:
         client.step(number, "run")
@@ -296,10 +300,10 @@ def download(
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Download a release that you asked for.
+    """Download a release that you requested.
 
-    In: a released request. Out: the masked file; it takes its name when its digest
-    is right.
+    You give a released request. Aegis writes the masked file under a temporary name,
+    and renames it if its digest is right.
     """
     with connected(url, token) as client:
         Output().say(f"Wrote {client.download(number, output, force=force)}")
@@ -308,7 +312,7 @@ def download(
 def verify(number: RequestId, url: Url = "", token: Token = "") -> None:
     """Verify a release: its file, its certificate, its signature.
 
-    In: a request. Out: whether they fit together; exit code 1 where they do not.
+    You give a request. The exit code is 1 if the three do not fit together.
     """
     with connected(url, token) as client:
         verdict = client.verify(number)

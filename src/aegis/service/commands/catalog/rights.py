@@ -20,7 +20,7 @@ TokenId = Annotated[
 def me(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
     """Show whose token you use, and what it may do.
 
-    In: your token. Out: name, roles and scopes.
+    Aegis prints name, roles and scopes.
     """
     with connected(url, token) as client:
         show_facts(client.me(), format)
@@ -29,7 +29,7 @@ def me(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) ->
 def accounts(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
     """List all accounts, as an admin.
 
-    In: nothing. Out: name, roles, and whether the account was closed.
+    Aegis prints the name and the roles of each, and whether it is closed.
     """
     with connected(url, token) as client:
         rows = [{**row, "roles": ", ".join(row["roles"])} for row in client.accounts()]
@@ -39,7 +39,8 @@ def accounts(url: Url = "", token: Token = "", format: FormatOption = Format.TAB
 def roles(name: Account, given: Names, url: Url = "", token: Token = "") -> None:
     """Give an account other roles, as an admin.
 
-    In: an account, and all its roles. Out: they count from its next call on.
+    You give an account and all roles that it shall have. They apply from its next call
+    on.
     """
     wanted = [role.strip() for role in given.split(",") if role.strip()]
     with connected(url, token) as client:
@@ -50,7 +51,7 @@ def roles(name: Account, given: Names, url: Url = "", token: Token = "") -> None
 def close(name: Account, url: Url = "", token: Token = "") -> None:
     """Close an account with its sessions and tokens, as an admin.
 
-    In: an account. Out: nobody signs in with it.
+    Nobody can sign in with it any more.
     """
     with connected(url, token) as client:
         client.close_account(name)
@@ -60,7 +61,8 @@ def close(name: Account, url: Url = "", token: Token = "") -> None:
 def tokens(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
     """List your tokens.
 
-    In: nothing. Out: number, name, scopes and end of each; their secrets are kept nowhere.
+    Aegis prints number, name, scopes and end of each. It does not store their secrets,
+    so it cannot show them.
     """
     keys = ("id", "name", "scopes", "expires", "revoked")
     with connected(url, token) as client:
@@ -79,9 +81,10 @@ def new_token(
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Make a token of your own, by one that you have.
+    """Make another token for your account, with a token that you have.
 
-    In: a name and scopes, which your token must have, too. Out: the token, shown this once.
+    You give a name and scopes; your present token must have these scopes, too. Aegis
+    prints the new token once and never again.
     """
     wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
     with connected(url, token) as client:
@@ -91,7 +94,7 @@ def new_token(
 def end_token(number: TokenId, url: Url = "", token: Token = "") -> None:
     """End one of your tokens.
 
-    In: its number, as `aegis catalog tokens` lists it. Out: nobody can use it any more.
+    You give its number, as `aegis catalog tokens` lists it. Nobody can use it any more.
     """
     from aegis.service.catalog.errors import CatalogError
 

@@ -17,7 +17,7 @@ def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
             moved = client.step(number, step)
         Output().say(f"Request {number} is {moved['state']}")
 
-    command.__doc__ = f"{doing}\n\nIn: the number of a request. Out: {done}"
+    command.__doc__ = f"{doing}\n\nYou give its number. {done}"
     return command
 
 
@@ -29,21 +29,27 @@ def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
             moved = client.step(number, step, message=message)
         Output().say(f"Request {number} is {moved['state']}")
 
-    command.__doc__ = f"{doing}\n\nIn: the number of a request, and why. Out: {done}"
+    command.__doc__ = f"{doing}\n\nYou give its number and your reason. {done}"
     return command
 
 
 def steps() -> dict[str, Verb]:
     """Return the verbs that move a request, by name."""
     plain = {
-        "submit": ("Hand in a request that is a draft or was returned.", "it is submitted."),
-        "review": ("Take a request up for review.", "it is in review."),
-        "withdraw": ("Take your own request back.", "it is withdrawn."),
+        "submit": (
+            "Hand in a request that is a draft or was returned.",
+            "An operator can then review it.",
+        ),
+        "review": ("Take a request up for review.", "You can then choose what it would release."),
+        "withdraw": ("Take your own request back.", "Nobody works on it any more."),
     }
     reasoned = {
-        "return": ("Return a request to its consumer, to be changed.", "it is returned."),
-        "reject": ("Refuse a request.", "it is rejected, for good."),
-        "revoke": ("End a release before its time.", "it cannot be downloaded any more."),
+        "return": (
+            "Return a request to its consumer, to be changed.",
+            "The consumer can edit it and hand it in again.",
+        ),
+        "reject": ("Refuse a request.", "This is final."),
+        "revoke": ("End a release before its time.", "Nobody can download it any more."),
     }
     number = "4f2c9a"
     made = {

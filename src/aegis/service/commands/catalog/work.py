@@ -42,7 +42,8 @@ def job(
 ) -> None:
     """Show how far a job is: a search, a check, a release, a summary.
 
-    In: a request, or with --job a job. Out: its state, its progress, and why it failed.
+    You give a request, or with --job a job. Aegis prints its state, its progress and,
+    if it failed, the reason.
     """
     with connected(url, token) as client:
         matched = client.job(_job_of(client, number, by_job=by_job))
@@ -57,7 +58,7 @@ def job(
 def cancel(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "") -> None:
     """Stop a job; a release under way fails, and can be tried again.
 
-    In: a request, or with --job a job. Out: it is cancelled.
+    You give a request, or with --job a job.
     """
     with connected(url, token) as client:
         ended = client.cancel(_job_of(client, number, by_job=by_job))
@@ -67,7 +68,8 @@ def cancel(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = 
 def retry(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "") -> None:
     """Try again what failed or was cancelled: a release, a search, a check, a summary.
 
-    In: a request, or with --job a job. Out: it waits for its agent or a worker.
+    You give a request, or with --job a job. The job then waits for its agent or for a
+    worker.
     """
     with connected(url, token) as client:
         if not by_job and client.shown(number)["state"] == "failed":
@@ -90,7 +92,7 @@ def _job_of(client: Client, number: str, *, by_job: bool) -> str:
 def health(url: Url = "", token: Token = "") -> None:
     """Say whether the service, its database and its files answer.
 
-    In: nothing. Out: a line; exit code 2 where one of them does not.
+    The exit code is 2 if one of them does not.
     """
     with connected(url, token) as client:
         client.health()
@@ -100,8 +102,8 @@ def health(url: Url = "", token: Token = "") -> None:
 def programs(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
     """List agents and workers, and when each was last seen, as an admin or auditor.
 
-    In: nothing. Out: a line for each. Silent ones were killed or are cut off; a worker
-    that was told to end is not listed.
+    A silent one was killed or has lost its connection. A worker that was told to end is
+    not listed.
     """
     with connected(url, token) as client:
         show_rows(client.programs(), format)
@@ -110,7 +112,7 @@ def programs(url: Url = "", token: Token = "", format: FormatOption = Format.TAB
 def metrics(url: Url = "", token: Token = "") -> None:
     """Show the figures of the service, as an admin or auditor.
 
-    In: nothing. Out: calls, jobs and requests as numbers, in the text format of Prometheus.
+    Aegis prints calls, jobs and requests as numbers, in the text format of Prometheus.
     """
     with connected(url, token) as client:
         Output().show(client.metrics().rstrip())
