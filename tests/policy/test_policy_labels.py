@@ -127,3 +127,24 @@ def test_a_column_that_is_missing_and_any_are_refused_by_the_table() -> None:
 def test_the_library_makes_labels_too() -> None:
     with pytest.raises(PolicyError, match="2 times"):
         several_labels([LabelTask(Label("y")), LabelTask(Label("y"))])
+
+
+def test_init_proposes_several_labels() -> None:
+    import pyarrow as pa
+
+    rows = 60
+    table = pa.table(
+        {
+            "age": [20 + i % 30 for i in range(rows)],
+            "y": ["no", "yes"] * (rows // 2),
+            "grade": [i % 5 for i in range(rows)],
+            "cost": [float(i) * 3 for i in range(rows)],
+        }
+    )
+    proposed = aegis.init_policy(table, label=["y", "grade", "cost"])
+    assert proposed.policy.label.columns == ("y", "grade", "cost")
+    assert [task.label.is_number for task in proposed.policy.tasks] == [False, False, True]
+    assert load_policy_text(proposed.yaml) == proposed.policy
+    assert proposed.yaml.count("# The class to predict") == 2
+    assert "ASK" in proposed.yaml
+    assert aegis.init_policy(table, label=["y"]).yaml == aegis.init_policy(table, label="y").yaml

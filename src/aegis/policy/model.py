@@ -307,7 +307,7 @@ class Policy:
             label=task.label,
             attributes={n: a for n, a in self.attributes.items() if n not in unknown},
             privacy=PrivacyRule(person=self.person),
-            measure=task.measure_by(self.measure).name,
+            measure=task.named_measure(self.measure),
             configurations={},
             anonymizers=(),
         )
@@ -645,6 +645,12 @@ class Policy:
         """Columns with a sensitive role or protected by the rule (the label may be one)."""
         declared = [a.name for a in self.with_role(Role.SENSITIVE)]
         return tuple(dict.fromkeys([*declared, *self.privacy.sensitive]))
+
+    @property
+    def shown_labels(self) -> tuple[str, ...]:
+        """The labels that are in every release: of several, one may be masked away."""
+        gone = self.suppressed_columns is SuppressedColumns.LEAVE_OUT and bool(self.tasks)
+        return tuple(c for c in self.label.columns if not (gone and c in self.attributes))
 
     def released(self) -> Iterator[Attribute]:
         """Yield the attributes of the release, identifiers with a token among them.
