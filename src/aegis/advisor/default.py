@@ -9,6 +9,7 @@ from aegis.errors import PolicyError
 from aegis.measures import (
     FALLBACK_MEASURE,
     MEASURES,
+    SHARE_KEPT,
     LabelKind,
     Measure,
     Need,
@@ -28,6 +29,8 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
     PolicyError
         The measure is unknown, or is of a label and there is none.
     """
+    if summary.several is not None:
+        return MEASURES.get(f"{SHARE_KEPT}({summary.several.serve})"), ()
     chosen = chosen_measure(*names, label=summary.label.kind)
     if any(names) or Need.PARTS not in chosen.needs or (why := out_of_reach(summary)) is None:
         return chosen, ()

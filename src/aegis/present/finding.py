@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aegis.words import counted, percent
+from aegis.measures import SHARE_KEPT
+from aegis.present.labels import labels_kept
+from aegis.words import counted, percent, predicted
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice, Ranked
     from aegis.advisor.figures import SearchFigures
+    from aegis.advisor.utility import UtilityFigure
 
 UNCHANGED, DROPPED = "identity", "suppress"
+SERVED = {
+    f"{SHARE_KEPT}(mean)": "the labels' predictive value on average",
+    f"{SHARE_KEPT}(worst)": "the label that keeps least",
+}
+"""What several labels keep together, by the measure."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ class Finding:
         figure, masks = advice.stated_utility(best), best.shown
         return cls(
             title=f"{best.name}{_share(advice, figure.utility_kept)}",
-            figure=f"{advice.headline or figure.detail[:1].upper() + figure.detail[1:]}.",
+            figure=f"{_figure(advice, figure)}.",
             released=f"{_released(best, advice.summary['rows'])}.",
             proof=_proof(advice),
             changed=tuple(
@@ -59,6 +67,13 @@ class Finding:
         )
 
 
+def _figure(advice: Advice, figure: UtilityFigure) -> str:
+    """Return what the best keeps, in its own unit; of several labels the share of each."""
+    if advice.labels:
+        return labels_kept(advice)
+    return advice.headline or figure.detail[:1].upper() + figure.detail[1:]
+
+
 def ranked_words(advice: Advice) -> str:
     """Return what was ranked, for example "20 configurations and 1 record-level release"."""
     releases = sum(ranked.method is not None for ranked in advice.ranking)
@@ -67,9 +82,11 @@ def ranked_words(advice: Advice) -> str:
 
 
 def _share(advice: Advice, percentage: float | None) -> str:
-    what = "predictive value" if advice.summary["label"] else "association among the columns"
+    what = "predictive value" if predicted(advice.summary) else "association among the columns"
     if advice.by_chance:
         return f", in a table whose {what} may be chance"
+    if advice.labels and percentage is not None:
+        return f" keeps {percent(percentage)} of {SERVED[advice.measure]}"
     return "" if percentage is None else f" keeps {percent(percentage)} of the {what}"
 
 

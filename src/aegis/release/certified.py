@@ -36,6 +36,7 @@ from aegis.policy.load import load_policy
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
+from aegis.release.certified_labels import OF_INPUT, labels_differ
 from aegis.release.choice import learnt_bounds
 from aegis.release.fitting import odd_values
 from aegis.release.mismatch import NOTHING, Mismatch, alike, differing
@@ -243,12 +244,11 @@ class _Check:
         """Return whether the file has the label and what the rule protects."""
         if self.declared is None:
             return False
-        label = self.declared.label.column if self.declared.label else None
         for what, name in (
-            ("policy.label", label),
+            *(("policy.label", name) for name in self.declared.shown_labels),
             *(("policy.privacy", name) for name in self.declared.privacy.sensitive),
         ):
-            if name is not None and name not in self.source.columns:
+            if name not in self.source.columns:
                 self._differs(what, name, "no such column")
                 return False
         return True
@@ -354,8 +354,8 @@ class _Check:
         unknown = [name for name in dropped if name not in stated and name not in columns]
         if unknown:
             self.unchecked.append("dropped_columns: the policy does not name all of them")
-        label = self.declared.label.column if self.declared.label else None
-        released = {attribute.name for attribute in self.declared.released()} | {label}
+        released = {attribute.name for attribute in self.declared.released()}
+        released |= set(self.declared.label.columns)
         if not _hierarchical(self.document["policy"]) or self.policy is not None:
             for name in sorted(columns - released):
                 self._differs(f"policy.attributes.{name}", "not released", "a column")
@@ -639,6 +639,9 @@ class _Check:
         said = self.document.get("utility")
         if self.declared is None:
             return
+        if self.declared.tasks:
+            self._utility_of_labels(said)
+            return
         try:
             shows = tells_classes_apart(self.source, self.declared)
             if not shows or not isinstance(said, Mapping):
@@ -660,6 +663,17 @@ class _Check:
         self._differs(f"utility.{name}", said.get(name), value)
         if name == "value":
             self._compared(said, value, chosen, scorer)
+
+    def _utility_of_labels(self, said: Any) -> None:
+        """Measure the utility of each of several labels again."""
+        assert self.declared is not None
+        whole = self.document.get("suppressed_rows") == 0
+        try:
+            for shown in labels_differ(said, self.source, self.declared, whole=whole):
+                self._differs(shown.what, shown.certified, shown.measured)
+        except AegisError as error:
+            self._differs("utility", said, error.message)
+        self.of_input = [f"{name} of each label" for name in OF_INPUT]
 
     def _compared(
         self, said: Mapping[str, Any], value: float, chosen: Measure, scorer: Scorer
@@ -773,7 +787,8 @@ def _plain_roles(policy: Mapping[str, Any]) -> dict[str, Any]:
         name: {key: value for key, value in entry.items() if key in ("role", "weight", "kind")}
         for name, entry in policy["attributes"].items()
     }
-    same_keys = {k: v for k, v in policy.items() if k in ("version", "label", "person")}
+    kept_keys = ("version", "label", "labels", "serve", "labels_known", "person")
+    same_keys = {k: v for k, v in policy.items() if k in kept_keys}
     return same_keys | {"attributes": attributes}
 
 

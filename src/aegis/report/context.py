@@ -24,11 +24,13 @@ from aegis.report.sections.confidence import (
     noise_section,
     score_text,
 )
+from aegis.report.sections.labels import labels_section
 from aegis.report.sections.optional import binding_section, front_section
 from aegis.report.sections.privacy import FINEST, privacy_section
 from aegis.report.sections.records import method_yaml, records_section
 from aegis.report.sections.values import mask_words, release_facts, shown_section, unique_figure
 from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
+from aegis.words import predicted
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
@@ -97,6 +99,7 @@ def build_context(
         "noise": noise_section(subject),
         "key_figures": _key_figures(advice, subject, before, after, finest=finest),
         "warnings": [_sentence(text) for text in advice.warnings],
+        "labels": labels_section(advice),
         "attributes": _attributes(subject, advice, measure) if subject else [],
         "withheld": _withheld(advice),
         "ranking": _ranking(advice, measure),
@@ -142,7 +145,7 @@ def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
 def _table(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "rows": rows(summary["rows"]),
-        "label": clean(summary["label"] or "", limit=HEADLINE_LIMIT),
+        "label": clean(predicted(summary), limit=HEADLINE_LIMIT),
         "classes": label_words(summary),
         "attributes": plural(len(summary["attributes"]), "attribute"),
     }
@@ -292,7 +295,9 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
         entries.append(
             {
                 "name": clean(name, limit=NAME_LIMIT),
-                "role": "label" if name == advice.summary["label"] else about.get("role", ""),
+                "role": "label"
+                if name in (advice.summary["label"], *advice.summary.get("labels", ()))
+                else about.get("role", ""),
                 "mask": clean(mask, limit=120),
                 "words": mask_words(mask),
                 "untouched": str(mask) == "identity",

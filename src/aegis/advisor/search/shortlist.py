@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aegis.advisor.common_levels import CommonParts
+from aegis.advisor.common_levels import InCommon
 from aegis.advisor.figures import ProvenList
 from aegis.advisor.search.branch import BranchAndBound, Found, OpenBox
 from aegis.advisor.search.climb import Climb
@@ -82,7 +82,7 @@ class Shortlist:
         feasibility: Feasibility,
         traces: Sequence[Objective],
         *,
-        common: CommonParts,
+        common: InCommon,
         listed: int,
         reaching: Reaching | None,
         clock: Clock,
