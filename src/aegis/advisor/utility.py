@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from aegis.advisor.column_figures import ColumnFigure
 from aegis.advisor.scores import utility_kept
 from aegis.measures import MEASURES, Measure
 from aegis.words import counted, short
@@ -79,6 +80,8 @@ class UtilityFigure:
     rmse, reference_rmse
         Of a number to predict, the error of a prediction (root of the mean squared error) of the
         release and of the reference; None of other labels, and where it is not known.
+    columns
+        What can still be learnt about each column, where each is predicted from the others; else empty.
 
     Examples
     --------
@@ -97,6 +100,7 @@ class UtilityFigure:
     lost_classes: Mapping[str, int] = field(default_factory=dict)
     rmse: float | None = None
     reference_rmse: float | None = None
+    columns: Mapping[str, ColumnFigure] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -125,6 +129,10 @@ class UtilityFigure:
             lost_classes=dict(entries["lost_classes"]),
             rmse=entries.get("rmse"),
             reference_rmse=entries.get("reference_rmse"),
+            columns={
+                name: ColumnFigure.from_dict(own)
+                for name, own in entries.get("columns", {}).items()
+            },
         )
 
     def with_errors(
@@ -260,4 +268,9 @@ class UtilityFigure:
             "lost_classes": dict(self.lost_classes),
             **({} if self.rmse is None else {"rmse": self.rmse}),
             **({} if self.rmse is None else {"reference_rmse": self.reference_rmse}),
+            **({"columns": shown} if (shown := _as_json(self.columns)) else {}),
         }
+
+
+def _as_json(columns: Mapping[str, ColumnFigure]) -> dict[str, dict[str, Any]]:
+    return {name: own.to_dict() for name, own in columns.items()}

@@ -37,7 +37,7 @@ def original_differs(
         return
     figure = utility_of(original, output, policy, measure=str(utility.get("measure")))
     for key, measured in ({} if figure is None else figure.to_dict()).items():
-        if key in ("reference", "kept", "stderr", "lost_classes", "reference_rmse"):
+        if key in ("reference", "kept", "stderr", "lost_classes", "reference_rmse", "columns"):
             stated = utility.get(key)
             if not alike(stated, measured):
                 yield Mismatch(f"utility.{key}", stated, measured)

@@ -33,7 +33,7 @@ def within_reach(problem: Problem, box: Box) -> float:
     what it shows is a random function. An AUC is at most 1, and that is returned for a box of more
     than 1,024 levels.
     """
-    levels = _finest(problem, box)
+    levels = finest(problem, box)
     if levels is None:
         return 1.0
     which = range(len(levels))
@@ -56,7 +56,7 @@ class ExplainedBound:
 
     def bound(self, box: Box) -> float:
         """Return the bound; 1 for a box of more than 1,024 levels."""
-        levels = _finest(self._problem, box)
+        levels = finest(self._problem, box)
         if levels is None:
             return 1.0
         keys = tuple(
@@ -70,7 +70,7 @@ class ExplainedBound:
         return self._known[keys]
 
 
-def _finest(problem: Problem, box: Box) -> list[Ints] | None:
+def finest(problem: Problem, box: Box) -> list[Ints] | None:
     """Return per attribute the level of each atom at the finest masks of a box; None of too many."""
     attributes = problem.variables[: len(problem.summary.attributes)]
     levels = [_refined(variable, domain) for variable, domain in zip(attributes, box, strict=False)]

@@ -13,11 +13,12 @@ import time
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.auc_bound import ExplainedBound
+from aegis.advisor.search.column_bound import EveryColumn
 from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure, Priced
 from aegis.advisor.search.pairwise import Pairwise
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
 from aegis.advisor.search.trace import Pillai, seconds_of
-from aegis.measures import MEASURES, Direction, LabelKind, Measure, Scope, Trace
+from aegis.measures import MEASURES, Direction, LabelKind, Measure, Need, Scope, Trace
 from aegis.summary import Candidate
 
 
@@ -121,6 +122,8 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
         return BelowTrace(problem, scorer, measure)
     if measure.trace is not None:
         return Pillai(problem, measure.name, adjusted=measure.trace is Trace.ADJUSTED)
+    if Need.COLUMNS in measure.needs:
+        return EveryColumn(problem, scorer, measure)
     if measure.of_pair is not None:
         return Pairwise(problem, scorer, measure)
     if measure.scope is Scope.ATTRIBUTE:
