@@ -1,6 +1,7 @@
 """What the user declares: roles, candidate masks, the privacy rule, the measure."""
 
 from aegis.policy.canonical import policy_digest
+from aegis.policy.labels import NO_LABEL, Label, LabelTask, Serve, SeveralLabels, several_labels
 from aegis.policy.lines import Located
 from aegis.policy.load import (
     as_policy,
@@ -16,11 +17,9 @@ from aegis.policy.load import (
 )
 from aegis.policy.mapping import policy_mapping
 from aegis.policy.model import (
-    NO_LABEL,
     Attribute,
     AttributeKind,
     Configuration,
-    Label,
     MethodChoice,
     Policy,
     Role,
@@ -37,12 +36,15 @@ __all__ = [
     "AttributeKind",
     "Configuration",
     "Label",
+    "LabelTask",
     "Located",
     "MethodChoice",
     "OwnerRule",
     "Policy",
     "Role",
     "RuleOverride",
+    "Serve",
+    "SeveralLabels",
     "SuppressedColumns",
     "Terms",
     "Unseen",
@@ -61,5 +63,6 @@ __all__ = [
     "read_document",
     "read_mapping",
     "rule_of",
+    "several_labels",
     "write_mapping",
 ]

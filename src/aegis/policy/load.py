@@ -15,14 +15,13 @@ from aegis.errors import DataError, PolicyError, choices
 from aegis.files import read_text
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES, LabelKind
+from aegis.policy.labels import NO_LABEL, Label, LabelTask, Serve, several_labels
 from aegis.policy.lines import Located, read_yaml, write_yaml
 from aegis.policy.mapping import plain, policy_mapping
 from aegis.policy.model import (
-    NO_LABEL,
     Attribute,
     AttributeKind,
     Configuration,
-    Label,
     MethodChoice,
     Policy,
     Role,
@@ -30,7 +29,14 @@ from aegis.policy.model import (
     Unseen,
     ValueType,
 )
-from aegis.policy.schema import AttributeEntry, LabelEntry, PolicyMapping, PolicyShape, ReadingShape
+from aegis.policy.schema import (
+    AttributeEntry,
+    LabelEntry,
+    PolicyMapping,
+    PolicyShape,
+    ReadingShape,
+    TaskEntry,
+)
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
 from aegis.words import brief
@@ -263,8 +269,7 @@ class _Loader:
             for name, masks in shape.configurations.items()
         }
         methods = self._methods(shape.anonymizers)
-        with _at(self.located, "label"):
-            label = NO_LABEL if shape.label is None else _label(shape.label)
+        label = self._label(shape)
         with _at(self.located, "attributes"):
             return Policy(
                 label=label,
@@ -281,6 +286,36 @@ class _Loader:
                 if shape.population is None
                 else str(self.folder / shape.population),
             )
+
+    def _label(self, shape: PolicyShape) -> Label:
+        """Return the label, or several as one, or none."""
+        if shape.labels is None:
+            for key in ("serve", "labels_known"):
+                if getattr(shape, key) is not None:
+                    raise PolicyError(
+                        f"{self.located.where(key)}: {key!r} is given, and no `labels`.",
+                        hint="It says how several labels are combined: name them in `labels`, or leave it out.",
+                    )
+            with _at(self.located, "label"):
+                return NO_LABEL if shape.label is None else _label(shape.label)
+        if shape.label is not None:
+            raise PolicyError(
+                f"{self.located.where('labels')}: `label` and `labels` are both given.",
+                hint="Name all labels in `labels`, or one in `label`.",
+            )
+        serve, known = Serve(shape.serve or Serve.MEAN), bool(shape.labels_known)
+        if shape.labels == "any":
+            return several_labels((), serve, known=known)
+        tasks = []
+        for index, entry in enumerate(shape.labels):
+            with _at(self.located, "labels", index):
+                tasks.append(LabelTask(_label(entry), entry.weight, entry.measure))
+        with _at(self.located, "labels"):
+            if not tasks:
+                raise PolicyError(
+                    "`labels` names no column.", hint="Name at least one, or leave it out."
+                )
+            return several_labels(tasks, serve, known=known)
 
     def _reading(self, shape: PolicyShape) -> Reading | None:
         if shape.reading is None:
@@ -311,13 +346,17 @@ class _Loader:
         # A misspelt key also makes the right one missing: it is the better thing to say.
         first = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
         # From the fourth part on, what is not an index says which side of "text or mapping" failed.
-        path = tuple(p for i, p in enumerate(first["loc"]) if i < 3 or isinstance(p, int))
+        loc = first["loc"]
+        if loc[0] == "labels":
+            loc = (loc[0], *loc[2:])  # the second part says which of list and `any` failed
+        path = tuple(p for i, p in enumerate(loc) if i < 3 or isinstance(p, int))
         name = ".".join(map(str, path))
         where = self.located.where(*path)
         if first["type"] == "extra_forbidden":
             shapes: dict[object, type[PolicyMapping]] = {
                 "attributes": AttributeEntry,
                 "label": LabelEntry,
+                "labels": TaskEntry,
                 "reading": ReadingShape,
             }
             shape = shapes.get(path[0], PolicyShape) if len(path) > 1 else PolicyShape
@@ -331,7 +370,7 @@ class _Loader:
         hint = _HINTS.get(first["type"], f"{first['msg']}.")
         if first["type"] in ("enum", "literal_error") and path[2:] == ("role",):
             hint = choices(str(first["input"]), map(str, Role))
-        if len(path) < len(first["loc"]):
+        if len(path) < len(loc):
             allowed = "number" if path[2] == "order" else "mapping"
             hint = f"Write a text or a {allowed}."
         return PolicyError(f"{where}: {name} is {first.get('input')!r}.", hint=hint)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from aegis.policy.model import Attribute, Label, Policy, SuppressedColumns
+from aegis.policy.labels import Label, LabelTask, Serve, SeveralLabels
+from aegis.policy.model import Attribute, Policy, SuppressedColumns
 
 VERSION = 1
 
@@ -16,6 +17,7 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
     data: dict[str, Any] = {
         "version": VERSION,
         **({"label": _label_entry(label)} if label else {}),
+        **({} if label.several is None else _several_entries(label.several)),
         **({} if policy.reading is None else {"reading": policy.reading.to_dict()}),
         **({} if policy.measure is None else {"measure": policy.measure}),
         **({} if policy.person is None else {"person": policy.person}),
@@ -58,6 +60,26 @@ def _attribute_entry(attribute: Attribute) -> dict[str, Any]:
 
 def _unless_filled(columns: SuppressedColumns) -> dict[str, Any]:
     return {} if columns is SuppressedColumns.FILL else {"suppressed_columns": str(columns)}
+
+
+def _several_entries(several: SeveralLabels) -> dict[str, Any]:
+    """Return the keys of several labels; what is as it is by default is left out."""
+    return {
+        "labels": "any" if several.any_column else [_task_entry(task) for task in several.tasks],
+        **({} if several.serve is Serve.MEAN else {"serve": str(several.serve)}),
+        **({"labels_known": True} if several.known else {}),
+    }
+
+
+def _task_entry(task: LabelTask) -> str | dict[str, Any]:
+    entry = _label_entry(task.label)
+    more = {
+        **({} if task.weight == 1.0 else {"weight": task.weight}),
+        **({} if task.measure is None else {"measure": task.measure}),
+    }
+    if not more:
+        return entry
+    return {**(entry if isinstance(entry, dict) else {"column": entry}), **more}
 
 
 def _label_entry(label: Label) -> str | dict[str, Any]:

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from html import escape
-from itertools import pairwise
 from typing import Any
 
 from aegis.errors import PolicyError
 from aegis.masks import Hierarchy, Mask, Suppress, Tokenise, rows_to_share
-from aegis.measures import LabelKind, Measure, chosen_measure
+from aegis.measures import MEASURES, Measure, chosen_measure
+from aegis.policy.labels import Label, LabelTask
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
-from aegis.words import amount, brief
+from aegis.words import brief
 
 
 class Role(StrEnum):
@@ -115,87 +115,6 @@ class Attribute:
     def scored(self) -> bool:
         """Whether the attribute has a part in scores and in the release."""
         return self.role not in (Role.IDENTIFIER, Role.IGNORE)
-
-
-@dataclass(frozen=True)
-class Label:
-    """The label: the column to predict, by its classes or as a number.
-
-    A table without a label has `NO_LABEL`: no column, and one class that holds all rows.
-
-    Attributes
-    ----------
-    column
-        Name of the column.
-    bins
-        Number of quantile bins of a numeric label; None if it is not cut.
-    classes
-        All classes that the label can have; empty if the table is asked.
-    cuts
-        Where a numeric label is cut, ascending; empty if quantiles of the table are the cuts.
-    kind
-        Whether its values are classes, or a number is predicted.
-    """
-
-    column: str
-    bins: int | None = None
-    classes: tuple[Any, ...] = ()
-    cuts: tuple[int | float, ...] = ()
-    kind: LabelKind = LabelKind.CLASSES
-
-    def __post_init__(self) -> None:
-        if self.is_number and (self.classes or self.cut):
-            given = "classes" if self.classes else "bins" if self.bins else "cuts"
-            raise PolicyError(
-                f"The label {self.column!r} is a number and has `{given}`, which make classes of it.",
-                hint="Leave `kind: number` out to predict classes, or leave "
-                f"`{given}` out to predict the number.",
-            )
-        if self.classes and (self.bins or self.cuts):
-            raise PolicyError(
-                f"The label {self.column!r} has classes and is cut into bins.",
-                hint="Give `classes`, or `bins` with `cuts`: intervals are the classes of a label that is cut.",
-            )
-        texts = [str(value) for value in self.classes]
-        if self.classes and len(set(texts)) < max(2, len(texts)):
-            raise PolicyError(
-                f"The label {self.column!r} declares the classes {', '.join(texts)}.",
-                hint="Give at least two classes, each once.",
-            )
-        if any(b <= a for a, b in pairwise(self.cuts)):
-            raise PolicyError(
-                f"The cuts of the label {self.column!r} do not ascend: {list(self.cuts)}.",
-                hint="List each cut once, the least first.",
-            )
-        if self.cuts and self.bins is not None and len(self.cuts) != self.bins - 1:
-            raise PolicyError(
-                f"The label {self.column!r} declares {self.bins} bins and {amount(len(self.cuts))} "
-                f"{'cut' if len(self.cuts) == 1 else 'cuts'}.",
-                hint=f"Give {self.bins - 1} cuts, or leave `bins` out.",
-            )
-
-    @property
-    def declared(self) -> bool:
-        """Whether the policy says which classes there can be."""
-        return bool(self.classes or self.cuts)
-
-    @property
-    def is_number(self) -> bool:
-        """Whether a number is predicted, and no class."""
-        return self.kind is LabelKind.NUMBER
-
-    @property
-    def cut(self) -> bool:
-        """Whether a numeric label is cut into classes."""
-        return self.bins is not None or bool(self.cuts)
-
-    def __bool__(self) -> bool:
-        """Whether there is a label."""
-        return bool(self.column)
-
-
-NO_LABEL = Label("", kind=LabelKind.NONE)
-"""The label of a table that has none: what is kept is then association among all columns."""
 
 
 @dataclass(frozen=True)
@@ -355,6 +274,69 @@ class Policy:
         self._check_bins()
         self._check_number()
         self._check_person()
+        self._check_several()
+
+    @property
+    def tasks(self) -> tuple[LabelTask, ...]:
+        """The labels where there are several; empty where there is one, or none."""
+        return () if self.label.several is None else self.label.several.tasks
+
+    def of_task(self, task: LabelTask) -> Policy:
+        """Return the policy of one of several labels by itself, without a rule.
+
+        The other labels are no attributes of it, unless the policy says that they are known.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> policy = aegis.load_policy(
+        ...     {
+        ...         "version": 1,
+        ...         "labels": ["income", "occupation"],
+        ...         "attributes": {n: {"role": "feature"} for n in ("age", "occupation")},
+        ...     }
+        ... )
+        >>> [list(policy.of_task(task).attributes) for task in policy.tasks]
+        [['age'], ['age', 'occupation']]
+        """
+        several = self.label.several
+        unknown = set() if several is None or several.known else set(several.columns)
+        unknown.discard(task.label.column)
+        return replace(
+            self,
+            label=task.label,
+            attributes={n: a for n, a in self.attributes.items() if n not in unknown},
+            privacy=PrivacyRule(),
+            measure=task.measure_by(self.measure).name,
+            configurations={},
+            anonymizers=(),
+        )
+
+    def _check_several(self) -> None:
+        """Check each of several labels as the one label that it is to its scores."""
+        if self.measure is not None and self.tasks:
+            kinds = {task.label.kind for task in self.tasks}
+            chosen = MEASURES.get(self.measure)
+            if not chosen.reads_label or chosen.label not in kinds:
+                raise PolicyError(
+                    f"Measure {chosen.name!r} is of none of the labels "
+                    f"{', '.join(task.label.column for task in self.tasks)}.",
+                    hint="Leave the measure out, or give single labels one: "
+                    "`labels: [{column: NAME, measure: NAME}]`.",
+                )
+        for task in self.tasks:
+            column = task.label.column
+            if column == self.person:
+                raise PolicyError(
+                    f"{column!r} is a label and names persons.", hint="Name two different columns."
+                )
+            if column in self.privacy.sensitive and (task.label.cut or task.label.is_number):
+                raise PolicyError(
+                    f"The label {column!r} is protected by the privacy rule, and is "
+                    f"{'a number' if task.label.is_number else 'cut into bins'}.",
+                    hint="Protect another column, or predict its classes: leave `kind` and `bins` out.",
+                )
+            self.of_task(task)
 
     @property
     def person(self) -> str | None:
@@ -396,6 +378,11 @@ class Policy:
         >>> policy = aegis.load_policy("examples/adult/policy.yaml")
         >>> policy.require_label("An evaluation")
         """
+        if self.label.several is not None:
+            raise PolicyError(
+                f"{what} is about one label, and the policy has several: {self.label}.",
+                hint="Name one of them: `label: COLUMN` in place of `labels`.",
+            )
         if not self.label:
             raise PolicyError(
                 f"{what} is about a label, and the policy has none.",
@@ -515,6 +502,7 @@ class Policy:
     def __repr__(self) -> str:
         roles = [f"{len(named):,} {role}" for role in Role if (named := self.with_role(role))]
         label = f"label {self.label.column!r}" if self.label else "no label"
+        label = label if self.label.several is None else f"labels {self.label}"
         return f"Policy({label}, {', '.join(roles)}; {self.privacy})"
 
     def _repr_html_(self) -> str:

@@ -49,6 +49,15 @@ class LabelEntry(PolicyMapping):
     """Where a numeric label is cut, ascending: public knowledge, in place of quantiles of the table."""
 
 
+class TaskEntry(LabelEntry):
+    """One entry of `labels`: `income`, or `{column: hours, kind: number, weight: 2}`."""
+
+    weight: float = Field(default=1.0, allow_inf_nan=False)
+    """How much the label counts in the mean of the shares kept; above zero."""
+    measure: str | None = None
+    """The measure of this label; by default the policy's if it is of labels of this kind, else the default of its kind."""
+
+
 class AttributeEntry(PolicyMapping):
     """One entry of `attributes`."""
 
@@ -125,6 +134,12 @@ class PolicyShape(PolicyMapping):
     """Version of the format."""
     label: Annotated[LabelEntry | None, BeforeValidator(_label)] = None
     """The label: the column to predict. Without one, what is kept is association among all columns."""
+    labels: list[Annotated[TaskEntry, BeforeValidator(_label)]] | Literal["any"] | None = None
+    """Several labels, in place of `label`: a list of columns, each as in `label` and with `weight` and `measure`. What is kept is combined from the share kept of each one. Or `any`: every column in turn."""
+    serve: Literal["mean", "worst"] | None = None
+    """How the shares kept of several labels are combined: their weighted `mean` (the default), or the `worst` of them."""
+    labels_known: bool | None = None
+    """Whether who predicts one of several labels knows the others: by default they do not, and no label predicts another one."""
     reading: ReadingShape | None = None
     """How the table's text files are written; options of the command line go first."""
     measure: str | None = None

@@ -11,7 +11,8 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import check_output, write_text
 from aegis.masks import parse_mask
 from aegis.measures import LabelKind
-from aegis.policy.model import NO_LABEL, Attribute, AttributeKind, Label, Policy, Role
+from aegis.policy.labels import NO_LABEL, Label
+from aegis.policy.model import Attribute, AttributeKind, Policy, Role
 from aegis.policy.suggest.column_profile import ColumnProfile
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.masks import RISKY_SHARE, propose_masks
