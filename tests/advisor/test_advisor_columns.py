@@ -79,19 +79,13 @@ def by_rows(summary: Summary, table: pa.Table) -> tuple[Floats, Floats]:
             if rest.shape[1]:
                 model = Ridge(alpha=penalty, solver="cholesky")
                 fits = cross_val_predict(model, rest, names, cv=split)
-                shown = cross_val_predict(model, rest, target, cv=split).reshape(target.shape)
             else:
-                fits, shown = (
-                    np.vstack(
-                        [of[split.test_fold != fold].mean(axis=0) for fold in split.test_fold]
-                    )
-                    for of in (names, target)
-                )
+                outside = [names[split.test_fold != fold] for fold in split.test_fold]
+                fits = np.vstack([own.mean(axis=0) for own in outside])
             spread = ((names - names.mean(axis=0)) ** 2).sum(axis=0)
             saved = spread - ((names - fits) ** 2).sum(axis=0)
             value = max(float((saved / names.sum(axis=0)).sum()), 0.0)
-            whole = ((target - target.mean(axis=0)) ** 2).sum()
-            share = max(1 - ((target - shown) ** 2).sum() / whole, 0.0)
+            share = max(saved.sum() / spread.sum(), 0.0)
             if value > best[0] or penalty == PENALTIES[0]:
                 best = (value, share)
         learnt.append(best[0] / (1 + best[0]))

@@ -253,6 +253,18 @@ class UtilityFigure:
                 f"{counted(suppressed_rows, 'row is', 'rows are')} left out: the released rows are not "
                 "at hand. The certificate states it for the released rows"
             )
+        said += [
+            f"{name} does not count in the mean over columns: {own.left_out}"
+            for name, own in self.columns.items()
+            if own.left_out
+        ]
+        twins = {
+            tuple(sorted((name, *own.twins))) for name, own in self.columns.items() if own.twins
+        }
+        said += [
+            f"{', '.join(names)} count as one column, since each of them tells the others"
+            for names in sorted(twins)
+        ]
         return tuple(said)
 
     def to_dict(self) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def command(
             "-l",
             metavar="COLUMN",
             autocompletion=completion.columns,
-            help="The column to predict; without one, association among all columns is kept.",
+            help="The column to predict; without one, each column is predicted from the others.",
         ),
     ] = None,
     output: Annotated[

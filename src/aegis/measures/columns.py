@@ -33,22 +33,6 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnErrors:
-    """Squared errors on each part left out of what columns show, predicted from all other columns.
-
-    Attributes
-    ----------
-    shown
-        Of what each column shows: indicators of names, thresholds of what has an order, shape (K, P, d).
-    levels
-        Of the indicator of each level, shape (K, P, L).
-    """
-
-    shown: Floats
-    levels: Floats
-
-
-@dataclass(frozen=True, eq=False)
 class ColumnFigures:
     """How well each of m columns is predicted from the others, of all parts and without each one.
 
@@ -58,15 +42,17 @@ class ColumnFigures:
         V / (1 + V), shape (1 + K, m), from 0 to 1; V the squared errors saved of each level, divided by its
         rows. Of two columns V is the mean square contingency, and this Pearson's coefficient squared.
     explained
-        Share of the column's variance that is explained, at the same penalty, shape (m,).
+        Share of the variance of the column's levels that is explained, at the same penalty, shape (m,).
     """
 
     learnt: Floats
     explained: Floats
 
 
-def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> ColumnErrors:
-    """Return the squared errors of ridge regression of each column on all others, part by part.
+def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> Floats:
+    """Return the squared errors of ridge regression of each column on all others, shape (K, P, L).
+
+    Of the indicators of its levels, on each part left out.
 
     With S the scatter of all columns over the rows outside of part k and P = (S + p I)^-1, the residual
     of column A is T'(x - x_k), T = P_.A P_AA^-1: on A itself T is the identity, elsewhere it holds the
@@ -86,10 +72,7 @@ def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) ->
         square = square + np.tril(square, -1).swapaxes(1, 2)
     columns, to_levels = blocks_of(shown), [level_map(own) for own in shown]
     width = sum(len(own.matrix) for own in shown)
-    errors = ColumnErrors(
-        np.zeros((len(n), len(penalties), joint.shape[1])),
-        np.zeros((len(n), len(penalties), width)),
-    )
+    errors = np.zeros((len(n), len(penalties), width))
     levels = [slice(*ends) for ends in pairwise(np.cumsum([0, *map(len, to_levels)]).tolist())]
     total, whole = joint.sum(axis=0), square.sum(axis=0)
     for part, rows in enumerate(n):
@@ -107,9 +90,8 @@ def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) ->
             missed = away @ residual
             for own, level, to_level in zip(columns, levels, to_levels, strict=True):
                 left = residual[:, own].T @ missed[:, own]
-                errors.shown[part, place, own] = left.diagonal()
-                errors.levels[part, place, level] = ((to_level @ left) * to_level).sum(axis=1)
-    if not np.isfinite(errors.levels).all():
+                errors[part, place, level] = ((to_level @ left) * to_level).sum(axis=1)
+    if not np.isfinite(errors).all():
         raise InternalError("Squared errors of columns are no numbers: the counts hold none.")
     return errors
 
@@ -136,7 +118,9 @@ def inverted(scatter: Floats, penalty: float) -> Floats:
         inverse, failed = dpotri(factor, lower=0, overwrite_c=1)
     if failed:
         raise InternalError(f"LAPACK failed with code {failed}: the counts are no counts.")
-    whole: Floats = np.triu(inverse) + np.triu(inverse, 1).T
+    # LAPACK leaves zeros below the diagonal.
+    whole: Floats = inverse + inverse.T
+    whole[np.diag_indices_from(whole)] *= 0.5
     return whole
 
 
@@ -174,48 +158,23 @@ def column_figures(counts: Cooccurrence) -> ColumnFigures:
         rows = of.rows.sum(axis=1)
         variants = np.vstack([np.ones((1, len(rows))), 1.0 - np.eye(len(rows))])
         by_level = np.concatenate([own.joint.sum(axis=1) for own in shown], axis=1)
-        saved = _saved(variants, rows, by_level, errors.levels)
         seen = variants @ by_level
+        spread = seen * (1 - seen / np.maximum(variants @ rows, 1.0)[:, None])
+        saved = spread[:, None] - np.tensordot(variants, errors, (1, 0))  # (1 + K, P, L)
         ratio = saved / np.maximum(seen, 1e-300)[:, None] * (seen > 0)[:, None]
         starts = np.cumsum([0, *(len(own.matrix) for own in shown)])[:-1]
         by_penalty: Floats = np.maximum(
             np.add.reduceat(ratio, starts, axis=2), 0.0
         )  # (1 + K, P, m)
-        best = by_penalty.argmax(axis=1)
+        best = by_penalty[0].argmax(axis=0)
         value: Floats = by_penalty.max(axis=1)
-        explained = _explained(of.joint.sum(axis=1), rows, errors, shown, best[0])
-        return ColumnFigures(value / (1 + value), explained)
+        explained = np.add.reduceat(saved[0], starts, axis=1)[best, np.arange(len(shown))]
+        whole = np.add.reduceat(spread[0], starts)
+        share = explained / np.maximum(whole, 1e-300) * (whole > 0)
+        return ColumnFigures(value / (1 + value), np.maximum(share, 0.0))
 
     made: ColumnFigures = counts.remember("columns", make)
     return made
-
-
-def _saved(variants: Floats, rows: Floats, joint: Floats, errors: Floats) -> Floats:
-    """Return by how much errors are below those of the mean, shape (V, P, L), in each set of parts."""
-    n = np.maximum(variants @ rows, 1.0)[:, None]
-    shown = variants @ joint
-    spread = shown * (1 - shown / n)
-    left = np.tensordot(variants, errors, (1, 0))
-    saved: Floats = spread[:, None] - left
-    return saved
-
-
-def _explained(
-    joint: Floats,
-    rows: Floats,
-    errors: ColumnErrors,
-    shown: Sequence[ShownLevels],
-    best: npt.NDArray[np.intp],
-) -> Floats:
-    """Return the share of the variance of what each column shows that is explained, shape (m,)."""
-    count, n = joint.sum(axis=0), max(float(rows.sum()), 1.0)
-    spread, left = count * (1 - count / n), errors.shown.sum(axis=0)
-    explained = np.zeros(len(shown))
-    for place, own in enumerate(blocks_of(shown)):
-        whole = float(spread[own].sum())
-        if whole > 0:
-            explained[place] = max(1 - float(left[best[place], own].sum()) / whole, 0.0)
-    return explained
 
 
 def _columns(counts: Cooccurrence) -> ColumnCounts:

@@ -378,7 +378,7 @@ class Policy:
         >>> policy = aegis.load_policy("examples/adult/policy.yaml")
         >>> policy.require_label("An evaluation")
         """
-        if self.label.several is not None:
+        if self.tasks:
             raise PolicyError(
                 f"{what} is about one label, and the policy has several: {self.label}.",
                 hint="Name one of them: `label: COLUMN` in place of `labels`.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aegis.measures import MEASURES, Need
 from aegis.words import counted, percent
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def ranked_words(advice: Advice) -> str:
 
 def _share(advice: Advice, percentage: float | None) -> str:
     what = "predictive value" if advice.summary["label"] else "association among the columns"
+    if Need.COLUMNS in MEASURES.get(advice.measure).needs:
+        what = "predictive value of each column for the others"
     if advice.by_chance:
         return f", in a table whose {what} may be chance"
     return "" if percentage is None else f" keeps {percent(percentage)} of the {what}"

@@ -41,6 +41,7 @@ class EveryColumn(OfMeasure):
         self._blocks: PartBlocks | None = None
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._known: OrderedDict[tuple[int, ...], list[Floats]] = OrderedDict()
+        self._groups: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
     def bound(self, box: Box) -> float:
         """Return an upper bound over a box; the value itself of a single configuration."""
@@ -49,11 +50,11 @@ class EveryColumn(OfMeasure):
         levels = finest(self._problem, box)
         if levels is None:
             return 1.0
+        keys = self._keys(levels)
+        explained = self._explained(keys, levels)
         each = [
-            max(self._reached(variable, c, level, explained) for c in members(domain))
-            for variable, domain, level, explained in zip(
-                self._variables, box, levels, self._explained(levels), strict=False
-            )
+            max(self._reached(i, keys[i], levels[i], c, explained[i]) for c in members(domain))
+            for i, domain in enumerate(box[: len(levels)])
         ]
         return float(weighted(np.array(each), self._weights))
 
@@ -61,12 +62,15 @@ class EveryColumn(OfMeasure):
         """Return the time of the fits."""
         return seconds_of(self._problem, box)
 
-    def _explained(self, levels: list[Ints]) -> list[Floats]:
-        """Return what the other columns explain of the levels of each one, at the finest masks."""
-        keys = tuple(
+    def _keys(self, levels: list[Ints]) -> tuple[int, ...]:
+        """Return a number for the finest masks of each column, the same for the same ones."""
+        return tuple(
             self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
             for index, level in enumerate(levels)
         )
+
+    def _explained(self, keys: tuple[int, ...], levels: list[Ints]) -> list[Floats]:
+        """Return what the other columns explain of the levels of each one, at the finest masks."""
         if keys not in self._known:
             if self._blocks is None:
                 self._blocks = PartBlocks(self._problem.summary.pairs)
@@ -77,7 +81,9 @@ class EveryColumn(OfMeasure):
                 self._known.popitem(last=False)
         return self._known[keys]
 
-    def _reached(self, variable: Variable, place: int, level: Ints, explained: Floats) -> float:
+    def _reached(
+        self, index: int, key: int, level: Ints, candidate: int, explained: Floats
+    ) -> float:
         """Return V / (1 + V) of one candidate of a column, at most.
 
         V is the explained scatter of what the candidate shows, each level divided by its rows. Noise shows
@@ -85,25 +91,26 @@ class EveryColumn(OfMeasure):
         """
         if not len(explained):
             return 0.0
-        rows = np.bincount(level, weights=self._atoms(variable))
-        there = np.flatnonzero(rows)
-        rows = rows[there]
-        candidate = variable.candidates[place]
-        shown, numbers = self._scorer.order(variable.attribute, candidate)
-        if candidate.noise is not None or numbers is None:
-            shown = candidate.levels
-        own = explained
-        if candidate.noise is None:
-            first = np.full(int(level.max()) + 1, -1)
-            first[level] = np.arange(len(level))
-            groups = shown[first[there]]
-            to_groups = np.eye(int(groups.max()) + 1)[groups]
-            own, rows = to_groups.T @ explained @ to_groups, rows @ to_groups
-        saved = own.diagonal()[rows > 0] / rows[rows > 0]
-        value = max(float(saved.sum()), 0.0)
+        if (key, candidate) not in self._groups:
+            self._groups[key, candidate] = self._grouped(self._variables[index], level, candidate)
+        groups, rows = self._groups[key, candidate]
+        value = max(float((((explained @ groups) * groups).sum(axis=0) / rows).sum()), 0.0)
         return value / (1 + value)
 
-    def _atoms(self, variable: Variable) -> Floats:
-        pairs = self._problem.summary.pairs
-        rows: Floats = pairs.joints[pairs.names.index(variable.attribute.name)].sum(axis=1)
-        return rows.astype(np.float64)
+    def _grouped(self, variable: Variable, level: Ints, place: int) -> tuple[Floats, Floats]:
+        """Return which finest level is in which group of a candidate, shape (L, g), and rows, (g,)."""
+        pairs, candidate = self._problem.summary.pairs, variable.candidates[place]
+        atoms = pairs.joints[pairs.names.index(variable.attribute.name)].sum(axis=1)
+        counted = np.bincount(level, weights=atoms)
+        there = np.flatnonzero(counted)
+        rows: Floats = counted[there].astype(np.float64)
+        if candidate.noise is not None:
+            return np.eye(len(rows)), rows
+        shown, numbers = self._scorer.order(variable.attribute, candidate)
+        shown = candidate.levels if numbers is None else shown
+        first = np.zeros(int(level.max()) + 1, dtype=np.int64)
+        first[level] = np.arange(len(level))
+        groups = shown[first[there]]
+        indicators = np.eye(int(groups.max()) + 1)[groups]
+        indicators = indicators[:, indicators.any(axis=0)]
+        return indicators, rows @ indicators

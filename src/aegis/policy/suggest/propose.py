@@ -11,7 +11,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import check_output, write_text
 from aegis.masks import parse_mask
 from aegis.measures import LabelKind
-from aegis.policy.labels import NO_LABEL, Label
+from aegis.policy.labels import ANY_LABEL, Label
 from aegis.policy.model import Attribute, AttributeKind, Policy, Role
 from aegis.policy.suggest.column_profile import ColumnProfile
 from aegis.policy.suggest.facts import ColumnFacts
@@ -150,7 +150,7 @@ def init_policy(
         Anything that `aegis.sources.open_table` opens.
     label
         Name of the column to predict, one of more than 20 numbers is predicted as a number;
-        without one, association among all columns is kept.
+        without one, each column is predicted from the others (`labels: any`).
     path
         The file that the command in the head of the YAML names. Nothing is written.
     progress
@@ -177,7 +177,7 @@ def init_policy(
     if label is not None:
         source.require(label, where="the label")
     facts = measure_columns(source, progress=progress)
-    target, label_profile = NO_LABEL, None
+    target, label_profile = ANY_LABEL, None
     if label is not None:
         target, label_profile = _propose_label(facts[label])
     profiles = {name: _propose(column) for name, column in facts.items() if name != label}

@@ -190,7 +190,7 @@ def _header(
 def _measure(policy: Policy) -> str:
     kind = policy.label.kind
     meaning = {
-        LabelKind.NONE: "how much the columns predict of one another",
+        LabelKind.NONE: "how well each column is predicted from the others",
         LabelKind.CLASSES: "the AUC that models are expected to reach",
         LabelKind.NUMBER: "the R2 that models are expected to reach",
     }[kind]
@@ -199,9 +199,10 @@ def _measure(policy: Policy) -> str:
 
 def _label(policy: Policy, label: ColumnProfile | None) -> Iterator[str]:
     if label is None:
-        yield "# No column is to be predicted: what is kept is association among all columns. Name one if"
-        yield "# the release is for predicting it."
-        yield "# label: COLUMN"
+        yield "# Nobody knows yet which column will be predicted: each one is, from all others. Name one if the"
+        yield "# release is for predicting it."
+        yield "labels: any"
+        yield "# label: COLUMN   # in place of `labels`"
         return
     facts, column = label.facts, scalar(policy.label.column)
     what = "number" if policy.label.is_number else "class"
