@@ -18,13 +18,14 @@ from aegis.measures import (
     FALLBACK_MEASURE,
     MEASURES,
     Coding,
+    ColumnCounts,
     Contingency,
     Direction,
     Measure,
     Scope,
     get,
 )
-from aegis.measures.by_fold import Response
+from aegis.measures.by_fold import Response, ShownLevels
 
 EXPECTED = {
     Scope.ATTRIBUTE: {
@@ -54,6 +55,7 @@ EXPECTED = {
         "held-out-log-loss",
         "held-out-r2",
         "adjusted-contingency",
+        "held-out-any",
     },
 }
 MONOTONE = {"mi", "chi2", "phi2", "g1", "g2", "g3", "pillai-plain"}
@@ -147,7 +149,10 @@ def test_counts_of_the_other_scope_are_refused(measure):
     sums = parts.joint[:, 0]
     response = Response(sums, sums.sum(axis=1), sums.sum(axis=1))
     parts = replace(parts, response=response)
-    configuration = replace(cooccurrence(codes, label), parts=dict.fromkeys(Coding, parts))
+    columns = ColumnCounts(lambda: replace(parts, shown=[ShownLevels(parts.joint)]), np.ones(1))
+    configuration = replace(
+        cooccurrence(codes, label), parts=dict.fromkeys(Coding, parts), columns=columns
+    )
     fits = measure.scope is Scope.ATTRIBUTE
     right, wrong = (attribute, configuration) if fits else (configuration, attribute)
     assert isinstance(measure(right), float)

@@ -7,6 +7,7 @@ import numpy as np
 from aegis.advisor.fold_counts import MOST_CLASSES
 from aegis.errors import PolicyError
 from aegis.measures import (
+    ASSOCIATION_MEASURE,
     FALLBACK_MEASURE,
     MEASURES,
     SHARE_KEPT,
@@ -19,6 +20,8 @@ from aegis.summary import Summary
 
 MOST_LEVELS = 2_000
 """Columns of an unmasked table of two classes, all attributes together, up to which an AUC or an R2 is expected."""
+MOST_COLUMNS = 800
+"""The same up to which each attribute in turn is predicted from the others."""
 
 
 def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
@@ -32,7 +35,11 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
     if summary.several is not None:
         return MEASURES.get(f"{SHARE_KEPT}({summary.several.serve})"), ()
     chosen = chosen_measure(*names, label=summary.label.kind)
-    if any(names) or Need.PARTS not in chosen.needs or (why := out_of_reach(summary)) is None:
+    if (
+        any(names)
+        or not {Need.PARTS, Need.COLUMNS} & set(chosen.needs)
+        or (why := out_of_reach(summary)) is None
+    ):
         return chosen, ()
     if chosen.label is LabelKind.NUMBER:
         raise PolicyError(
@@ -40,7 +47,8 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
             hint="Give coarser masks or fewer attributes, or cut the number into classes: "
             "`label: {column: NAME, bins: 5}`.",
         )
-    other = MEASURES.get(FALLBACK_MEASURE)
+    none = chosen.label is LabelKind.NONE
+    other = MEASURES.get(ASSOCIATION_MEASURE if none else FALLBACK_MEASURE)
     return other, (f"the measure is {other.name} in place of {chosen.name}: {why}",)
 
 
@@ -52,6 +60,8 @@ def out_of_reach(summary: Summary) -> str | None:
     if classes > MOST_CLASSES:
         return f"of {classes:,} classes no AUC is expected, only of up to {MOST_CLASSES}"
     levels = sum(a.unmasked.n_columns for a in summary.attributes.values() if not a.aside)
+    if summary.label.kind is LabelKind.NONE:
+        return f"of {levels:,} values none is predicted" if levels > MOST_COLUMNS else None
     if levels**2 * max(classes, 2) > 2 * MOST_LEVELS**2:
         return f"with {levels:,} values and {classes:,} classes an expected AUC would take long"
     return None

@@ -93,6 +93,12 @@ class PartBlocks:
             return self._split(shared, beside, label)
         return self._whole(shown, label)
 
+    def in_one_piece(
+        self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
+    ) -> PartCounts:
+        """Return the same counts, never split."""
+        return self._whole(self._attributes_of(which, coded, label), label)
+
     def _whole(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> PartCounts:
         """Return the counts of some attributes in one piece, but below the diagonal."""
         rows, outside = self._rows_of(label)

@@ -206,9 +206,10 @@ class RecordRanker:
         self.progress = progress
         self.read: RecordTable = read_records(source, policy)
         original = Scorer(summary)
+        self._roles = lambda own=original: own.column_roles
         self._unmasked = original.score(original.unmasked, measure)
         if sets_aside(summary):  # releases are counted as they are
-            original = Scorer(summarize(source, as_it_is(policy), seed=seed))
+            original = Scorer(summarize(source, as_it_is(policy), seed=seed), self._roles)
         self._reference = original.value(original.unmasked, measure)
         self._label_rows = original.label_rows
         self._number = original.summary.number
@@ -274,7 +275,8 @@ class RecordRanker:
             scores = {name: AttributeScore(worst, raw) for name, raw in unmasked.items()}
             value = worst
         else:
-            scorer = Scorer(summarize(released, as_it_is(self.policy), seed=self.seed))
+            as_made = summarize(released, as_it_is(self.policy), seed=self.seed)
+            scorer = Scorer(as_made, self._roles)
             score = scorer.score(scorer.unmasked, self.measure)
             value = score.score
             scores = {

@@ -16,6 +16,8 @@ import numpy as np
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.caveats import caveats_of, with_caveats
+from aegis.advisor.column_figures import columns_of
+from aegis.advisor.column_roles import ColumnRole, column_roles
 from aegis.advisor.confidence import (
     compared,
     jackknife,
@@ -101,16 +103,25 @@ class KeptRows:
         whole
             Holds the summary of the unmasked table.
         """
-        value, error = measure.worst(whole.label_rows), None
+        value, error, columns = measure.worst(whole.label_rows), None, {}
         if not self.constant:
             if self.scorer is None or self.choice is None:
                 return None
-            if Need.PARTS in measure.needs and self.scorer.summary.pairs.folds is None:
+            if {Need.PARTS, Need.COLUMNS} & set(
+                measure.needs
+            ) and self.scorer.summary.pairs.folds is None:
                 return None
             value = self.scorer.value(self.choice, measure)
             error = error_of(self.scorer, self.choice, measure)
+            columns = columns_of(self.scorer, self.choice, measure, whole)
         figure = UtilityFigure.of(
-            measure, value, reference, whole.label_rows, stderr=error, lost_classes=self.lost
+            measure,
+            value,
+            reference,
+            whole.label_rows,
+            stderr=error,
+            lost_classes=self.lost,
+            columns=columns,
         )
         number = None if self.scorer is None else self.scorer.summary.number
         return figure.with_errors(number, whole.summary.number)
@@ -207,7 +218,7 @@ class ReleasedRows:
         if not tells_classes_apart(rest, self.policy):
             counted = self._from_cells(summary, choice)
             return KeptRows(None, None, {} if counted is None else counted.lost, constant=True)
-        scorer = Scorer(summarize(rest, as_it_is(self.policy), seed=self.seed))
+        scorer = Scorer(summarize(rest, as_it_is(self.policy), seed=self.seed), self._roles)
         lost = lost_classes(summary.label, scorer.summary.label)
         return KeptRows(scorer, scorer.unmasked, lost)
 
@@ -248,11 +259,19 @@ class ReleasedRows:
         figure = kept_rows.figure(measure, reference, scorer)
         return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
 
+    def _roles(self) -> Mapping[str, ColumnRole]:
+        """Return how much each column counts, as the unmasked table says."""
+        return self._column_roles
+
+    @cached_property
+    def _column_roles(self) -> Mapping[str, ColumnRole]:
+        return column_roles(self.plan.summary)
+
     @cached_property
     def _unmasked(self) -> Scorer:
         assert self.source is not None
         assert self.policy is not None
-        return Scorer(summarize(self.source, as_it_is(self.policy), seed=self.seed))
+        return Scorer(summarize(self.source, as_it_is(self.policy), seed=self.seed), self._roles)
 
     def _masked(self, source: Source, policy: Policy, choice: Choice) -> Source:
         masks = policy.with_label(
@@ -315,7 +334,7 @@ class ReleasedRows:
             pairs=pairs,
             label=replace(summary.label, counts=rows.astype(np.int64)),
         )
-        return KeptRows(Scorer(rest), choice, lost)
+        return KeptRows(Scorer(rest, self._roles), choice, lost)
 
 
 def with_utility(
@@ -341,6 +360,9 @@ def with_utility(
     with progress.step("Scoring the rows that are kept"):
         kept_rows = _kept(released, best, scorer)
         figure = released.measured(kept_rows, advice.stated_utility(best), measure, scorer)
+        if figure.rows is Rows.ALL:
+            choice = scorer.choose(best.configuration)
+            figure = replace(figure, columns=columns_of(scorer, choice, measure, scorer))
         expected = advice.expected
         if expected is not None:
             by = MEASURES.get(expected.measure)

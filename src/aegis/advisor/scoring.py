@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import expected
+from aegis.advisor.column_roles import ColumnRole, column_roles
 from aegis.advisor.common_levels import Coded, CommonParts, InCommon
 from aegis.advisor.encodings import Codings, codings, mean_numbers
 from aegis.advisor.excluded_attributes import summary_of_one
@@ -41,12 +42,14 @@ from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import (
     Coding,
+    ColumnCounts,
     Contingency,
     Cooccurrence,
     Measure,
     Need,
     OrderedCounts,
     Scope,
+    column_figures,
 )
 from aegis.policy import Configuration
 from aegis.summary import (
@@ -61,6 +64,8 @@ from aegis.summary.excluded_attributes import in_full
 
 _REMEMBERED = 64
 """Configurations whose second-order counts are kept, for measures that share them."""
+_NOTHING = 0.0, 0.0
+"""Figures of a column that is not counted."""
 Choice = Mapping[str, Candidate]
 """One candidate per scored attribute, and one for the label where it has candidates."""
 
@@ -75,10 +80,16 @@ class Scorer:
     ----------
     summary
         The aggregates to score from.
+    roles
+        Returns how much each column counts that is predicted from the others, where the summary is of a
+        release: the unmasked table decides that. None: this one does.
     """
 
-    def __init__(self, summary: Summary) -> None:
+    def __init__(
+        self, summary: Summary, roles: Callable[[], Mapping[str, ColumnRole]] | None = None
+    ) -> None:
         self.summary = summary
+        self._roles = roles
         self._names = summary.pairs.names
         self._contingencies: dict[Any, Contingency] = {}
         self._values: dict[Any, float] = {}
@@ -140,12 +151,18 @@ class Scorer:
         return ConfigurationScore(value, percent, self._alone_scores(choice, measure))
 
     def _alone_scores(self, choice: Choice, measure: Measure) -> AttributeScores:
-        """Return what each attribute of a configuration tells alone, masked and unmasked."""
+        """Return what each attribute of a configuration tells alone, masked and unmasked.
+
+        Of a measure that predicts each column: how well the others, as they are masked, predict it.
+        """
         label = self._label(choice)
 
         @one_blas_thread
         def score(name: str) -> AttributeScore:
             own = self.summary.attributes[name]
+            if Need.COLUMNS in measure.needs:
+                of = self.columns(choice), self.columns(self.unmasked)
+                return AttributeScore(*(each.get(name, _NOTHING)[0] for each in of))
             masked = self.attribute(own, choice[name], measure, label)
             return AttributeScore(masked, self.attribute(own, own.unmasked, measure, None))
 
@@ -210,7 +227,7 @@ class Scorer:
     ) -> float:
         """Return the measure of one masked attribute against the (masked) label.
 
-        Of a measure that looks at pairs alone: of its pairs with the others, which are not masked.
+        Of a measure that looks at all columns: what the others, which are not masked, show of it.
         """
         key = (measure.name, attribute.name, candidate, label)
         if key not in self._values:
@@ -218,6 +235,9 @@ class Scorer:
                 others = [a.unmasked for a in self.summary.attributes.values()]
                 place = self._names.index(attribute.name)
                 self._values[key] = self._pairs.mean_of_one(place, candidate, others, measure)
+            elif Need.COLUMNS in measure.needs:
+                masked = {**self.unmasked, attribute.name: candidate}
+                self._values[key] = self.columns(masked).get(attribute.name, _NOTHING)[0]
             elif measure.scope is Scope.ATTRIBUTE:
                 self._values[key] = measure(
                     self.contingency(attribute, candidate, label, measure=measure)
@@ -366,6 +386,7 @@ class Scorer:
             Need.ORDER: lambda *of: {"order": self._in_order(*of)},
             Need.POOLED: lambda *of: {"pooled": self._losses(*of)},
             Need.PARTS: self._in_parts,
+            Need.COLUMNS: self._columns,
         }
 
     def _in_parts(
@@ -388,6 +409,31 @@ class Scorer:
             },
             "tables_of_pairs": lambda: pairs(which, coded.thresholds, label),
         }
+
+    def _columns(
+        self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
+    ) -> dict[str, Any]:
+        """Return what counts all columns by part of the rows in one piece, and their weights."""
+        shown = self._codings(which, candidates).thresholds
+        roles = [self.column_roles.get(self._names[index]) for index in which]
+        weights = [0.0 if role is None else role.weight for role in roles]
+        count = partial(self._part_blocks.in_one_piece, which, shown, label)
+        return {"columns": ColumnCounts(count, np.array(weights))}
+
+    @cached_property
+    def column_roles(self) -> Mapping[str, ColumnRole]:
+        """How much each column counts where each is predicted from the others."""
+        return column_roles(self.summary) if self._roles is None else self._roles()
+
+    def columns(self, choice: Choice) -> dict[str, tuple[float, float]]:
+        """Return per column how well it is predicted from the others, and its share of variance explained.
+
+        The first as of `aegis.measures.ColumnFigures.learnt`.
+        """
+        figures = column_figures(self.cooccurrence(choice, (Need.COLUMNS,)))
+        names = [self._names[index] for index in self._counted]
+        own = zip(figures.learnt[0].tolist(), figures.explained.tolist(), strict=True)
+        return dict(zip(names, own, strict=True))
 
     def _codings(self, which: Sequence[int], candidates: Sequence[Candidate]) -> Codings:
         levels, orders = self._levels(which, candidates), self._orders_of(which, candidates)

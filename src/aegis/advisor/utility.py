@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from aegis.advisor.column_figures import ColumnFigure
 from aegis.advisor.scores import utility_kept
 from aegis.measures import MEASURES, Measure
 from aegis.words import counted, short
@@ -81,6 +82,8 @@ class UtilityFigure:
         release and of the reference; None of other labels, and where it is not known.
     labels
         The same of each of several labels, of whose percentages the value is made.
+    columns
+        What can still be learnt about each column, where each is predicted from the others; else empty.
 
     Examples
     --------
@@ -100,6 +103,7 @@ class UtilityFigure:
     rmse: float | None = None
     reference_rmse: float | None = None
     labels: Mapping[str, UtilityFigure] = field(default_factory=dict)
+    columns: Mapping[str, ColumnFigure] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -129,6 +133,10 @@ class UtilityFigure:
             rmse=entries.get("rmse"),
             reference_rmse=entries.get("reference_rmse"),
             labels={name: cls.from_dict(own) for name, own in entries.get("labels", {}).items()},
+            columns={
+                name: ColumnFigure.from_dict(own)
+                for name, own in entries.get("columns", {}).items()
+            },
         )
 
     def with_errors(
@@ -265,6 +273,18 @@ class UtilityFigure:
                 f"{counted(suppressed_rows, 'row is', 'rows are')} left out: the released rows are not "
                 "at hand. The certificate states it for the released rows"
             )
+        said += [
+            f"{name} does not count in the mean over columns: {own.left_out}"
+            for name, own in self.columns.items()
+            if own.left_out
+        ]
+        twins = {
+            tuple(sorted((name, *own.twins))) for name, own in self.columns.items() if own.twins
+        }
+        said += [
+            f"{', '.join(names)} count as one column, since each of them tells the others"
+            for names in sorted(twins)
+        ]
         return tuple(said)
 
     def to_dict(self) -> dict[str, Any]:
@@ -281,4 +301,9 @@ class UtilityFigure:
             **({} if self.rmse is None else {"rmse": self.rmse}),
             **({} if self.rmse is None else {"reference_rmse": self.reference_rmse}),
             **self._labels_dict(),
+            **({"columns": shown} if (shown := _as_json(self.columns)) else {}),
         }
+
+
+def _as_json(columns: Mapping[str, ColumnFigure]) -> dict[str, dict[str, Any]]:
+    return {name: own.to_dict() for name, own in columns.items()}

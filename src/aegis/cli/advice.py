@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from aegis.advisor import Advice, Ranked
+    from aegis.advisor.column_figures import ColumnFigure
+    from aegis.advisor.scores import AttributeScore
     from aegis.policy import Policy
 
 FIXED = (
@@ -102,6 +104,13 @@ def _places(advice: Advice, top: int | None) -> list[int]:
     return [i for i, r in enumerate(advice.ranking) if i < first or r.method is not None]
 
 
+_EACH_COLUMN = (
+    "what can still be learnt about the column, as the share of its variance that the other columns "
+    "explain on rows held out, of the values shown; kept counts each value, so fewer values keep less"
+)
+"""What figures of columns are, where each one is predicted from the others."""
+
+
 def _rank(advice: Advice, place: int) -> str:
     """Return a rank as text: a search lists the best alone, so what is below has no known rank."""
     last = max((i for i, r in enumerate(advice.ranking) if r.method is None), default=None)
@@ -149,7 +158,7 @@ def _label(summary: Mapping[str, Any]) -> str:
         each = (f"{name} ({label_words(own)})" for name, own in summary["labels"].items())
         return ", ".join(each)
     if not summary["label"]:
-        return "none: what is kept is association among all columns"
+        return "any: each column is predicted from the others"
     return f"{summary['label']} ({label_words(summary)})"
 
 
@@ -439,6 +448,14 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         best.attributes, key=lambda name: -measure.direction.sign * best.attributes[name].unmasked
     )
     listed, left_out = set(telling[:_LISTED]), telling[_LISTED:]
+    figures = advice.stated_utility(best).columns
+
+    def shown(name: str, score: AttributeScore) -> tuple[str, str, str]:
+        if name in figures:
+            return _learnt(figures[name])
+        kept = utility_kept(score.score, score.unmasked, measure, advice.label_rows)
+        return fixed(score.unmasked), fixed(score.score), percent(kept)
+
     columns = (
         Column("attribute", wraps=True),
         Column("mask", wraps=True),
@@ -453,9 +470,7 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
             (
                 name,
                 masks[name],
-                fixed(score.unmasked),
-                fixed(score.score),
-                percent(utility_kept(score.score, score.unmasked, measure, advice.label_rows)),
+                *shown(name, score),
                 *([percent(advice.share_lost(name))] if advice.lost_alone else []),
             )
             for name, score in best.attributes.items()
@@ -466,9 +481,20 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         yield line(
             f"\n{len(left_out):,} more attributes predict less each: --format json has all of them."
         )
-    if advice.lost_alone:
+    meaning = _EACH_COLUMN if figures else "what the attribute predicts by itself"
+    lost = " lost: what the whole table would lose if only this attribute were masked."
+    if figures or advice.lost_alone:
         yield line(
-            f"\n{advice.baseline_word}, masked, kept: what the attribute predicts by itself. lost: what the whole "
-            "table would lose if only this attribute were masked.",
+            f"\n{advice.baseline_word}, masked, kept: {meaning}.{lost * bool(advice.lost_alone)}",
             style="dim",
         )
+
+
+def _learnt(figure: ColumnFigure) -> tuple[str, str, str]:
+    """Return what can be learnt about a column from the others: unmasked, masked, and what is kept."""
+    from aegis.cli.tables import percent
+
+    if figure.left_out:
+        return "–", "–", "–"
+    before, after = figure.unmasked_explained, figure.explained
+    return percent(100 * before), percent(100 * after), percent(figure.kept)

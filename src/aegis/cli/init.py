@@ -43,7 +43,7 @@ def command(
             "-l",
             metavar="COLUMN",
             autocompletion=completion.columns,
-            help="The column to predict; give it several times for several. Without one, association among all columns is kept.",
+            help="The column to predict; give it several times for several. Without one, each column is predicted from the others.",
         ),
     ] = None,
     output: Annotated[

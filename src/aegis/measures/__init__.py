@@ -7,8 +7,9 @@ from aegis.measures.by_fold import PartCounts
 from aegis.measures.catalog import FALLBACK_MEASURE
 from aegis.measures.chance import expected_mutual_information
 from aegis.measures.cmim import attribute_information, cmim_path
+from aegis.measures.columns import column_figures, explained_by_others, weighted
 from aegis.measures.contingency import Contingency
-from aegis.measures.cooccurrence import Coding, Cooccurrence, Need, OrderedCounts
+from aegis.measures.cooccurrence import Coding, ColumnCounts, Cooccurrence, Need, OrderedCounts
 from aegis.measures.counted import PENALTIES, UNPOOLED
 from aegis.measures.discriminant import naive_bayes, out_of_fold
 from aegis.measures.expected_merit import Expected, Learner, Merit, merit_name
@@ -24,6 +25,7 @@ from aegis.measures.ordered import ordered_traces, thresholds
 from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
 from aegis.measures.pooled import pooled_losses
 from aegis.measures.record import (
+    ASSOCIATION_MEASURE,
     DEFAULT_MEASURE,
     MEASURES,
     NUMBER_MEASURE,
@@ -47,6 +49,7 @@ from aegis.measures.target_coded import (
 )
 
 __all__ = [
+    "ASSOCIATION_MEASURE",
     "DEFAULT_MEASURE",
     "FALLBACK_MEASURE",
     "MEASURES",
@@ -56,6 +59,7 @@ __all__ = [
     "UNLABELLED_MEASURE",
     "UNPOOLED",
     "Coding",
+    "ColumnCounts",
     "Contingency",
     "Cooccurrence",
     "Direction",
@@ -75,7 +79,9 @@ __all__ = [
     "believed",
     "chosen_measure",
     "cmim_path",
+    "column_figures",
     "expected_mutual_information",
+    "explained_by_others",
     "explained_share",
     "fit_pillai",
     "fitted_freedom",
@@ -97,4 +103,5 @@ __all__ = [
     "reachable_auc",
     "thresholds",
     "trace_by_separation",
+    "weighted",
 ]

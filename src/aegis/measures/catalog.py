@@ -12,6 +12,7 @@ from aegis.measures import (
     dependency,
     information,
 )
+from aegis.measures.columns import HELD_OUT_ANY
 from aegis.measures.configuration_catalog import CONFIGURATION
 from aegis.measures.expected_catalog import measure_of_learners
 from aegis.measures.expected_merit import Merit
@@ -278,6 +279,8 @@ _DEPENDENCY = (
 
 for _measure in (*CONFIGURATION, *_INFORMATION, *_CHI_SQUARE, *_DEPENDENCY):
     MEASURES.register(_measure)
+
+MEASURES.register(HELD_OUT_ANY)
 
 for _merit in Merit:
     MEASURES.register_family(_merit.measure, partial(measure_of_learners, _merit))

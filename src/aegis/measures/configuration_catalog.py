@@ -6,7 +6,7 @@ from aegis.measures import cmim, held_out, mutual, ordered, pillai, target_coded
 from aegis.measures.cooccurrence import Need
 from aegis.measures.expected_catalog import expected_measure
 from aegis.measures.expected_merit import Expected, Merit
-from aegis.measures.record import Direction, Measure, Scope, Trace
+from aegis.measures.record import Direction, LabelKind, Measure, Scope, Trace
 
 CONFIGURATION = (
     *(expected_measure(Expected(merit)) for merit in Merit),
@@ -186,9 +186,8 @@ CONFIGURATION = (
         name="adjusted-contingency",
         title="Mean square contingency of all pairs, corrected for chance",
         description=(
-            "How closely the columns are associated, each pair with the same weight: for a table without a label,"
-            " where nobody knows which column will be predicted from which. The label, where there is"
-            " one, has no part in it."
+            "How closely the columns are associated, each pair with the same weight: for a table without a label"
+            " that has too many values for held-out-any. The label, where there is one, has no part in it."
         ),
         formula=(
             "mean over pairs of x / (1 + |x|), x = phi2 - (K_a - 1)(K_b - 1)/(N - 1), phi2 = sum"
@@ -208,5 +207,6 @@ CONFIGURATION = (
         cost="O(m^2 N)",
         compute=mutual.mean_contingency,
         of_pair=mutual.pair_contingency,
+        label=LabelKind.NONE,
     ),
 )

@@ -45,6 +45,25 @@ class Need(StrEnum):
     """What values that share a level cost: `Cooccurrence.pooled`."""
     PARTS = "parts"
     """Counts by part of the rows and class: `Cooccurrence.parts`."""
+    COLUMNS = "columns"
+    """Counts of all columns by part of the rows, and the weight of each: `Cooccurrence.columns`."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnCounts:
+    """Counts of all columns of a configuration by part of the rows.
+
+    Attributes
+    ----------
+    count
+        Counts them; what has an order is shown as thresholds.
+    weights
+        How much each column counts, shape (m,): twins share the weight of one, and what cannot be
+        predicted at all has none.
+    """
+
+    count: Callable[[], PartCounts]
+    weights: npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +141,8 @@ class Cooccurrence:
     tables_of_pairs
         What counts every pair of attributes by part and class, and says what the pairs add: it is
         asked by measures that look at interactions alone.
+    columns
+        The counts of all columns in one piece, by part, and the weight of each column.
     """
 
     n: float
@@ -135,6 +156,7 @@ class Cooccurrence:
     parts: Mapping[Coding, Divided] | None = None
     sharing: Sharing | None = None
     tables_of_pairs: Callable[[], npt.NDArray[np.float64]] | None = None
+    columns: ColumnCounts | None = None
 
     def __post_init__(self) -> None:
         levels = len(self.joint)
@@ -243,6 +265,7 @@ class Cooccurrence:
             Need.ORDER: True,
             Need.POOLED: True,
             Need.PARTS: self.parts is not None,
+            Need.COLUMNS: self.columns is not None,
         }
         return [need for need in needs if not filled[need]]
 

@@ -23,8 +23,10 @@ A release is measured by the two tables alone: [30, 40[ is text in one of them, 
 """
 NUMBER_MEASURE = "held-out-r2"
 """What ranks, searches and measures releases of a table with a number to predict."""
-UNLABELLED_MEASURE = "adjusted-contingency"
+UNLABELLED_MEASURE = "held-out-any"
 """What ranks, searches and measures releases of a table without a label."""
+ASSOCIATION_MEASURE = "adjusted-contingency"
+"""What takes its place where it cannot be had: it looks at two columns at a time, and needs no parts."""
 
 SHARE_KEPT = "share-kept"
 """What ranks, searches and measures releases of a table with several labels: followed by how they are combined."""
@@ -38,7 +40,7 @@ class LabelKind(StrEnum):
     NUMBER = "number"
     """A number of each row."""
     NONE = "none"
-    """Nothing: association among all columns is kept."""
+    """Nothing in particular: each column is predicted from the others."""
     SEVERAL = "several"
     """Several labels, each of which is classes or a number."""
 
@@ -175,7 +177,7 @@ class Measure:
         Name of the measure that says whether a lead of a record-level release under this one is
         overfitting; None: nothing is asked.
     label
-        What the label is, where the measure reads it.
+        What label the measure reads; `NONE` where it looks at the attributes alone.
 
     Raises
     ------
@@ -210,7 +212,7 @@ class Measure:
     @property
     def reads_label(self) -> bool:
         """Whether the measure is of the label; else it looks at the attributes alone."""
-        return self.of_pair is None
+        return self.label is not LabelKind.NONE
 
     def __post_init__(self) -> None:
         kinds = {"direction": Direction, "monotone": bool, "scope": Scope}
@@ -280,7 +282,7 @@ def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
         raise PolicyError(
             f"Measure {measure.name!r} is of a label, and the policy has none.",
             hint=f"Name the label in the policy (`label: COLUMN`), or leave the measure out: "
-            f"{UNLABELLED_MEASURE} then looks at all columns alike.",
+            f"{UNLABELLED_MEASURE} then predicts each column from the others.",
         )
     if label is LabelKind.NUMBER:
         raise PolicyError(

@@ -1,7 +1,15 @@
 """What the user declares: roles, candidate masks, the privacy rule, the measure."""
 
 from aegis.policy.canonical import policy_digest
-from aegis.policy.labels import NO_LABEL, Label, LabelTask, Serve, SeveralLabels, several_labels
+from aegis.policy.labels import (
+    ANY_LABEL,
+    NO_LABEL,
+    Label,
+    LabelTask,
+    Serve,
+    SeveralLabels,
+    several_labels,
+)
 from aegis.policy.lines import Located
 from aegis.policy.load import (
     as_policy,
@@ -31,6 +39,7 @@ from aegis.policy.model import (
 from aegis.policy.terms import OwnerRule, RuleOverride, Terms, owner_of_choice, rule_of
 
 __all__ = [
+    "ANY_LABEL",
     "NO_LABEL",
     "Attribute",
     "AttributeKind",

@@ -216,4 +216,6 @@ def several_labels(
 
 
 NO_LABEL = Label("", kind=LabelKind.NONE)
-"""The label of a table that has none: what is kept is then association among all columns."""
+"""The label of a table that has none: each column is then predicted from the others."""
+ANY_LABEL = several_labels(())
+"""The same where the policy says so: `labels: any`."""

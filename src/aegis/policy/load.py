@@ -15,7 +15,7 @@ from aegis.errors import DataError, PolicyError, choices
 from aegis.files import read_text
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES, LabelKind
-from aegis.policy.labels import NO_LABEL, Label, LabelTask, Serve, several_labels
+from aegis.policy.labels import ANY_LABEL, NO_LABEL, Label, LabelTask, Serve, several_labels
 from aegis.policy.lines import Located, read_yaml, write_yaml
 from aegis.policy.mapping import plain, policy_mapping
 from aegis.policy.model import (
@@ -305,7 +305,14 @@ class _Loader:
             )
         serve, known = Serve(shape.serve or Serve.MEAN), bool(shape.labels_known)
         if shape.labels == "any":
-            return several_labels((), serve, known=known)
+            for key in ("serve", "labels_known"):
+                if getattr(shape, key) is not None:
+                    raise PolicyError(
+                        f"{self.located.where(key)}: {key!r} is given, and `labels` is any.",
+                        hint="Every column is then predicted from all others, and their mean counts: leave "
+                        f"{key!r} out, or list the labels. A `weight` of an attribute says how much it counts.",
+                    )
+            return ANY_LABEL
         tasks = []
         for index, entry in enumerate(shape.labels):
             with _at(self.located, "labels", index):

@@ -68,7 +68,7 @@ class AttributeEntry(PolicyMapping):
     hierarchy: str | dict[Any, Any] | None = None
     """A CSV file in ARX format, relative to the policy, or an inline tree."""
     weight: float = Field(default=1.0, ge=1e-9, le=1e9, allow_inf_nan=False)
-    """How much the attribute counts in additive measures, from 1e-9 to 1e9; all rows count equally."""
+    """How much the attribute counts in additive measures, and where each column is predicted from the others, from 1e-9 to 1e9; all rows count equally."""
     kind: Literal["numeric", "ordinal", "categorical"] | None = None
     """How values of a quasi-identifier compare when records are grouped; natural where not given."""
     order: list[str | int | float] | None = Field(default=None, min_length=2)
@@ -133,9 +133,9 @@ class PolicyShape(PolicyMapping):
     version: Literal[1]
     """Version of the format."""
     label: Annotated[LabelEntry | None, BeforeValidator(_label)] = None
-    """The label: the column to predict. Without one, what is kept is association among all columns."""
+    """The label: the column to predict. Without one, each column is predicted from the others, as with `labels: any`."""
     labels: list[Annotated[TaskEntry, BeforeValidator(_label)]] | Literal["any"] | None = None
-    """Several labels, in place of `label`: a list of columns, each as in `label` and with `weight` and `measure`. What is kept is combined from the share kept of each one. Or `any`: every column in turn."""
+    """Several labels, in place of `label`: a list of columns, each as in `label` and with `weight` and `measure`. What is kept is combined from the share kept of each one. Or `any`: every column in turn is predicted from all others, and an attribute's `weight` says how much it counts."""
     serve: Literal["mean", "worst"] | None = None
     """How the shares kept of several labels are combined: their weighted `mean` (the default), or the `worst` of them."""
     labels_known: bool | None = None

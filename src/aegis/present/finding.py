@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aegis.measures import SHARE_KEPT
+from aegis.measures import MEASURES, SHARE_KEPT, Need
 from aegis.present.labels import labels_kept
 from aegis.words import counted, percent, predicted
 
@@ -83,6 +83,8 @@ def ranked_words(advice: Advice) -> str:
 
 def _share(advice: Advice, percentage: float | None) -> str:
     what = "predictive value" if predicted(advice.summary) else "association among the columns"
+    if Need.COLUMNS in MEASURES.get(advice.measure).needs:
+        what = "predictive value of each column for the others"
     if advice.by_chance:
         return f", in a table whose {what} may be chance"
     if advice.labels and percentage is not None:

@@ -51,7 +51,9 @@ def utility_of(
         return None
     before = Scorer(summarize(source, as_it_is(policy, original=True)))
     chosen, _ = measure_for(before.summary, measure, policy.measure)
-    after = Scorer(summarize(with_hidden(output, policy), as_it_is(policy)))
+    after = Scorer(
+        summarize(with_hidden(output, policy), as_it_is(policy)), lambda: before.column_roles
+    )
     lost = lost_classes(before.summary.label, after.summary.label)
     kept_rows = KeptRows(after, after.unmasked, lost)
     return kept_rows.figure(chosen, before.value(before.unmasked, chosen), before)

@@ -64,7 +64,7 @@ def _utility_differs(
     what: str, said: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> Iterator[Mismatch]:
     for key, measured in shown.items():
-        if key in ("reference", "kept", "stderr", "lost_classes", "reference_rmse"):
+        if key in ("reference", "kept", "stderr", "lost_classes", "reference_rmse", "columns"):
             stated = said.get(key)
             if not alike(stated, measured):
                 yield Mismatch(f"{what}.{key}", stated, measured)

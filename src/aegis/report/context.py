@@ -14,7 +14,7 @@ import yaml
 
 from aegis._version import __version__
 from aegis.advisor.scoring import utility_kept
-from aegis.measures import MEASURES, Measure
+from aegis.measures import MEASURES, Measure, Need
 from aegis.present import Finding, label_words, ranked_words
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.palette import HEAT_BOUNDS
@@ -90,7 +90,7 @@ def build_context(
     front, binding = advice.front, advice.binding
     return {
         "title": clean(title, limit=NAME_LIMIT),
-        "table": _table(advice.summary),
+        "table": _table(advice),
         "release": release_facts(advice.policy),
         "shown": shown_section(shown),
         "measure": _measure(measure),
@@ -142,8 +142,10 @@ def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
     return PrivacyRule.parse(written) if written.keys() - {"suppression"} else None
 
 
-def _table(summary: Mapping[str, Any]) -> dict[str, Any]:
+def _table(advice: Advice) -> dict[str, Any]:
+    summary = advice.summary
     return {
+        "each_column": Need.COLUMNS in MEASURES.get(advice.measure).needs,
         "rows": rows(summary["rows"]),
         "label": clean(predicted(summary), limit=HEADLINE_LIMIT),
         "classes": label_words(summary),
@@ -284,14 +286,22 @@ def _expected_figure(advice: Advice) -> list[dict[str, str]]:
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:
     """Return what the configuration does to each attribute, in the order of the policy."""
     known, rows = advice.summary["attributes"], advice.label_rows
+    columns = advice.stated_utility(subject).columns
     entries = []
     masks: Mapping[str, Any] = subject.configuration.masks
     if subject.method is not None or not masks:  # of a masked table its masks are not known
         masks = subject.shown
     for name, mask in masks.items():
         about = known.get(name, {})
-        score = subject.attributes.get(name)
+        score, column = subject.attributes.get(name), columns.get(name)
         utility = utility_kept(score.score, score.unmasked, measure, rows) if score else None
+        shown = (measured(score.unmasked), measured(score.score)) if score else (None, None)
+        if column is not None:
+            utility = column.kept
+            shown = (
+                percent(100 * column.unmasked_explained),
+                percent(100 * column.explained),
+            )
         entries.append(
             {
                 "name": clean(name, limit=NAME_LIMIT),
@@ -305,8 +315,8 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
                 "meaning": clean(getattr(mask, "summary", ""), limit=NAME_LIMIT),
                 "values": count(about.get("values")),
                 "nulls": about.get("nulls", 0) and count(about["nulls"]),
-                "unmasked": measured(score.unmasked) if score else None,
-                "masked": measured(score.score) if score else None,
+                "unmasked": shown[0],
+                "masked": shown[1],
                 "kept": percent(utility),
                 "lost": percent(advice.share_lost(name)) if advice.lost_alone else None,
                 "width": None if utility is None else round(min(max(utility, 0.0), 100.0), 1),

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.errors import DataError, PolicyError
+from aegis.errors import DataError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts
 from aegis.policy import Attribute, Label, Policy, Role
 from aegis.sources import Source
@@ -18,11 +18,6 @@ MAX_CLASSES = 1_024
 
 def check_columns(source: Source, policy: Policy) -> None:
     """Raise when the table lacks a column that the policy names, or holds what no mask works on."""
-    if policy.label.several is not None and policy.label.several.any_column:
-        raise PolicyError(
-            "`labels: any` is not served yet.",
-            hint="Name the columns to predict: `labels: [COLUMN, COLUMN]`.",
-        )
     for column in policy.label.columns:
         source.require(column, where="the policy's label")
     if policy.person is not None:

@@ -54,7 +54,7 @@ class FinestBound:
 
     def bound(self, box: Box) -> float:
         """Return the bound; 1 for a box of more than 1,024 levels."""
-        levels = _finest(self._problem, box)
+        levels = finest(self._problem, box)
         if levels is None:
             return 1.0
         keys = tuple(
@@ -67,7 +67,7 @@ class FinestBound:
         return self._known[keys]
 
 
-def _finest(problem: Problem, box: Box) -> list[Ints] | None:
+def finest(problem: Problem, box: Box) -> list[Ints] | None:
     """Return per attribute the level of each atom at the finest masks of a box; None of too many."""
     attributes = problem.variables[: len(problem.summary.attributes)]
     levels = [_refined(variable, domain) for variable, domain in zip(attributes, box, strict=False)]

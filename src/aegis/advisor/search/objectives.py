@@ -13,6 +13,7 @@ import time
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.auc_bound import FinestBound
+from aegis.advisor.search.column_bound import EveryColumn
 from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure, Priced
 from aegis.advisor.search.pairwise import Pairwise
 from aegis.advisor.search.problem import Box, Problem, is_leaf, make_problem, members
@@ -24,6 +25,7 @@ from aegis.measures import (
     Direction,
     LabelKind,
     Measure,
+    Need,
     Scope,
     Trace,
     explained_share,
@@ -165,6 +167,8 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
         return below_bound(problem, scorer, measure)
     if measure.trace is not None:
         return Pillai(problem, measure.name, adjusted=measure.trace is Trace.ADJUSTED)
+    if Need.COLUMNS in measure.needs:
+        return EveryColumn(problem, scorer, measure)
     if measure.of_pair is not None:
         return Pairwise(problem, scorer, measure)
     if measure.scope is Scope.ATTRIBUTE:

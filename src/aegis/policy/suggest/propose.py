@@ -11,7 +11,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import check_output, write_text
 from aegis.masks import parse_mask
 from aegis.measures import LabelKind
-from aegis.policy.labels import NO_LABEL, Label, LabelTask, several_labels
+from aegis.policy.labels import ANY_LABEL, Label, LabelTask, several_labels
 from aegis.policy.model import Attribute, AttributeKind, Policy, Role
 from aegis.policy.suggest.column_profile import ColumnProfile
 from aegis.policy.suggest.facts import ColumnFacts
@@ -151,7 +151,7 @@ def init_policy(
         Anything that `aegis.sources.open_table` opens.
     label
         Name of the column to predict, or of several; one of more than 20 numbers is predicted as
-        a number. Without one, association among all columns is kept.
+        a number. Without one, each column is predicted from the others (`labels: any`).
     path
         The file that the command in the head of the YAML names. Nothing is written.
     progress
@@ -180,7 +180,7 @@ def init_policy(
         source.require(name, where="the label")
     facts = measure_columns(source, progress=progress)
     labels = [_propose_label(facts[name]) for name in named]
-    target = several_labels(LabelTask(own) for own, _ in labels) if labels else NO_LABEL
+    target = several_labels(LabelTask(own) for own, _ in labels) if labels else ANY_LABEL
     profiles = {name: _propose(column) for name, column in facts.items() if name not in named}
     _check_scored(list(profiles.values()), ", ".join(named) or None)
     with progress.step("Comparing columns"):

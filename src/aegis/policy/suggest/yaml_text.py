@@ -190,7 +190,7 @@ def _measure(policy: Policy) -> str:
     kind = LabelKind.SEVERAL if policy.tasks else policy.label.kind
     meaning = {
         LabelKind.SEVERAL: "the mean of the shares kept of the labels",
-        LabelKind.NONE: "how much the columns predict of one another",
+        LabelKind.NONE: "how well each column is predicted from the others",
         LabelKind.CLASSES: "the AUC that models are expected to reach",
         LabelKind.NUMBER: "the R2 that models are expected to reach",
     }[kind]
@@ -202,9 +202,10 @@ def _measure(policy: Policy) -> str:
 def _labels(policy: Policy, labels: tuple[ColumnProfile, ...]) -> Iterator[str]:
     """Yield the label, or the list of several with what was found on each."""
     if not labels:
-        yield "# No column is to be predicted: what is kept is association among all columns. Name one if"
-        yield "# the release is for predicting it."
-        yield "# label: COLUMN"
+        yield "# Nobody knows yet which column will be predicted: each one is, from all others. Name one if the"
+        yield "# release is for predicting it."
+        yield "labels: any"
+        yield "# label: COLUMN   # in place of `labels`"
     elif len(labels) == 1:
         yield from _label(policy.label, labels[0])
     else:

@@ -1,0 +1,102 @@
+"""How much each column counts where every column in turn is predicted from the others.
+
+Columns that tell each other exactly, such as an age and a year of birth, count once: else they would
+decide a mean over columns. A column that nothing could predict is left out by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.summary import AttributeSummary, Summary
+
+TWINS = 0.99
+"""Share of the variance of each of two columns that the other explains, from which on they count once."""
+KEY = 0.5
+"""Distinct values per row from which on a column of names is like a key."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ColumnRole:
+    """How much a column counts.
+
+    Attributes
+    ----------
+    weight
+        Its weight in the mean over columns; 0 where it is left out.
+    left_out
+        Why it is left out; empty where it counts.
+    twins
+        Other columns that tell it exactly, and that it tells: the weight is shared with them.
+    """
+
+    weight: float
+    left_out: str = ""
+    twins: tuple[str, ...] = ()
+
+
+def column_roles(summary: Summary) -> Mapping[str, ColumnRole]:
+    """Return how much each attribute counts, by its unmasked values."""
+    why = {a.name: _left_out(a, summary.rows) for a in summary.attributes.values()}
+    counted = [name for name, reason in why.items() if not reason]
+    sets = {name: {name} for name in counted}
+    for first, second in combinations(counted, 2):
+        if sets[first] is not sets[second] and _twins(summary, first, second):
+            joined = sets[first] | sets[second]
+            sets.update(dict.fromkeys(joined, joined))
+    return {
+        name: ColumnRole(0.0, why[name])
+        if why[name]
+        else ColumnRole(
+            summary.attributes[name].weight / len(sets[name]),
+            twins=tuple(other for other in counted if other in sets[name] and other != name),
+        )
+        for name in summary.attributes
+    }
+
+
+def _left_out(attribute: AttributeSummary, rows: int) -> str:
+    """Return why a column cannot be predicted; empty where it can."""
+    if np.count_nonzero(attribute.counts) < 2:
+        return "it has one value"
+    if attribute.aside:
+        return "it has too many values"
+    if not attribute.kind.ordered and len(attribute.all_values) > KEY * rows:
+        return "it is like a key"
+    return ""
+
+
+def _twins(summary: Summary, first: str, second: str) -> bool:
+    """Whether two columns tell each other, value by value or range by range."""
+    names = summary.pairs.names
+    places = sorted((names.index(first), names.index(second)))
+    a, b, _, rows = summary.pairs.cells(places[0], places[1])
+    unmasked = [summary.attributes[names[place]].unmasked for place in places]
+    ways = [(unmasked[0].levels, unmasked[1].levels)]
+    ranges = [own.levels if own.ranges is None else own.ranges for own in unmasked]
+    if any(own.ranges is not None for own in unmasked):
+        ways.append((ranges[0], ranges[1]))
+    return any(_tell_each_other(x[a], y[b], rows.astype(np.float64)) for x, y in ways)
+
+
+def _tell_each_other(x: npt.NDArray[np.integer], y: npt.NDArray[np.integer], rows: Floats) -> bool:
+    table = np.zeros((int(x.max(initial=0)) + 1, int(y.max(initial=0)) + 1))
+    np.add.at(table, (x, y), rows)
+    return min(_explained(table), _explained(table.T)) > TWINS
+
+
+def _explained(table: Floats) -> float:
+    """Return Goodman and Kruskal's tau: the share of the variance of columns that rows explain."""
+    n, rows, columns = table.sum(), table.sum(axis=1), table.sum(axis=0)
+    whole = n - float((columns**2).sum()) / max(n, 1.0)
+    if whole <= 0:
+        return 0.0
+    told = float((table[rows > 0] ** 2 / rows[rows > 0, None]).sum())
+    return float((told - float((columns**2).sum()) / n) / whole)

@@ -1,0 +1,255 @@
+"""How well each column is predicted from all others on rows held out: what a table without a label keeps.
+
+The rows are divided into K parts. On all parts but one ridge regression predicts each column from all
+others. The coefficients of all columns follow from one inverse, and their squared errors on the part left
+out from one product with its counts (theory.md, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import InternalError
+from aegis.measures.by_fold import PartCounts, ShownLevels, side
+from aegis.measures.cooccurrence import ColumnCounts, Need
+from aegis.measures.record import UNLABELLED_MEASURE, Direction, LabelKind, Measure, Scope
+
+if TYPE_CHECKING:
+    from aegis.measures.cooccurrence import Cooccurrence
+
+Floats = npt.NDArray[np.float64]
+
+PENALTIES = (1.0, 10.0, 100.0)
+"""Ridge penalties in rows. Each column is predicted under its best one."""
+_SMALL = 1e-7
+"""Penalty in rows that keeps the bound of many configurations solvable; see `explained_by_others`."""
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnFigures:
+    """How well each of m columns is predicted from the others, of all parts and without each one.
+
+    Attributes
+    ----------
+    learnt
+        V / (1 + V), shape (1 + K, m), from 0 to 1; V the squared errors saved of each level, divided by its
+        rows. Of two columns V is the mean square contingency, and this Pearson's coefficient squared.
+    explained
+        Share of the variance of the column's levels that is explained, at the same penalty, shape (m,).
+    """
+
+    learnt: Floats
+    explained: Floats
+
+
+def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> Floats:
+    """Return the squared errors of ridge regression of each column on all others, shape (K, P, L).
+
+    Of the indicators of its levels, on each part left out.
+
+    With S the scatter of all columns over the rows outside of part k and P = (S + p I)^-1, the residual
+    of column A is T'(x - x_k), T = P_.A P_AA^-1: on A itself T is the identity, elsewhere it holds the
+    coefficients with their sign turned. Its errors are the diagonal of T' M T, with M the squares of
+    x - x_k over part k. A part outside of which no row is left is predicted by the mean of all rows.
+
+    Parameters
+    ----------
+    counts
+        Of one class or several, which are added up.
+    penalties
+        Each above 0, in rows.
+    """
+    of_rows, shown = side(counts, None), _shown(counts)
+    n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
+    if counts.below:
+        square = square + np.tril(square, -1).swapaxes(1, 2)
+    columns, to_levels = blocks_of(shown), [level_map(own) for own in shown]
+    width = sum(len(own.matrix) for own in shown)
+    errors = np.zeros((len(n), len(penalties), width))
+    levels = [slice(*ends) for ends in pairwise(np.cumsum([0, *map(len, to_levels)]).tolist())]
+    total, whole = joint.sum(axis=0), square.sum(axis=0)
+    for part, rows in enumerate(n):
+        others = n.sum() - rows
+        left_in = others >= 1
+        seen = total - joint[part] if left_in else total
+        middle = seen / max(others if left_in else n.sum(), 1.0)
+        along = np.outer(joint[part], middle)
+        away = square[part] - along - along.T + rows * np.outer(middle, middle)
+        scatter = whole - square[part] - np.outer(seen, middle)
+        for place, penalty in enumerate(penalties):
+            residual = np.eye(len(scatter))
+            if left_in:
+                residual = _residuals(scatter, penalty, columns)
+            missed = away @ residual
+            for own, level, to_level in zip(columns, levels, to_levels, strict=True):
+                left = residual[:, own].T @ missed[:, own]
+                errors[part, place, level] = ((to_level @ left) * to_level).sum(axis=1)
+    if not np.isfinite(errors).all():
+        raise InternalError("Squared errors of columns are no numbers: the counts hold none.")
+    return errors
+
+
+def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Floats:
+    """Return what makes the residual of each column of all columns, T of `column_errors`, shape (d, d)."""
+    inverse = inverted(scatter, penalty)
+    residual = np.empty_like(inverse)
+    for own in columns:
+        residual[:, own] = inverse[:, own] @ np.linalg.inv(inverse[own, own])
+    return residual
+
+
+def inverted(scatter: Floats, penalty: float) -> Floats:
+    """Return (S + p I)^-1 of a symmetric matrix, shape (d, d)."""
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    shifted = scatter.copy()
+    shifted[np.diag_indices_from(shifted)] += penalty
+    if not len(shifted):
+        return shifted
+    factor, failed = dpotrf(shifted.T, lower=0, overwrite_a=1)
+    if not failed:
+        inverse, failed = dpotri(factor, lower=0, overwrite_c=1)
+    if failed:
+        raise InternalError(f"LAPACK failed with code {failed}: the counts are no counts.")
+    # LAPACK leaves zeros below the diagonal.
+    whole: Floats = inverse + inverse.T
+    whole[np.diag_indices_from(whole)] *= 0.5
+    return whole
+
+
+def _shown(counts: PartCounts) -> Sequence[ShownLevels]:
+    if counts.shown is None:
+        raise InternalError("The counts do not say which column shows what.")
+    return counts.shown
+
+
+def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
+    """Return the places of what each column shows among all that is shown."""
+    ends = np.cumsum([0, *(own.matrix.shape[1] for own in shown)]).tolist()
+    return [slice(*two) for two in pairwise(ends)]
+
+
+def level_map(own: ShownLevels) -> Floats:
+    """Return B, shape (L, d): the indicators of levels are B x plus a constant, with x what is shown.
+
+    The identity where indicators are shown, differences where thresholds are.
+    """
+    levels, width = own.matrix.shape
+    if levels == width or not width:
+        return np.eye(levels)[:, :width]
+    with_constant = np.column_stack([own.matrix, np.ones(levels)])
+    solved: npt.NDArray[Any] = np.linalg.lstsq(with_constant, np.eye(levels), rcond=None)[0]
+    return solved[:-1].T
+
+
+def column_figures(counts: Cooccurrence) -> ColumnFigures:
+    """Return how well each column is predicted from the others; worked out once."""
+
+    def make() -> ColumnFigures:
+        of = _columns(counts).count()
+        shown, errors = _shown(of), column_errors(of)
+        rows = of.rows.sum(axis=1)
+        variants = np.vstack([np.ones((1, len(rows))), 1.0 - np.eye(len(rows))])
+        by_level = np.concatenate([own.joint.sum(axis=1) for own in shown], axis=1)
+        seen = variants @ by_level
+        spread = seen * (1 - seen / np.maximum(variants @ rows, 1.0)[:, None])
+        saved = spread[:, None] - np.tensordot(variants, errors, (1, 0))  # (1 + K, P, L)
+        ratio = saved / np.maximum(seen, 1e-300)[:, None] * (seen > 0)[:, None]
+        starts = np.cumsum([0, *(len(own.matrix) for own in shown)])[:-1]
+        by_penalty: Floats = np.maximum(
+            np.add.reduceat(ratio, starts, axis=2), 0.0
+        )  # (1 + K, P, m)
+        best = by_penalty[0].argmax(axis=0)
+        value: Floats = by_penalty.max(axis=1)
+        explained = np.add.reduceat(saved[0], starts, axis=1)[best, np.arange(len(shown))]
+        whole = np.add.reduceat(spread[0], starts)
+        share = explained / np.maximum(whole, 1e-300) * (whole > 0)
+        return ColumnFigures(value / (1 + value), np.maximum(share, 0.0))
+
+    made: ColumnFigures = counts.remember("columns", make)
+    return made
+
+
+def _columns(counts: Cooccurrence) -> ColumnCounts:
+    if counts.columns is None:
+        raise InternalError("The counts of all columns by part were not filled in.")
+    return counts.columns
+
+
+def explained_by_others(counts: PartCounts) -> list[Floats]:
+    """Return per column what all others explain of the scatter of its levels, each of shape (L, L).
+
+    Levels are shown one by one. No ridge regression on coarser masks explains more of any sum of levels,
+    on rows that were left out or not (theory.md, section 5). The matrices are larger than those of least
+    squares by as much as the penalty that keeps columns solvable that tell each other exactly may take.
+    """
+    of_rows, shown = side(counts, None), _shown(counts)
+    n = max(float(of_rows.rows.sum()), 1.0)
+    count, square = of_rows.joint.sum(axis=0), of_rows.square.border.sum(axis=0)
+    if counts.below:
+        square = square + np.tril(square, -1).T
+    scatter = square - np.outer(count / n, count)
+    penalty = _SMALL * max(1.0, n / 1e5)
+    most = max((len(own.matrix) for own in shown), default=1)
+    scale = 1 / (1 - min(penalty * most**2 / (2 * min(PENALTIES)), 0.5)) + _ROUNDING
+    inverse = inverted(scatter, penalty)
+    explained = []
+    for own in blocks_of(shown):
+        left = np.linalg.inv(inverse[own, own]) if own.stop > own.start else inverse[own, own]
+        explained.append(scale * (scatter[own, own] - left + penalty * np.eye(len(left))))
+    return explained
+
+
+def weighted(learnt: Floats, weights: Floats) -> Floats:
+    """Return the mean of what is learnt of each column, shape (..., m), by weights; 0 without weights."""
+    total = float(weights.sum())
+    return learnt @ weights / total if total > 0 else np.zeros(learnt.shape[:-1])
+
+
+def held_out_any(counts: Cooccurrence) -> float:
+    """Return the weighted mean over columns of how well each is predicted from the others."""
+    return float(weighted(column_figures(counts).learnt[0], _columns(counts).weights))
+
+
+def _without_parts(counts: Cooccurrence) -> Floats:
+    return weighted(column_figures(counts).learnt[1:], _columns(counts).weights)
+
+
+HELD_OUT_ANY = Measure(
+    name=UNLABELLED_MEASURE,
+    title="Each column predicted from the others, on rows held out",
+    description=(
+        "How well linear models predict each column from all others on rows that they were not fitted to,"
+        " as a mean over columns: for a table without a label, where nobody knows which column will be"
+        " predicted. Columns that tell each other exactly count once. The label, where there is one, has"
+        " no part in it."
+    ),
+    formula=(
+        "weighted mean over columns A of V_A/(1 + V_A), V_A = largest over p = 1, 10, 100 rows of"
+        " sum over levels c of (n_c (1 - n_c/N) - sum_k SSE_kc)/n_c, SSE_kc the diagonal of T' M_k T,"
+        " T = P_.A P_AA^-1, P = (S_k + p I)^-1, S_k the scatter of all columns outside of part k, M_k the"
+        " squares over part k about the same means"
+    ),
+    reference=(
+        "Hoerl, Kennard, Ridge regression, Technometrics 12, 1970; several targets by a weighted sum:"
+        " LeFevre, DeWitt, Ramakrishnan, Workload-aware anonymization, KDD 2006; of two columns without"
+        " penalty V is Pearson's phi2; all columns from one inverse our own"
+    ),
+    range="0 .. 1",
+    unit="1",
+    direction=Direction.HIGHER,
+    monotone=False,
+    scope=Scope.CONFIGURATION,
+    cost="O(d^3) in the number of masked levels d, for each of five parts and each penalty",
+    compute=held_out_any,
+    needs=(Need.COLUMNS,),
+    without_parts=_without_parts,
+    label=LabelKind.NONE,
+)

@@ -1,0 +1,271 @@
+"""Every column predicted from the others: against ridge fits of each column, and every combination."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
+
+import aegis
+from advisor_support import all_choices
+from aegis.advisor import PrivacyPlan, Scorer
+from aegis.advisor.fold_counts import PARTS
+from aegis.advisor.search import Searcher
+from aegis.advisor.search.column_bound import EveryColumn
+from aegis.measures import MEASURES, column_figures
+from aegis.measures.columns import PENALTIES
+from aegis.measures.cooccurrence import Need
+from aegis.privacy import PrivacyRule
+from aegis.summary import Summary, summarize
+from aegis.summary.deal import Dealer
+
+MEASURE = MEASURES.get("held-out-any")
+Floats = npt.NDArray[np.float64]
+TEXTS = ["identity", {"keep_frequent": {"count": 1}}, "suppress"]
+
+
+def policy_of(table: pa.Table, masks: dict[str, list[Any]] | None = None) -> dict[str, Any]:
+    attributes = {
+        name: {"role": "quasi-identifier", "masks": (masks or {}).get(name, ["identity"])}
+        for name in table.column_names
+    }
+    return {"version": 1, "privacy": {"k": 2, "suppression": 0.1}, "attributes": attributes}
+
+
+def parts_of(summary: Summary, table: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the part of each row, dealt out by what it holds."""
+    codes = []
+    for name, own in summary.attributes.items():
+        place = {v: i for i, v in enumerate(own.values.to_pylist())}
+        codes.append(own.atoms[[place[v] for v in table[name].to_pylist()]].astype(np.int64))
+    dealer = Dealer(list(summary.attributes), 10, 0)
+    return dealer.rows(codes, np.zeros(len(table), dtype=np.int64)) % PARTS
+
+
+def shown_of(summary: Summary, table: pa.Table, name: str) -> tuple[Floats, Floats]:
+    """Return what a column shows of each row, and its indicators: thresholds of numbers, else names."""
+    own = summary.attributes[name]
+    values = table[name].to_pylist()
+    place = {v: i for i, v in enumerate(own.values.to_pylist())}
+    level = np.array([place[v] for v in values])
+    names = np.eye(len(place))[level]
+    if own.unmasked.ranges is None:
+        return (names if len(place) > 1 else names[:, :0]), names
+    return (level[:, None] >= np.arange(1, len(place))).astype(float), names
+
+
+def by_rows(summary: Summary, table: pa.Table) -> tuple[Floats, Floats]:
+    """Return V / (1 + V) and the variance explained of each column, by one ridge fit a column."""
+    split = PredefinedSplit(parts_of(summary, table))
+    each = {name: shown_of(summary, table, name) for name in summary.attributes}
+    learnt, explained = [], []
+    for name, (target, names) in each.items():
+        others = [shown for other, (shown, _) in each.items() if other != name]
+        rest = np.hstack([target[:, :0], *others])
+        best = (0.0, 0.0)
+        for penalty in PENALTIES:
+            if not target.shape[1]:
+                break
+            if rest.shape[1]:
+                model = Ridge(alpha=penalty, solver="cholesky")
+                fits = cross_val_predict(model, rest, names, cv=split)
+            else:
+                outside = [names[split.test_fold != fold] for fold in split.test_fold]
+                fits = np.vstack([own.mean(axis=0) for own in outside])
+            spread = ((names - names.mean(axis=0)) ** 2).sum(axis=0)
+            saved = spread - ((names - fits) ** 2).sum(axis=0)
+            value = max(float((saved / names.sum(axis=0)).sum()), 0.0)
+            share = max(saved.sum() / spread.sum(), 0.0)
+            if value > best[0] or penalty == PENALTIES[0]:
+                best = (value, share)
+        learnt.append(best[0] / (1 + best[0]))
+        explained.append(best[1])
+    return np.array(learnt), np.array(explained)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pa.Table:
+    rows, seed = draw(st.integers(12, 40)), draw(st.integers(0, 10_000))
+    random = np.random.default_rng(seed)
+    hidden = random.integers(0, 3, rows)
+    columns: dict[str, list[Any]] = {}
+    for place in range(draw(st.integers(1, 4))):
+        width, numbers = draw(st.integers(1, 4)), draw(st.booleans())
+        codes = np.where(random.random(rows) < 0.6, hidden % width, random.integers(0, width, rows))
+        nulls = random.random(rows) < draw(st.sampled_from([0.0, 0.2]))
+        values = [int(c) if numbers else f"v{c}" for c in codes]
+        columns[f"c{place}"] = [None if n else v for v, n in zip(values, nulls, strict=True)]
+    types = [
+        pa.int64() if isinstance(next((v for v in c if v is not None), "x"), int) else pa.string()
+        for c in columns.values()
+    ]
+    return pa.table({n: pa.array(c, t) for (n, c), t in zip(columns.items(), types, strict=True)})
+
+
+@settings(max_examples=30, deadline=None)
+@given(tables())
+def test_every_column_is_a_ridge_regression_of_it_on_the_others(table: pa.Table) -> None:
+    summary = summarize(table, policy_of(table))
+    scorer = Scorer(summary)
+    figures = column_figures(scorer.cooccurrence(scorer.unmasked, (Need.COLUMNS,)))
+    learnt, explained = by_rows(summary, table)
+    np.testing.assert_allclose(figures.learnt[0], learnt, atol=1e-10)
+    np.testing.assert_allclose(figures.explained, explained, atol=1e-10)
+
+
+def mixed(rows: int = 150, seed: int = 5) -> pa.Table:
+    random = np.random.default_rng(seed)
+    job = random.integers(0, 4, rows)
+    age = 20 + 5 * job + random.integers(0, 6, rows)
+    return pa.table(
+        {
+            "job": [f"j{v}" for v in job],
+            "age": age,
+            "town": [f"t{v}" for v in (job + random.integers(0, 2, rows)) % 3],
+            "sex": [f"s{v}" for v in random.integers(0, 2, rows)],
+        }
+    )
+
+
+MASKS: dict[str, list[Any]] = {
+    "job": TEXTS,
+    "age": ["identity", {"bucketize": {"width": 5}}, {"bucketize": {"width": 15}}, "suppress"],
+    "town": TEXTS,
+    "sex": ["identity", {"randomised_response": {"keep": 0.7}}, "suppress"],
+}
+
+
+@pytest.fixture(scope="module")
+def summary() -> Summary:
+    table = mixed()
+    return summarize(table, policy_of(table, MASKS))
+
+
+def test_the_order_of_rows_and_columns_changes_nothing() -> None:
+    table = mixed()
+    turned = table.take(np.random.default_rng(1).permutation(len(table)))
+    turned = turned.select(table.column_names[::-1])
+    first, second = (Scorer(summarize(own, policy_of(own))) for own in (table, turned))
+    one, other = (scorer.columns(scorer.unmasked) for scorer in (first, second))
+    for name, figures in one.items():
+        assert other[name] == pytest.approx(figures, abs=1e-12)
+
+
+def test_a_box_is_bounded_by_the_best_in_it(summary: Summary) -> None:
+    plan = PrivacyPlan(summary, PrivacyRule.parse({"k": 2}))
+    objective = Searcher(summary, plan, MEASURE.name, MEASURE.name).objective
+    assert isinstance(objective, EveryColumn)
+    sizes = [len(v.candidates) for v in objective._problem.variables]
+    random = np.random.default_rng(3)
+    for _ in range(40):
+        box = tuple(int(random.integers(1, 1 << size)) for size in sizes)
+        inside = [
+            objective.bound(tuple(1 << c for c in leaf))
+            for leaf in np.ndindex(*sizes)
+            if all(domain >> c & 1 for domain, c in zip(box, leaf, strict=True))
+        ]
+        assert objective.bound(box) >= max(inside) - 1e-12
+
+
+def test_a_box_of_a_table_with_columns_that_tell_each_other_is_bounded() -> None:
+    random = np.random.default_rng(8)
+    table = pa.table({name: random.integers(0, 3, 24) for name in "ab"})
+    table = table.append_column("c", pa.array([f"n{v}" for v in table["a"].to_pylist()]))
+    masks: dict[str, list[Any]] = {"b": ["identity", "suppress"], "c": TEXTS}
+    objective = Searcher(
+        own := summarize(table, policy_of(table, masks)),
+        PrivacyPlan(own, PrivacyRule.parse({"k": 1})),
+        MEASURE.name,
+        MEASURE.name,
+    ).objective
+    sizes = [len(v.candidates) for v in objective._problem.variables]  # type: ignore[attr-defined]
+    leaves = [objective.bound(tuple(1 << c for c in leaf)) for leaf in np.ndindex(*sizes)]
+    whole = tuple((1 << size) - 1 for size in sizes)
+    assert max(leaves) - 1e-12 <= objective.bound(whole) <= 1
+
+
+@pytest.mark.parametrize("rule", [{"k": 3}, {"k": 8, "suppression": 0.1}])
+def test_the_search_proves_the_best_of_all(summary: Summary, rule: dict[str, Any]) -> None:
+    plan = PrivacyPlan(summary, PrivacyRule.parse(rule))
+    scorer = Scorer(summary)
+    wanted = sorted(
+        (scorer.value(c, MEASURE) for c in all_choices(summary) if plan.check(c).admissible),
+        reverse=True,
+    )
+    found, figures = Searcher(summary, plan, MEASURE.name, MEASURE.name).run(
+        plan.rule, top=4, time_limit=None
+    )
+    assert figures.optimal
+    assert [value for value, _ in found.best] == pytest.approx(wanted[:4], abs=1e-12)
+
+
+def test_twins_count_once_and_what_nothing_predicts_is_named() -> None:
+    table = mixed()
+    more = {
+        "born": pa.array([2000 - v for v in table["age"].to_pylist()]),
+        "one": pa.array(["x"] * len(table)),
+        "id": pa.array([f"p{i}" for i in range(len(table))]),
+    }
+    for name, column in more.items():
+        table = table.append_column(name, column)
+    roles = Scorer(summarize(table, policy_of(table))).column_roles
+    assert (roles["age"].twins, roles["born"].twins) == (("born",), ("age",))
+    assert roles["age"].weight == roles["born"].weight == 0.5
+    assert (roles["one"].left_out, roles["id"].left_out) == ("it has one value", "it is like a key")
+    assert roles["job"].weight == 1
+    assert roles["one"].weight == roles["id"].weight == 0
+
+
+def test_a_suppressed_column_has_nothing_of_its_own(summary: Summary) -> None:
+    scorer = Scorer(summary)
+    hidden = {a.name: a.candidates[-1] for a in summary.attributes.values()}
+    for name in summary.attributes:
+        assert scorer.columns({**scorer.unmasked, name: hidden[name]})[name] == (0, 0)
+    assert scorer.value({**scorer.unmasked, **hidden}, MEASURE) == 0
+
+
+def test_two_columns_without_a_penalty_have_pearsons_coefficient() -> None:
+    table = mixed(4000).select(["job", "town"])
+    scorer = Scorer(summarize(table, policy_of(table)))
+    held_out = scorer.value(scorer.unmasked, MEASURE)
+    pearson = scorer.value(scorer.unmasked, MEASURES.get("adjusted-contingency"))
+    assert held_out == pytest.approx(pearson, abs=0.01)
+
+
+def test_release_certificate_and_audit_state_the_same_figures(tmp_path: Path) -> None:
+    table = mixed()
+    masks = {name: own for name, own in MASKS.items() if name != "sex"}
+    pq.write_table(table, tmp_path / "t.parquet")
+    study = aegis.Study(tmp_path / "t.parquet", policy_of(table, masks))
+    advice = study.advise()
+    assert (advice.measure, advice.optimal) == (MEASURE.name, True)
+    assert advice.utility is not None
+    certificate, out = tmp_path / "c.json", tmp_path / "out.parquet"
+    release = study.apply(advice, out, certificate=certificate)
+    assert release.utility is not None
+    assert release.utility.value == advice.utility.value
+    for name, own in release.utility.columns.items():
+        assert own.score == pytest.approx(advice.utility.columns[name].score, abs=1e-12)
+    as_released = pq.read_table(out)
+    learnt, explained = by_rows(summarize(as_released, policy_of(as_released)), as_released)
+    figures = release.utility.columns
+    assert [own.score for own in figures.values()] == pytest.approx(learnt, abs=1e-10)
+    assert [own.explained for own in figures.values()] == pytest.approx(explained, abs=1e-10)
+    assert release.utility.value == pytest.approx(learnt.mean(), abs=1e-10)
+    check = aegis.check_certificate(out, certificate, original=tmp_path / "t.parquet")
+    assert check.passed, list(map(str, check.mismatches))
+    told = json.loads(certificate.read_text())
+    told["utility"]["columns"]["age"]["score"] += 0.1
+    certificate.write_text(json.dumps(told))
+    differing = aegis.check_certificate(out, certificate).mismatches
+    assert "utility.columns.age.score" in [own.what for own in differing]
