@@ -32,7 +32,7 @@ from aegis.advisor.ranked import Ranked
 from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure
-from aegis.masking import masked_population, masked_table, suppress
+from aegis.masking import WEIGHT, masked_population, masked_table, suppress
 from aegis.measures import MEASURES, LabelKind, Measure, Need
 from aegis.policy import Policy
 from aegis.progress import SILENT, Progress
@@ -145,11 +145,13 @@ class ReleasedRows:
             return None
         if self.source is None or self.policy is None:
             return self._from_cells(self.plan.summary, choice)
-        rest = self._masked(self.source, self.policy, choice)
-        if not tells_classes_apart(rest, self.policy):
+        rest, policy = self._masked(self.source, self.policy, choice), self.policy
+        if policy.weight is not None:
+            policy = replace(policy, weight=WEIGHT)
+        if not tells_classes_apart(rest, policy):
             counted = self._from_cells(self.plan.summary, choice)
             return KeptRows(None, None, {} if counted is None else counted.lost, constant=True)
-        scorer = Scorer(summarize(rest, as_it_is(self.policy), seed=self.seed))
+        scorer = Scorer(summarize(rest, as_it_is(policy), seed=self.seed))
         lost = lost_classes(self.plan.summary.label, scorer.summary.label)
         return KeptRows(scorer, scorer.unmasked, lost)
 
@@ -193,7 +195,7 @@ class ReleasedRows:
         masks = policy.with_label(
             {name: c.mask for name, c in choice.items()}, self.plan.summary.label.mask
         )
-        masked = masked_table(source, masks, person=self.plan.rule.person)
+        masked = masked_table(source, masks, person=self.plan.rule.person, weight=policy.weight)
         rule = self.plan.rule
         kept_rows, _ = suppress(
             source,
@@ -223,7 +225,8 @@ class ReleasedRows:
         masked = summary.label.column in choice
         lost = {} if masked else {name: int(n) for name, n, left in named if n and not left}
         constant = not masked and int(np.count_nonzero(rows)) < 2
-        if constant or not set(summary.attributes) <= set(frequency.codes):
+        weighted = summary.weights is not None  # cells count rows
+        if constant or weighted or not set(summary.attributes) <= set(frequency.codes):
             return KeptRows(None, None, lost, constant=constant)
         values = {
             name: frequency.representatives[name][frequency.codes[name][keep]]

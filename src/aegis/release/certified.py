@@ -639,6 +639,12 @@ class _Check:
         said = self.document.get("utility")
         if self.declared is None:
             return
+        if self.declared.weight is not None:
+            self.unchecked.append(
+                f"utility: it is weighted by {self.declared.weight!r}, which the file does not show as "
+                "it was"
+            )
+            return
         try:
             shows = tells_classes_apart(self.source, self.declared)
             if not shows or not isinstance(said, Mapping):

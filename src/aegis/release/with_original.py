@@ -35,6 +35,8 @@ def original_differs(
     utility = document.get("utility")
     if policy is None or not isinstance(utility, Mapping) or "value" not in utility:
         return
+    if policy.weight is not None:
+        return  # the released file does not show the weights of its rows
     figure = utility_of(original, output, policy, measure=str(utility.get("measure")))
     for key, measured in ({} if figure is None else figure.to_dict()).items():
         if key in ("reference", "kept", "stderr", "lost_classes", "reference_rmse"):

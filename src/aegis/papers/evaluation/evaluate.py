@@ -121,6 +121,7 @@ def evaluate_models(
     """
     check_request(models, metric, jobs)
     policy.require_label("Training", number=True)
+    policy.refuse_weight("Training")
     chosen, metric = _models_of(policy, models, metric)
     if policy.label.is_number and (comparators or methods or policy.anonymizers):
         policy.require_label("Training on record-level releases, or with comparators,")

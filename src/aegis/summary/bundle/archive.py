@@ -30,7 +30,7 @@ FORMAT = "aegis-summary"
 VERSION = 5
 """Version of the format; it changes whenever an older reader would misread a bundle."""
 OF_CLASSES = 4
-"""Version of a bundle whose label is no number: what was added since is not in it."""
+"""Version of a bundle whose label is no number and whose rows have no weights: nothing newer is in it."""
 READABLE = (3, 4, 5)
 """Versions that are read; 3 does not say under which rule a summary was made."""
 MANIFEST = "manifest.json"
@@ -100,9 +100,10 @@ def write_archive(
             f"The summary takes {total:,} bytes; a bundle holds at most {MAX_BYTES:,}.",
             hint="Give fewer quasi-identifiers, or coarser candidate masks.",
         )
+    newer = "unit" in content.get("label", {}) or "weights" in content
     manifest: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION if "unit" in content.get("label", {}) else OF_CLASSES,
+        "version": VERSION if newer else OF_CLASSES,
         "members": {
             name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             for name, data in members.items()
