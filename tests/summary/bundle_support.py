@@ -43,12 +43,14 @@ def assert_same(one: Summary, two: Summary) -> None:
         "read_by_context",
         "sampled",
         "terms",
+        "weights",
     ):
         assert getattr(one, name) == getattr(two, name)
     assert one.to_dict() == two.to_dict()
     for name in ("column", "classes", "unlabelled", "mask", "unit"):
         assert getattr(one.label, name) == getattr(two.label, name)
     assert_arrays(one.label.counts, two.label.counts)
+    assert_arrays(one.label.weighted, two.label.weighted)
     assert list(one.attributes) == list(two.attributes)
     assert (one.label_attribute is None) == (two.label_attribute is None)
     for left, right in zip(one.all_attributes, two.all_attributes, strict=True):
@@ -92,7 +94,7 @@ def assert_same_values(one: pa.Array, two: pa.Array) -> None:
 
 
 def assert_same_pairs(one: PairCounts, two: PairCounts) -> None:
-    for name in ("names", "sizes", "classes", "rows"):
+    for name in ("names", "sizes", "classes", "rows", "weights"):
         assert getattr(one, name) == getattr(two, name)
     for left, right in zip(one.joints, two.joints, strict=True):
         assert_arrays(left, right)

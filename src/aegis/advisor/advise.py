@@ -144,6 +144,7 @@ def _note_on_estimates(policy: Policy, case: EstimateCase | None) -> tuple[str, 
     if case is None:
         return ()
     policy.require_label("An estimate")
+    policy.refuse_weight("An estimate")
     return () if case.caution is None else (case.caution,)
 
 

@@ -78,8 +78,12 @@ class FoldScorer(Scorer):
         level = self.levels(attribute, candidate)
         if level.ndim == 2:
             return expected.contingency(level.T @ masked_classes(counts, label), measure)
-        joint = group_rows(counts, level, candidate.n_levels)
-        return Contingency.of(masked_classes(joint, label))
+        joint = masked_classes(group_rows(counts, level, candidate.n_levels), label)
+        return (
+            expected.contingency(joint, measure)
+            if joint.dtype.kind == "f"
+            else Contingency.of(joint)
+        )
 
 
 def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int:
@@ -212,7 +216,7 @@ def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: f
     if measure.unit != "AUC":
         return jackknifed
     rows = np.asarray(scorer.label_rows)
-    return area_error(score, rows * (scorer.summary.pairs.rows / max(float(rows.sum()), 1.0)))
+    return area_error(score, rows * (scorer.summary.pairs.n / max(float(rows.sum()), 1.0)))
 
 
 def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ranked]:
@@ -256,7 +260,7 @@ def shrink_of(summary: Summary, measure: Measure) -> float:
     """
     if measure.scope is Scope.CONFIGURATION:
         return 1.0
-    return math.sqrt(summary.pairs.rows / max(int(summary.label.counts.sum()), 1))
+    return math.sqrt(summary.pairs.n / max(float(summary.label.weighted.sum()), 1.0))
 
 
 def student_quantile(freedom: int) -> float:

@@ -19,8 +19,9 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
 
     Which part of the rows each row is in is drawn: rows of one value and one class are the same.
     """
-    joint = np.zeros((attribute.n_atoms, attribute.joint.shape[1]), dtype=np.int64)
-    np.add.at(joint, attribute.atoms, attribute.joint)
+    added = np.zeros((attribute.n_atoms, attribute.joint.shape[1]), dtype=attribute.joint.dtype)
+    np.add.at(added, attribute.atoms, attribute.joint)
+    joint = np.rint(added).astype(np.int64)
     draw = np.random.default_rng(0)
     dealt = draw.multinomial(joint.ravel(), np.full(_FOLDS, 1 / _FOLDS))
     by_fold = np.moveaxis(dealt.reshape(*joint.shape, _FOLDS), 2, 0).astype(np.int64)
@@ -28,6 +29,7 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
     sizes, label_classes = (attribute.n_atoms,), joint.shape[1]
     rows = int(joint.sum())
     pairs = PairCounts((attribute.name,), sizes, label_classes, rows, (joint,), {}, {}, folds)
+    pairs = replace(pairs, in_rows=summary.weights is not None)
     return replace(summary, attributes={attribute.name: attribute}, pairs=pairs)
 
 

@@ -28,9 +28,11 @@ class ExpectedContingency(Contingency):
     """A contingency table of expected counts, which need not be whole."""
 
     @cached_property
-    def n(self) -> int:
-        """Rows of data behind the table: noise neither adds nor drops any."""
-        return round(float(self.row_totals @ self.multiplicity))
+    def n(self) -> Any:
+        """Rows of data behind the table: noise neither adds nor drops any; weights make fractions."""
+        total = float(self.row_totals @ self.multiplicity)
+        whole = round(total)
+        return whole if abs(total - whole) <= _NOTHING * max(total, 1.0) else total
 
 
 def contingency(expected: npt.NDArray[np.float64], measure: Measure | None) -> Contingency:

@@ -75,8 +75,13 @@ def group_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCount
         return _expected_counts(pairs, levels)
     grouping, offsets = stacked_grouping(levels)
     total = _summed(pairs.total, grouping)
-    joint = np.rint(grouping.T @ pairs.stacked_joint).astype(np.int64)
-    return GroupedCounts(total, joint, offsets)
+    return GroupedCounts(total, _whole(grouping.T @ pairs.stacked_joint), offsets)
+
+
+def _whole(summed: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    """Return sums as whole numbers where they are that: rows, not effective rows of weights."""
+    rounded = np.rint(summed)
+    return rounded.astype(np.int64) if np.array_equal(rounded, summed) else summed
 
 
 @dataclass(eq=False)
@@ -127,7 +132,7 @@ class RowGroups:
         self._pairs = pairs
         self._offsets = offsets
         self._rows = RememberedArrays()
-        self._joints: dict[Hashable, npt.NDArray[np.int64]] = {}
+        self._joints: dict[Hashable, npt.NDArray[Any]] = {}
         self._told: dict[Hashable, Matrix | None] = {}
         self._expected: list[_Expected] = []
         self._some: dict[tuple[int, ...], _SomeCounts] = {}
@@ -213,13 +218,13 @@ class RowGroups:
             return own
         return self._rows.get((index, key), lambda: told.T @ self._pairs.total[start:stop])
 
-    def _joint(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[np.int64]:
+    def _joint(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[Any]:
         """Return the rows of an attribute by level and class, shape (L, C)."""
         known = (index, key)
         if known not in self._joints:
             own = self._pairs.stacked_joint[slice(*self._offsets[index : index + 2])]
             told = self._indicators(index, level, key)
-            self._joints[known] = np.rint(own if told is None else told.T @ own).astype(np.int64)
+            self._joints[known] = _whole(own if told is None else told.T @ own)
         return self._joints[known]
 
     def _indicators(self, index: int, level: Levels, key: Hashable) -> Matrix | None:
@@ -315,10 +320,10 @@ def drawn_chance(
 
 
 def group_rows(
-    counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer], size: int
-) -> npt.NDArray[np.int64]:
+    counts: npt.NDArray[Any], groups: npt.NDArray[np.integer], size: int
+) -> npt.NDArray[Any]:
     """Add up the rows of `counts`, shape (V, C), by group; float sums are exact below 2**53."""
-    return _added(counts, groups, size).astype(np.int64)
+    return _added(counts, groups, size).astype(counts.dtype)
 
 
 def _added(

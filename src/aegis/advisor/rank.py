@@ -72,7 +72,7 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
     own = policy.label_attribute
     if original and own is not None and policy.label_mask is not None:
         attributes[own.name] = own
-    return Policy(policy.label, attributes, PrivacyRule())
+    return Policy(policy.label, attributes, PrivacyRule(), weight=policy.weight)
 
 
 def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:

@@ -35,7 +35,7 @@ from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import SeveralScorer, tasks_of
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure
-from aegis.masking import masked_population, masked_table, suppress
+from aegis.masking import WEIGHT, masked_population, masked_table, suppress
 from aegis.masks import common_refinement
 from aegis.measures import MEASURES, LabelKind, Measure, Need
 from aegis.policy import Policy
@@ -215,10 +215,13 @@ class ReleasedRows:
     def _counted(self, rest: Source, summary: Summary, choice: Choice) -> KeptRows:
         """Return the kept rows of a table, counted as they are."""
         assert self.policy is not None
-        if not tells_classes_apart(rest, self.policy):
+        policy = self.policy
+        if policy.weight is not None:
+            policy = replace(policy, weight=WEIGHT)
+        if not tells_classes_apart(rest, policy):
             counted = self._from_cells(summary, choice)
             return KeptRows(None, None, {} if counted is None else counted.lost, constant=True)
-        scorer = Scorer(summarize(rest, as_it_is(self.policy), seed=self.seed), self._roles)
+        scorer = Scorer(summarize(rest, as_it_is(policy), seed=self.seed), self._roles)
         lost = lost_classes(summary.label, scorer.summary.label)
         return KeptRows(scorer, scorer.unmasked, lost)
 
@@ -277,7 +280,7 @@ class ReleasedRows:
         masks = policy.with_label(
             {name: c.mask for name, c in choice.items()}, self.plan.summary.label.mask
         )
-        masked = masked_table(source, masks, person=self.plan.rule.person)
+        masked = masked_table(source, masks, person=self.plan.rule.person, weight=policy.weight)
         rule = self.plan.rule
         kept_rows, _ = suppress(
             source,
@@ -307,7 +310,8 @@ class ReleasedRows:
         masked = summary.label.column in choice
         lost = {} if masked else {name: int(n) for name, n, left in named if n and not left}
         constant = not masked and int(np.count_nonzero(rows)) < 2
-        if constant or not set(summary.attributes) <= set(frequency.codes):
+        weighted = summary.weights is not None  # cells count rows
+        if constant or weighted or not set(summary.attributes) <= set(frequency.codes):
             return KeptRows(None, None, lost, constant=constant)
         values = {
             name: frequency.representatives[name][frequency.codes[name][keep]]

@@ -88,6 +88,7 @@ class Scorer:
     def __init__(
         self, summary: Summary, roles: Callable[[], Mapping[str, ColumnRole]] | None = None
     ) -> None:
+        summary = summary.in_effective_rows()
         self.summary = summary
         self._roles = roles
         self._names = summary.pairs.names
@@ -117,8 +118,8 @@ class Scorer:
 
     @cached_property
     def label_rows(self) -> list[float]:
-        """Rows of each class, as the unmasked label shows them."""
-        return [float(rows) for rows in self.summary.label.counts]
+        """Rows of each class, as the unmasked label shows them; effective ones where they have weights."""
+        return [float(rows) for rows in self.summary.label.weighted]
 
     @cached_property
     def unmasked(self) -> Choice:
@@ -266,7 +267,10 @@ class Scorer:
         key = (attribute.name, candidate, label)
         if key not in self._contingencies:
             joint = group_rows(attribute.joint, candidate.groups, candidate.size)
-            self._contingencies[key] = Contingency.of(masked_classes(joint, label))
+            counts = masked_classes(joint, label)
+            if counts.dtype.kind == "f":  # effective rows of weights
+                return expected.contingency(counts, measure)
+            self._contingencies[key] = Contingency.of(counts)
         return self._contingencies[key]
 
     def _reports(
@@ -354,7 +358,7 @@ class Scorer:
         levels = self._levels(which, candidates)
         grouped = self._grouped(which, levels, [(c, False) for c in candidates])
         return Cooccurrence(
-            n=float(self.summary.pairs.rows),
+            n=self.summary.pairs.n,
             joint=masked_classes(grouped.joint, label),
             counted=grouped.counted,
             offsets=grouped.offsets,

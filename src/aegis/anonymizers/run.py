@@ -116,6 +116,7 @@ def read_records(
         "Record-level methods read all rows, which would come",
         "Leave them out (--with, or `anonymizers` in the policy), or read the table without Spark.",
     )
+    policy.refuse_weight("A record-level method")
     for name in policy.with_label(dict.fromkeys(policy.attributes)):
         source.require(name, where="named in the policy")
     if source.rows == 0:

@@ -20,6 +20,8 @@ from aegis.summary.classes import PERSON, CountedClasses, ShownColumns, count_cl
 from aegis.summary.leaves import ShownLeaves
 from aegis.summary.person_classes import same_class
 
+WEIGHT = "aegis_weight"
+"""Column of the weights of rows, in a masked table that is scored before it is released."""
 ORDERED_ROWS = 2_000_000
 """Above so many rows, what is left after suppression comes in no particular order."""
 
@@ -30,12 +32,14 @@ def masked_table(
     *,
     numbered: bool = False,
     person: str | None = None,
+    weight: str | None = None,
 ) -> ir.Table:
     """Return the columns that `masks` names, masked (None: as they are), in the table's order.
 
     With `numbered` the column `ROW_NUMBER` comes along, so that `suppress` can keep the rows in
     the table's order; but not where the engine's tables have none. With `person` the column of that
-    name comes along as `PERSON`, for a rule that counts persons.
+    name comes along as `PERSON`, for a rule that counts persons, and with `weight` that one as `WEIGHT`,
+    for scores.
     """
     ordered = source.engine.ordered  # where there is an order, joins must not lose it
     numbered = numbered and ordered
@@ -57,6 +61,8 @@ def masked_table(
     if person is not None:
         source.require(person, where="the policy's person")
         columns[PERSON] = joined.table[person]
+    if weight is not None:
+        columns[WEIGHT] = joined.table[weight]
     if counted:
         columns[ROW_NUMBER] = joined.table[ROW_NUMBER]
     shown = joined.table.select(columns)

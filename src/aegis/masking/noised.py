@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.errors import InternalError
-from aegis.masking.masked import masked_table
+from aegis.masking.masked import WEIGHT, masked_table
 from aegis.masks import Mask, NoiseMask
 from aegis.sources import Source, open_table
 from aegis.sources.source import ROW_NUMBER
@@ -68,6 +68,7 @@ def draw(
     *,
     seed: int | None,
     person: str | None = None,
+    weight: str | None = None,
 ) -> DrawnTable:
     """Mask a table and draw its noise; all of its released columns are then in memory.
 
@@ -82,8 +83,8 @@ def draw(
         from someone who can take it away, so it never helps to meet a rule.
     seed
         Seed of the draws; None takes the randomness of the system.
-    person
-        Column that names persons, for a rule that counts them.
+    person, weight
+        Columns that name persons, for a rule that counts them, and of weights, for scores.
     """
     noise = noise_of(masks)
     hidden = {TRUE + name: name for name in quasi if name in noise}
@@ -91,8 +92,8 @@ def draw(
         if name in source.columns:
             raise InternalError(f"A column of the table is called {name!r}.")
     plain = {name: None if name in noise else mask for name, mask in masks.items()}
-    table = masked_table(source, plain, numbered=True, person=person)
-    names = tuple(name for name in table.columns if name not in (ROW_NUMBER, PERSON))
+    table = masked_table(source, plain, numbered=True, person=person, weight=weight)
+    names = tuple(name for name in table.columns if name not in (ROW_NUMBER, PERSON, WEIGHT))
     table = table.mutate(**{true: table[name] for true, name in hidden.items()})
     rows = source.collect(table.order_by(ROW_NUMBER))
     drawn = draw_columns(rows, noise, seed=seed)

@@ -139,6 +139,7 @@ def reconstruct(
         Information.of(know)
     if study.source is not None:
         study.policy.require_label("A reconstruction")
+    study.policy.refuse_weight("A reconstruction")
     return estimate_joint(
         study.summary,
         attribute,

@@ -264,6 +264,7 @@ class _Loader:
         attributes = {
             name: self._attribute(name, entry) for name, entry in shape.attributes.items()
         }
+        self._check_weight(shape.weight, attributes)
         configurations = {
             name: _configuration(name, masks, attributes, self.located, ("configurations", name))
             for name, masks in shape.configurations.items()
@@ -282,6 +283,7 @@ class _Loader:
                 release=shape.release.model_dump(exclude_none=True),
                 anonymizers=methods,
                 reading=self._reading(shape),
+                weight=shape.weight,
                 population=None
                 if shape.population is None
                 else str(self.folder / shape.population),
@@ -323,6 +325,18 @@ class _Loader:
                     "`labels` names no column.", hint="Name at least one, or leave it out."
                 )
             return several_labels(tasks, serve, known=known)
+
+    def _check_weight(self, name: str | None, attributes: Mapping[str, Attribute]) -> None:
+        """Refuse to release the weight as it is: it singles people out, as an identifier does."""
+        own = None if name is None else attributes.get(name)
+        if own is not None and any(isinstance(mask, Identity) for mask in own.masks):
+            raise PolicyError(
+                f"{self.located.where('attributes', own.name)}: {own.name!r} is the weight of a row, and "
+                "its masks show it as it is.",
+                hint="A weight that few rows have identifies them. List masks without `identity`, such as "
+                "`[{round: {to: 100}}, suppress]`, or leave the column out of the attributes: it is "
+                "then not released.",
+            )
 
     def _reading(self, shape: PolicyShape) -> Reading | None:
         if shape.reading is None:

@@ -21,6 +21,7 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
         **({} if policy.reading is None else {"reading": policy.reading.to_dict()}),
         **({} if policy.measure is None else {"measure": policy.measure}),
         **({} if policy.person is None else {"person": policy.person}),
+        **({} if policy.weight is None else {"weight": policy.weight}),
         **({} if policy.population is None else {"population": policy.population}),
         "privacy": policy.privacy.to_mapping(),
         "unseen": str(policy.unseen),

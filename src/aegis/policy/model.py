@@ -239,6 +239,8 @@ class Policy:
         identifiers; None without one.
     suppressed_columns
         How a release shows a column whose mask is `suppress`.
+    weight
+        Column of survey weights, by which scores and models are weighted; None to count rows alike.
 
     Examples
     --------
@@ -261,6 +263,7 @@ class Policy:
     release: Mapping[str, str] = field(default_factory=dict)
     population: str | None = None
     suppressed_columns: SuppressedColumns = SuppressedColumns.FILL
+    weight: str | None = None
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -274,6 +277,7 @@ class Policy:
         self._check_bins()
         self._check_number()
         self._check_person()
+        self._check_weight()
         self._check_several()
 
     @property
@@ -453,6 +457,37 @@ class Policy:
                 f"{name!r} names persons and has the role {own.role}, which would release it.",
                 hint="Give it the role identifier, or leave it out of the attributes: it is never "
                 "released but as a token.",
+            )
+
+    def _check_weight(self) -> None:
+        """Refuse a weight that has another part in the policy, or beside several labels."""
+        name = self.weight
+        if self.tasks:
+            self.refuse_weight("Scores of several labels")
+        taken: dict[str | None, str] = {
+            self.label.column: "is the label",
+            self.person: "names persons",
+        }
+        taken |= dict.fromkeys(self.privacy.sensitive, "is protected by the rule")
+        if name is not None and name in taken:
+            raise PolicyError(
+                f"{name!r} {taken[name]} and is the weight of a row.",
+                hint="Name two different columns.",
+            )
+
+    def refuse_weight(self, what: str) -> None:
+        """Raise `PolicyError` where rows have weights, by which `what` cannot be weighted.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+        >>> policy.refuse_weight("A protected summary")
+        """
+        if self.weight is not None:
+            raise PolicyError(
+                f"{what} would count rows alike, and the policy weights them by {self.weight!r}.",
+                hint="Leave `weight` out of the policy to count rows alike.",
             )
 
     def _check_bins(self) -> None:

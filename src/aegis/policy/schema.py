@@ -68,7 +68,7 @@ class AttributeEntry(PolicyMapping):
     hierarchy: str | dict[Any, Any] | None = None
     """A CSV file in ARX format, relative to the policy, or an inline tree."""
     weight: float = Field(default=1.0, ge=1e-9, le=1e9, allow_inf_nan=False)
-    """How much the attribute counts in additive measures, and where each column is predicted from the others, from 1e-9 to 1e9; all rows count equally."""
+    """How much the attribute counts in additive measures, and where each column is predicted from the others, from 1e-9 to 1e9; weights of rows are the policy's `weight`."""
     kind: Literal["numeric", "ordinal", "categorical"] | None = None
     """How values of a quasi-identifier compare when records are grouped; natural where not given."""
     order: list[str | int | float] | None = Field(default=None, min_length=2)
@@ -152,6 +152,8 @@ class PolicyShape(PolicyMapping):
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None
     """Column that names the person a row is about, where a person may have several: the rule, its limit and risks then count distinct persons. Never released but as a token."""
+    weight: Annotated[str, BeforeValidator(_column)] | None = None
+    """Column of survey weights: how many people of the population a row stands for. Scores, models and estimates of risk are weighted by it; classes are still counted in rows or persons. Not released unless a mask makes it coarser."""
     population: str | None = None
     """A table that this one is a sample of, relative to the policy: same names and values."""
     unseen: Literal["error", "suppress"] = "error"

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import record
 from aegis.masking import (
+    WEIGHT,
     count_unseen,
     draw,
     fit_masks,
@@ -274,7 +275,14 @@ class _MaskedPlan(ReleasePlan[Release]):
         _refuse_drawing(self.source, self.masks)
         with self.progress.step("Drawing noise"):
             person = self.policy.person
-            return draw(self.source, self.masks, self.quasi, seed=seed, person=person)
+            return draw(
+                self.source,
+                self.masks,
+                self.quasi,
+                seed=seed,
+                person=person,
+                weight=self.policy.weight,
+            )
 
     def _judge(self, widened: WithEarlier) -> None:
         """Leave out the rows that fail the rule, together with earlier releases."""
@@ -285,6 +293,7 @@ class _MaskedPlan(ReleasePlan[Release]):
                 {**widened.masks, **self.originals.masks},
                 numbered=True,
                 person=policy.person,
+                weight=policy.weight,
             )
             if drawn is None
             else self.engine.table
@@ -305,11 +314,12 @@ class _MaskedPlan(ReleasePlan[Release]):
         judged = self.with_originals.drop(*self.originals.masks)
         self.judged = Source(judged, self.source.origin)
         self.table = judged if drawn is None else drawn.released(judged)
-        hidden = [*hidden_columns(policy, self.masks)]
-        if PERSON in self.table.columns:
-            hidden.append(PERSON)
+        own = [name for name in (PERSON, WEIGHT) if name in self.table.columns]
+        hidden = [*hidden_columns(policy, self.masks), *own]
         if hidden:
             self.table = self.table.drop(*hidden)
+        if policy.weight is not None:
+            self.weighted = Source(judged.select(*self.table.columns, WEIGHT), self.source.origin)
 
     def _require(self, configuration: Configuration) -> None:
         """Raise unless the rule is met, with what to do about it."""

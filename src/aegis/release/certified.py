@@ -46,7 +46,7 @@ from aegis.release.released import CERTIFICATE_VERSION, with_hidden
 from aegis.release.with_original import original_differs
 from aegis.signing import SEAL, PublicKey, Signature, sealed_digest, verify_seal
 from aegis.sources import Source, open_table
-from aegis.summary import summarize
+from aegis.summary import Summary, summarize
 from aegis.summary.leaves import without_hierarchy
 
 CERTIFIED = (
@@ -640,6 +640,12 @@ class _Check:
         said = self.document.get("utility")
         if self.declared is None:
             return
+        if self.declared.weight is not None:
+            self.unchecked.append(
+                f"utility: it is weighted by {self.declared.weight!r}, which the file does not show as "
+                "it was"
+            )
+            return
         if self.declared.tasks:
             self._utility_of_labels(said)
             return
@@ -657,6 +663,10 @@ class _Check:
         if summary.sampled:
             self.unchecked.append("utility: it was measured on a sample of the rows")
             return
+        self._measured_again(said, chosen, summary)
+
+    def _measured_again(self, said: Mapping[str, Any], chosen: Measure, summary: Summary) -> None:
+        """Compare the utility with that of the released rows, counted as they are."""
         self.mismatches += impossible_losses(self.document, summary.label.classes)
         roles = stated_roles(said.get("columns")) if Need.COLUMNS in chosen.needs else {}
         if roles is None:

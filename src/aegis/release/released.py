@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -19,6 +19,7 @@ from aegis.advisor import Scorer, as_it_is, measure_for, tells_classes_apart
 from aegis.advisor.released import KeptRows, lost_classes
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import InternalError
+from aegis.masking import WEIGHT
 from aegis.masks import SUPPRESSED
 from aegis.measures import MEASURES
 from aegis.measures.several import combined
@@ -36,7 +37,12 @@ CERTIFICATE_VERSION = 2
 
 
 def utility_of(
-    source: Source, output: Source, policy: Policy, *, measure: str | None = None
+    source: Source,
+    output: Source,
+    policy: Policy,
+    *,
+    measure: str | None = None,
+    weighted: Source | None = None,
 ) -> UtilityFigure | None:
     """Return the utility of an output, against that of its input, both as they are.
 
@@ -44,6 +50,7 @@ def utility_of(
     output shows one class only, so that there is nothing to predict. Folds are dealt out without the
     seed of a release: who has the file could find it out by trying numbers until the figure agrees.
     Of several labels it is the combination of what is kept of each, with the figure of each.
+    Where rows have weights, the output does not show them: `weighted` holds its rows with theirs.
     """
     if policy.tasks:
         return _utility_of_labels(source, with_hidden(output, policy), policy.measured_by(measure))
@@ -51,9 +58,12 @@ def utility_of(
         return None
     before = Scorer(summarize(source, as_it_is(policy, original=True)))
     chosen, _ = measure_for(before.summary, measure, policy.measure)
-    after = Scorer(
-        summarize(with_hidden(output, policy), as_it_is(policy)), lambda: before.column_roles
-    )
+    shown, declared = output, as_it_is(policy)
+    if policy.weight is not None:
+        if weighted is None:
+            raise InternalError("A release has no weights, and its policy names them.")
+        shown, declared = weighted, replace(declared, weight=WEIGHT)
+    after = Scorer(summarize(with_hidden(shown, policy), declared), lambda: before.column_roles)
     lost = lost_classes(before.summary.label, after.summary.label)
     kept_rows = KeptRows(after, after.unmasked, lost)
     return kept_rows.figure(chosen, before.value(before.unmasked, chosen), before)

@@ -127,6 +127,8 @@ class ReleasePlan(ABC, Generic[R]):
         Receives one step per stage.
     started, timings
         When work began, and seconds per step.
+    weighted
+        The rows of `table` with their weights (`WEIGHT`); None where each row counts once.
     """
 
     source: Source
@@ -140,6 +142,7 @@ class ReleasePlan(ABC, Generic[R]):
     progress: Progress
     started: float
     timings: dict[str, float]
+    weighted: Source | None = None
 
     @abstractmethod
     def verify(self, output: Source) -> Audit:
@@ -230,7 +233,9 @@ def _certified(
 ) -> R:
     """Measure the utility of a written table, write its certificate, return the release with both."""
     with plan.progress.step("Measuring the utility that is kept"):
-        utility = utility_of(plan.source, made, plan.policy, measure=destination.measure)
+        utility = utility_of(
+            plan.source, made, plan.policy, measure=destination.measure, weighted=plan.weighted
+        )
     release = replace(release, utility=utility)
     stated = certify(release, plan.source, made, plan.policy, plan.how(release))
     document = seal(json.loads(json.dumps(stated)), destination.key)  # as its JSON holds it

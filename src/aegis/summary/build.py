@@ -35,6 +35,7 @@ from aegis.summary.coded_rows import CodedRows, fits, read_coded
 from aegis.summary.codes import code_values, encode, numbers_of, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
+from aegis.summary.deal import Dealer
 from aegis.summary.excluded_attributes import set_aside
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.labels import add_classes
@@ -48,8 +49,10 @@ from aegis.summary.model import (
 )
 from aegis.summary.noise import check_noise
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
-from aegis.summary.responses import NumberUnit, check_number, rows_with_number
+from aegis.summary.responses import MOST_BITS, NumberUnit, check_number, rows_with_number
 from aegis.summary.row_pairs import WIDE, count_row_pairs
+from aegis.summary.weights import MOST_BITS as MOST_WEIGHT_BITS
+from aegis.summary.weights import RowWeights, TableWeights, WeightSums
 
 MAX_LEVELS = 128
 """Most levels of one attribute in multi-attribute measures."""
@@ -207,6 +210,7 @@ class _Builder:
         self.rows = 0
         self.label_mask: Mask | None = None
         self.response: _Response | None = None
+        self.weights: RowWeights | None = None
         self.coded: CodedRows | None = None
         self.described: dict[str, AttributeSummary] = {}
 
@@ -214,9 +218,13 @@ class _Builder:
         check_columns(self.source, self.policy)
         check_noise(self.policy)
         started = time.perf_counter()
+        self.weights = self._row_weights()
         label, classes = self._label()
         self.coded = self._coded_rows(classes)
         attributes = self._attributes(classes)
+        weights = self._table_weights(label)
+        if weights is not None:
+            label = replace(label, totals=next(iter(attributes.values())).joint.sum(axis=0))
         own = self.policy.chosen_label
         label_attribute = None
         if own is not None:
@@ -242,7 +250,43 @@ class _Builder:
             read_by_context=self.source.by_context,
             timings=self.timings,
             terms=Terms.of(self.policy),
+            weights=weights,
         )
+
+    def _row_weights(self) -> RowWeights | None:
+        """Return where rows have their weights; None where each counts once."""
+        name = self.policy.weight
+        if name is None:
+            return None
+        column = self.source.table[name]
+        like = None if self.like is None or self.like.weights is None else self.like.weights.unit
+        return RowWeights.read(column, *self._distinct(column), like)
+
+    def _table_weights(self, label: LabelSummary) -> TableWeights | None:
+        """Return what the weights of the table add up to, and those of the labelled rows."""
+        own = self.weights
+        if own is None:
+            return None
+        labelled = own.sums
+        if label.unlabelled and self.coded is not None:
+            held = self._held_weights(self.coded.labelled)
+            labelled = own.sums if held is None else WeightSums.of(held)
+        elif label.unlabelled:
+            table = self.source.table
+            known = table.filter(self._class(table).notnull())
+            counted = self.source.collect(
+                known.group_by(v=known[own.column]).aggregate(n=known.count())
+            )
+            whole = own.of(counted["v"].combine_chunks()).tolist()
+            pairs = list(zip(whole, counted["n"].to_pylist(), strict=True))
+            labelled = WeightSums(sum(w * n for w, n in pairs), sum(w * w * n for w, n in pairs))
+        labelled = replace(labelled, divisor=own.sums.divisor)
+        if not labelled.total:
+            raise DataError(
+                f"All rows with a label have a weight {own.column!r} of 0.",
+                hint="At least one labelled row needs a weight above 0.",
+            )
+        return TableWeights(own.column, own.unit, own.sums, labelled, own.zeros)
 
     def _clock(self, step: str, started: float) -> float:
         now = time.perf_counter()
@@ -284,7 +328,8 @@ class _Builder:
         numbers = check_number(column, values)
         known = ~np.isnan(numbers)
         like = None if self.like is None else self.like.label.unit
-        unit = NumberUnit.of(numbers[known], self.rows) if like is None else like
+        most = MOST_BITS if self.weights is None else MOST_WEIGHT_BITS
+        unit = NumberUnit.of(numbers[known], self.rows, most) if like is None else like
         self.response = _Response(column.get_name(), values, unit)
         rows = int(counts[known].sum())
         classes, own = pa.array([ALL_ROWS]), np.array([rows], dtype=np.int64)
@@ -335,6 +380,8 @@ class _Builder:
             return None
         for attribute in self.policy.features:
             kind_of(self.source.table[attribute.name], attribute)
+        if self.weights is not None and self.weights.column not in names:
+            names.append(self.weights.column)
         column = self.policy.label.column
         if self.response is not None:
             return read_coded(self.source, [*names, column], self._class, classes)
@@ -367,7 +414,10 @@ class _Builder:
 
     def _set_aside(self, described: dict[str, AttributeSummary]) -> dict[str, AttributeSummary]:
         # A model has set aside what is set aside here.
-        return described if self.like is not None else set_aside(described, self.max_levels)
+        if self.like is not None:
+            return described
+        sums = None if self.weights is None else self.weights.sums
+        return set_aside(described, self.max_levels, weights=sums)
 
     def _counts(
         self, attribute: Attribute, classes: pa.Array
@@ -380,9 +430,10 @@ class _Builder:
             values, rows = self.coded.values[attribute.name], self.coded.rows(attribute.name)
             check_values(attribute.name, len(values), MAX_VALUES)
             data = ValueCounts(kind, values, rows, self.policy.shared_rows)
-            return data, self.coded.joint(attribute.name)
+            return data, self.coded.joint(attribute.name, self._held_weights())
+        sums = {} if self.weights is None else {"w": _total(self.weights.expression(table))}
         counted = self.source.collect(
-            table.group_by(v=column, y=self._class(table)).aggregate(n=table.count())
+            table.group_by(v=column, y=self._class(table)).aggregate(n=table.count(), **sums)
         )
         check_values(attribute.name, counted.num_rows // (len(classes) + 1), MAX_VALUES)
         codes, values = encode(counted["v"].combine_chunks())
@@ -391,7 +442,8 @@ class _Builder:
         labelled = pc.is_valid(label).to_numpy(zero_copy_only=False)
         own = codes[labelled] * len(classes) + label.drop_null().to_numpy()
         size = len(values)
-        joint = np.bincount(own, weights=counts[labelled], minlength=size * len(classes))
+        of_cells = counted["w"].to_numpy().astype(np.int64) if sums else counts
+        joint = np.bincount(own, weights=of_cells[labelled], minlength=size * len(classes))
         rows = np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
         data = ValueCounts(kind, values, rows, self.policy.shared_rows)
         return data, joint.astype(np.int64).reshape(size, len(classes))
@@ -402,7 +454,7 @@ class _Builder:
         """Return the label as an attribute: its values are the classes, and null if it occurs."""
         kind = Kind.of(self._class(self.source.table).type()) or Kind.TEXT
         values, counts = classes, label.counts
-        joint = np.diag(label.counts)
+        joint = np.diag(label.weighted)
         if label.unlabelled:
             values = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
             counts = np.append(counts, label.unlabelled)
@@ -457,10 +509,10 @@ class _Builder:
                     self._class,
                     classes,
                     step,
-                    folds=FOLDS,
-                    seed=self.seed,
+                    Dealer(tuple(attributes), FOLDS, self.seed, self._divisor or 1),
                     person=self.policy.person,
                     response=None if self.response is None else self.response.expression,
+                    weight=None if self.weights is None else self.weights.expression,
                 )
             few_read = len(attributes) > WIDE or bool(self.policy.tasks)
             if self._held(sample_rows) and few_read:
@@ -473,6 +525,7 @@ class _Builder:
                 chunks,
                 folds=FOLDS,
                 seed=self.seed,
+                divisor=self._divisor,
             )
 
     def _held(self, sample_rows: int | None) -> bool:
@@ -501,7 +554,22 @@ class _Builder:
             folds=FOLDS,
             seed=self.seed,
             response=self._held_response(labelled),
+            weights=self._held_weights(labelled),
+            divisor=self._divisor or 1,
         )
+
+    @property
+    def _divisor(self) -> int | None:
+        """The common divisor of the weights of the table; None where rows have none."""
+        return None if self.weights is None else self.weights.sums.divisor
+
+    def _held_weights(
+        self, rows: npt.NDArray[np.bool_] | slice = slice(None)
+    ) -> npt.NDArray[np.int64] | None:
+        """Return the weights of some of the rows that are held; None where each counts once."""
+        if self.weights is None or self.coded is None:
+            return None
+        return self.weights.of_codes(self.coded.codes[self.weights.column][rows])
 
     def _held_response(self, rows: npt.NDArray[np.bool_] | slice) -> npt.NDArray[np.int64] | None:
         """Return the number to predict of some of the rows that are held; None of classes."""
@@ -530,6 +598,7 @@ class _Builder:
                     for n, a in attributes.items()
                 ],
                 self.coded.label[labelled],
+                self._held_weights(labelled),
                 response=self._held_response(labelled),
             )
             step.advance(self.rows)
@@ -540,6 +609,8 @@ class _Builder:
         persons = self._distinct(self.source.table[self.policy.person])[0] if own else None
         if self.response is not None:
             own["r"] = rows.table[self.response.name]
+        if self.weights is not None:
+            own["w"] = rows.table[self.weights.column]
         selected = rows.table.select(*columns, y=self._class(rows.table), **own)
         for batch in rows.batches(selected, rows=SAMPLE_ROWS):
             place = pc.index_in(settle(batch.column("y")), value_set=classes)
@@ -551,6 +622,7 @@ class _Builder:
                     for i, a in enumerate(attributes.values())
                 ],
                 y,
+                None if self.weights is None else self.weights.of(batch.column("w"))[labelled],
                 units=None
                 if persons is None
                 else code_values(batch.column("p"), persons)[labelled].astype(np.int64),
@@ -592,6 +664,11 @@ class _Builder:
                 person=self.policy.person,
                 coded=self.coded,
             )
+
+
+def _total(weights: ir.Value) -> ir.Value:
+    """Return the sum of weights in units, which are integers of 64 bits."""
+    return weights.sum().cast("int64")
 
 
 class _TaskBuilder(_Builder):

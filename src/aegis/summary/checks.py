@@ -22,6 +22,8 @@ def check_columns(source: Source, policy: Policy) -> None:
         source.require(column, where="the policy's label")
     if policy.person is not None:
         source.require(policy.person, where="the policy's person")
+    if policy.weight is not None:
+        source.require(policy.weight, where="the policy's weight")
     for attribute in policy.attributes.values():
         if attribute.role is not Role.IGNORE:
             source.require(attribute.name, where="named in the policy")

@@ -64,11 +64,12 @@ class CodedRows:
         """Return how many rows hold each value of a column, shape (V,)."""
         return np.bincount(self.codes[name], minlength=len(self.values[name])).astype(np.int64)
 
-    def joint(self, name: str) -> Codes:
-        """Return how many rows hold each value of a column by class, shape (V, C)."""
+    def joint(self, name: str, weights: Codes | None = None) -> Codes:
+        """Return how many rows hold each value of a column by class, shape (V, C), or their weights."""
         size, labelled = len(self.values[name]), self.labelled
         own = self.codes[name][labelled].astype(np.int64) * self.classes + self.label[labelled]
-        counted = np.bincount(own, minlength=size * self.classes)
+        some = None if weights is None else weights[labelled]
+        counted = np.bincount(own, weights=some, minlength=size * self.classes)
         return counted.astype(np.int64).reshape(size, self.classes)
 
     def frequency(

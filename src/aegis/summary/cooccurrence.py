@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -13,8 +13,11 @@ import numpy.typing as npt
 
 from aegis.summary.deal import Dealer
 from aegis.summary.responses import ResponseCounter, ResponseSums
+from aegis.summary.weights import ScaledCounts, WeightSums
 
 Counts = npt.NDArray[np.int64]
+Numbers = npt.NDArray[Any]
+"""Rows, sums of their weights in units, or effective rows."""
 Matrix = Any
 """Co-occurrence of stacked atoms or levels, shape (D, D): a float64 array or a `csr_array`."""
 
@@ -29,7 +32,7 @@ class Chunk(NamedTuple):
     label
         The class of each row.
     weights
-        How often each row counts; None: once.
+        How often each row counts, or its weight in units; None: once.
     units
         What falls into a fold as a whole, as a number per row: the person whose row it is. None:
         each row by itself.
@@ -70,11 +73,20 @@ class FoldCounts:
     """
 
     size: int
-    rows: Counts
-    joints: tuple[Counts, ...]
+    rows: Numbers
+    joints: tuple[Numbers, ...]
     cell: Mapping[tuple[int, int], npt.NDArray[np.int32]]
     fold: Mapping[tuple[int, int], npt.NDArray[np.int8]]
-    count: Mapping[tuple[int, int], npt.NDArray[np.int32]]
+    count: Mapping[tuple[int, int], Numbers]
+
+    def in_rows(self, weights: WeightSums) -> FoldCounts:
+        """Return sums of weights as effective rows."""
+        return replace(
+            self,
+            rows=weights.in_rows(self.rows),
+            joints=tuple(map(weights.in_rows, self.joints)),
+            count=ScaledCounts(self.count, weights),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,17 +112,57 @@ class PairCounts:
         The same counts by fold of the rows, where they were kept.
     responses
         Sums of a numeric label, which has one class; None of a label of classes.
+    weights
+        What the weights of the rows add up to: all counts are then sums of weights. None where each
+        row counts once.
+    in_rows
+        Whether sums of weights were made effective rows, as scores read them.
     """
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     classes: int
     rows: int
-    joints: tuple[Counts, ...]
+    joints: tuple[Numbers, ...]
     index: Mapping[tuple[int, int], Counts]
-    count: Mapping[tuple[int, int], Counts]
+    count: Mapping[tuple[int, int], Numbers]
     folds: FoldCounts | None = None
     responses: ResponseSums | None = None
+    weights: WeightSums | None = None
+    in_rows: bool = False
+
+    @property
+    def counted(self) -> int:
+        """What all cells of a pair add up to: the rows, or the sum of their weights in units."""
+        return self.rows if self.weights is None else self.weights.total
+
+    @property
+    def n(self) -> float:
+        """The rows that scores are of: effective ones where rows have weights."""
+        return float(self.rows) if self.weights is None else self.weights.rows
+
+    def in_effective_rows(self) -> PairCounts:
+        """Return the counts in effective rows; the same counts where rows have no weights."""
+        if self.weights is None or self.in_rows:
+            return self
+        return replace(self, **self._weighted(self.weights))
+
+    def _weighted(self, weights: WeightSums) -> dict[str, Any]:
+        """Return what changes where sums of weights become effective rows."""
+        folds, responses = self.folds, self.responses
+        if responses is not None:
+            rows = np.array([self.counted]) if folds is None else folds.rows
+            joints = [joint.T for joint in self.joints]
+            if folds is not None:
+                joints = [joint[:, :, 0] for joint in folds.joints]
+            responses = responses.in_rows(joints, rows, weights.step / weights.divisor)
+        return {
+            "joints": tuple(map(weights.in_rows, self.joints)),
+            "count": ScaledCounts(self.count, weights),
+            "folds": None if folds is None else folds.in_rows(weights),
+            "responses": responses,
+            "in_rows": True,
+        }
 
     @cached_property
     def offsets(self) -> Counts:
@@ -202,34 +254,42 @@ def count_pairs(
     *,
     folds: int = 1,
     seed: int = 0,
+    divisor: int | None = None,
 ) -> PairCounts:
     """Count co-occurrences from chunks of coded rows.
 
     Parameters
     ----------
-    names, sizes, classes
-        Attributes, their atoms and the number of classes.
-    chunks
-        Chunks of rows. With folds no row may count more than once.
+    names, sizes, classes, chunks
+        Attributes, their atoms, the number of classes, and chunks of rows. With folds no row may count
+        more than once, unless rows have weights.
     folds
         Also count by so many folds of the rows, at most 127; 1 for none.
     seed
         Seed of the folds: a row's fold depends on it and on what the row holds (see `Dealer`), or
         on its unit where there are any.
+    divisor
+        Greatest common divisor of the weights of rows; None where the chunks' weights, if any, are numbers
+        of equal rows.
     """
     width, columns = len(names), classes * folds
     joints = [np.zeros((size, columns), dtype=np.int64) for size in sizes]
     cells: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     per_fold = np.zeros(folds, dtype=np.int64)
-    dealer = Dealer(names, folds, seed)
+    weighted = divisor is not None
+    dealer = Dealer(names, folds, seed, divisor or 1)
     counter: ResponseCounter | None = None
+    rows, sums = 0, WeightSums(0, 0, divisor or 1)
     for codes, label, weights, units, response in chunks:
         # Class and fold together take the place of the class: one pass counts both.
-        fold = dealer.rows(codes, label, response) if units is None else dealer.units(units)
+        fold = dealer.chunk(codes, label, response, weights if weighted else None, units)
         column = label * folds + fold
         per_fold += _count(fold, weights, folds)
+        rows += len(label)
+        if weighted and weights is not None:
+            sums = sums.plus(WeightSums.of(weights, sums.divisor))
         if response is not None:
-            counter = counter or ResponseCounter(sizes, folds)
+            counter = counter or ResponseCounter(sizes, folds, weighted=weighted)
             counter.add(codes, fold, response, weights)
         key = np.empty(len(label), dtype=np.int64)
         for j in range(width):
@@ -244,7 +304,8 @@ def count_pairs(
     none = np.zeros(0, dtype=np.int64)
     ordered = {pair: cells.get(pair, (none, none)) for pair in combinations(range(width), 2)}
     responses = None if counter is None else counter.sums()
-    return with_folds(names, sizes, classes, joints, ordered, per_fold, responses)
+    counts = with_folds(names, sizes, classes, joints, ordered, per_fold, responses)
+    return replace(counts, rows=rows, weights=sums) if weighted else counts
 
 
 def with_folds(
@@ -296,7 +357,7 @@ def with_folds(
 
 def apart(
     keys: Counts, rows: Counts, folds: int
-) -> tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+) -> tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], Numbers]:
     """Return a pair's index and count, and cell, fold and count by fold, as `FoldCounts` holds them.
 
     Parameters
@@ -312,7 +373,12 @@ def apart(
     starts = np.zeros(len(keys), dtype=np.int32)
     starts[first] = 1
     cell = (np.cumsum(starts) - 1).astype(np.int32)
-    return places[first], whole, cell, of_fold.astype(np.int8), rows.astype(np.int32)
+    return places[first], whole, cell, of_fold.astype(np.int8), as_entries(rows)
+
+
+def as_entries(counts: Counts) -> Numbers:
+    """Return the counts of the entries of a pair in as few bytes as hold rows: weights may need more."""
+    return counts.astype(np.int32) if int(counts.max(initial=0)) < 2**31 else counts
 
 
 def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
@@ -329,7 +395,8 @@ def tally(key: Counts, weights: Counts | None, space: int) -> tuple[Counts, Coun
     if weights is None:
         return np.unique(key, return_counts=True)
     index, position = np.unique(key, return_inverse=True)
-    return index, _count(position, weights, len(index))
+    counts = _count(position, weights, len(index))
+    return index[counts > 0], counts[counts > 0]
 
 
 def _merge(first: tuple[Counts, Counts], two: tuple[Counts, Counts]) -> tuple[Counts, Counts]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 Counts = npt.NDArray[np.int64]
 PRIME = 2**31 - 1
 """A Mersenne prime: a product of two numbers below it fits into a signed integer of 64 bits."""
-_LABEL, _TURN, _UNIT, _NUMBER = "label", "turn", "unit", "number"
+_LABEL, _TURN, _UNIT, _NUMBER, _WEIGHT = "label", "turn", "unit", "number", "weight"
 
 
 class Dealer:
@@ -31,15 +31,20 @@ class Dealer:
         Number of folds F.
     seed
         Rows fall into other folds with another seed.
+    divisor
+        Greatest common divisor of the weights of the rows: rows whose weights are all equal fall into the
+        same folds as rows without weights.
     """
 
-    def __init__(self, names: Sequence[str], folds: int, seed: int) -> None:
-        self.folds = folds
+    def __init__(self, names: Sequence[str], folds: int, seed: int, divisor: int = 1) -> None:
+        self.folds, self.divisor = folds, divisor
         self._columns = [_factors("attribute", name, seed) for name in names]
         self._label = _factors(_LABEL, "", seed)
         self._turn = _factors(_TURN, "", seed)[0]
         self._unit = _factors(_UNIT, "", seed)
         self._number = _factors(_NUMBER, "", seed)
+        self._weight = _factors(_WEIGHT, "", seed)
+        self._quotient = pow(divisor, -1, PRIME)  # times a multiple of it: the quotient, modulo P
         self._numbers = _RowNumbers()
 
     def rows(
@@ -47,6 +52,7 @@ class Dealer:
         codes: Sequence[npt.NDArray[np.integer]],
         label: Counts,
         number: Counts | None = None,
+        weight: Counts | None = None,
     ) -> Counts:
         """Return the fold of each row, shape (N,).
 
@@ -60,12 +66,27 @@ class Dealer:
             The class of each row.
         number
             The number to predict of each row, as a whole number; None where classes are predicted.
+        weight
+            The weight of each row, as a whole number; None where each counts once.
         """
         if self.folds == 1:
             return np.zeros(len(label), dtype=np.int64)
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
-        first, second = (self._with(_sum(terms, place), number, place) for place in (0, 1))
+        first, second = (self._with(_sum(terms, place), number, weight, place) for place in (0, 1))
         return np.asarray(self.fold(first, second, self._numbers.number(first * PRIME + second)))
+
+    def chunk(
+        self,
+        codes: Sequence[npt.NDArray[np.integer]],
+        label: Counts,
+        number: Counts | None,
+        weight: Counts | None,
+        units: Counts | None,
+    ) -> Counts:
+        """Return the fold of each row: that of its unit where there are any."""
+        if units is None:
+            return self.rows(codes, label, number, weight)
+        return np.asarray(self.units(units))
 
     def units(self, units: Any) -> Any:
         """Return the fold of each row, of arrays or expressions of the numbers of their units.
@@ -75,23 +96,34 @@ class Dealer:
         first, second = (units * factor % PRIME for factor in self._unit)
         return self.fold(first, second, 0)
 
-    def sums(self, codes: Sequence[Any], label: Any, number: Any = None) -> tuple[Any, Any]:
+    def sums(
+        self, codes: Sequence[Any], label: Any, number: Any = None, weight: Any = None
+    ) -> tuple[Any, Any]:
         """Return the two sums of each row as expressions of an engine, of integers of 64 bits."""
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
         first, second = (
             self._with(
-                sum(code * factors[place] % PRIME for factors, code in terms) % PRIME, number, place
+                sum(code * factors[place] % PRIME for factors, code in terms) % PRIME,
+                number,
+                weight,
+                place,
             )
             for place in (0, 1)
         )
         return first, second
 
-    def _with(self, total: Any, number: Any, place: int) -> Any:
-        """Return a sum with the number of each row added; it may be negative."""
-        if number is None:
-            return total
-        positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder
-        return (total + positive * self._number[place] % PRIME) % PRIME
+    def _with(self, total: Any, number: Any, weight: Any, place: int) -> Any:
+        """Return a sum with the number, which may be negative, and the weight of each row added.
+
+        Rows that are equal but for their weight so fall into the same folds in any order.
+        """
+        if number is not None:
+            positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder
+            total = (total + positive * self._number[place] % PRIME) % PRIME
+        if weight is not None:
+            more = (weight % PRIME * self._quotient + (PRIME - 1)) % PRIME  # 0 of the lowest weight
+            total = (total + more * self._weight[place] % PRIME) % PRIME
+        return total
 
     def fold(self, first: Any, second: Any, turn: Any) -> Any:
         """Return a row's fold from its two sums and how many equal rows came before it.

@@ -16,16 +16,20 @@ import numpy as np
 from aegis.masks import NoiseMask
 from aegis.summary.levels import pool
 from aegis.summary.model import AttributeSummary
+from aegis.summary.weights import WeightSums
 
 TOGETHER = 2_048
 """Most atoms of all attributes together in measures of a whole configuration."""
 
 
-def told_alone(attribute: AttributeSummary, max_levels: int) -> float:
+def told_alone(
+    attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
+) -> float:
     """Return how much of the label the unmasked levels tell: Pillai's trace, corrected for chance.
 
     That is chi-square over the rows, less what it is on the average where the label is drawn at
     random: (levels - 1) (classes - 1) / (rows - 1). At least 0.
+    `weights` make effective rows of counts that are sums of weights.
 
     Examples
     --------
@@ -37,7 +41,9 @@ def told_alone(attribute: AttributeSummary, max_levels: int) -> float:
     groups = attribute.unmasked.groups
     level = pool(groups, attribute.joint.sum(axis=1), max_levels)
     joint = np.zeros((int(level.max(initial=0)) + 1, attribute.joint.shape[1]))
-    np.add.at(joint, level, attribute.joint)
+    np.add.at(
+        joint, level, attribute.joint if weights is None else weights.in_rows(attribute.joint)
+    )
     joint = joint[joint.sum(axis=1) > 0][:, joint.sum(axis=0) > 0]
     rows, classes = joint.sum(axis=1), joint.sum(axis=0)
     n = float(joint.sum())
@@ -48,7 +54,10 @@ def told_alone(attribute: AttributeSummary, max_levels: int) -> float:
 
 
 def set_aside(
-    attributes: Mapping[str, AttributeSummary], max_levels: int, together: int = TOGETHER
+    attributes: Mapping[str, AttributeSummary],
+    max_levels: int,
+    together: int = TOGETHER,
+    weights: WeightSums | None = None,
 ) -> dict[str, AttributeSummary]:
     """Return the attributes, all but those that predict the label best with one level each.
 
@@ -68,7 +77,7 @@ def set_aside(
         return dict(attributes)
     noisy = {n for n, a in attributes.items() if _has_noise(a)}
     left = together - sum(attributes[name].n_atoms for name in noisy)
-    told = {n: told_alone(a, max_levels) for n, a in attributes.items() if n not in noisy}
+    told = {n: told_alone(a, max_levels, weights) for n, a in attributes.items() if n not in noisy}
     taken = set(noisy)
     for name in sorted(told, key=lambda n: (-told[n], attributes[n].n_atoms)):
         more = attributes[name].n_atoms

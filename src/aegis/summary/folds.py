@@ -56,6 +56,12 @@ class WithoutFold(PairCounts):
     whole: PairCounts = field(kw_only=True)
     left_out: int = field(kw_only=True)
 
+    @property
+    def n(self) -> float:
+        """The rows that scores are of: effective ones where rows have weights."""
+        folds = self.whole.folds
+        return self.whole.n - (0.0 if folds is None else float(folds.rows[self.left_out]))
+
     @cached_property
     def total(self) -> Matrix:
         """Co-occurrence counts over all classes, shape (D, D), symmetric."""
@@ -93,6 +99,8 @@ def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
         sizes=pairs.sizes,
         classes=pairs.classes,
         rows=pairs.rows - int(folds.rows[fold]),
+        weights=pairs.weights,
+        in_rows=pairs.in_rows,
         joints=tuple(j - f[fold] for j, f in zip(pairs.joints, folds.joints, strict=True)),
         index=pairs.index,
         count=_CountsWithoutFold(pairs, folds, fold),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,8 @@ from aegis.summary.labels import merge_classes
 from aegis.summary.model import AttributeSummary, Candidate, Information, LabelSummary, Summary
 from aegis.summary.ordered import ranges_like, ranges_of
 from aegis.summary.responses import NumberUnit, ResponseSums
+from aegis.summary.weighted_parts import in_one_unit, merged_weights
+from aegis.summary.weights import WeightSums
 
 Counts = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
@@ -75,7 +78,7 @@ def merge(*summaries: Summary) -> Summary:
     first = summaries[0]
     if len(summaries) == 1:
         return first
-    merged = _Merger(summaries).merged()
+    merged = _Merger(in_one_unit(summaries)).merged()
     if first.several is None:
         return merged
     tasks = [
@@ -196,6 +199,7 @@ class _Merger:
             read_by_context=_read_by_context(self.summaries),
             timings=self.first.timings,
             terms=_terms(self.summaries),
+            weights=merged_weights(self.summaries),
         )
 
     def _label(self) -> LabelSummary:
@@ -203,8 +207,14 @@ class _Merger:
         for summary, codes in zip(self.summaries, self.class_codes, strict=True):
             counts[codes] += summary.label.counts
         missing = sum(s.label.unlabelled for s in self.summaries)
-        label = self.first.label
-        return LabelSummary(label.column, self.classes, counts, missing, label.mask, self._unit())
+        label, totals = self.first.label, None
+        if label.totals is not None:
+            totals = np.zeros(len(self.classes), dtype=np.int64)
+            for summary, codes in zip(self.summaries, self.class_codes, strict=True):
+                totals[codes] += summary.label.weighted
+        return LabelSummary(
+            label.column, self.classes, counts, missing, label.mask, self._unit(), totals
+        )
 
     def _unit(self) -> NumberUnit | None:
         """Return the smallest unit of a numeric label, which holds the numbers of all parts."""
@@ -246,7 +256,7 @@ class _Merger:
         if label is not None:
             # Its values are the classes, in their order, and null if a label is missing.
             joint = np.zeros((len(values), len(self.classes)), dtype=np.int64)
-            np.fill_diagonal(joint, label.counts)
+            np.fill_diagonal(joint, label.weighted)
         masks = with_identity([(c.mask, c.declared) for c in first.candidates])
         groupings = evaluate([fitted for fitted, _ in masks], values)
         data = ValueCounts(first.kind, values, counts)
@@ -346,7 +356,12 @@ class _Merger:
                 cells[i, j] = _add(np.concatenate(keys), np.concatenate(counts))
         flat = [joint.reshape(len(joint), -1) for joint in joints]
         responses = self._responses(sizes, atoms, folds)
-        return with_folds(names, sizes, classes, flat, cells, rows, responses)
+        merged = with_folds(names, sizes, classes, flat, cells, rows, responses)
+        sums = [s.pairs.weights for s in self.summaries if s.pairs.weights is not None]
+        if not sums:
+            return merged
+        number = sum(s.pairs.rows for s in self.summaries)
+        return replace(merged, rows=number, weights=reduce(WeightSums.plus, sums))
 
     def _folds(self) -> int:
         """Return the folds that all parts have; a fold of the whole is that of every part."""
@@ -441,7 +456,7 @@ def _atoms(part: _PartCodes, whole: AttributeSummary) -> Counts:
 def _by_fold(pairs: PairCounts, folds: int) -> tuple[Counts, list[Counts]]:
     """Return the rows per fold, and per attribute those per atom, class and fold."""
     if folds == 1 or pairs.folds is None:
-        return np.array([pairs.rows]), [joint[:, :, None] for joint in pairs.joints]
+        return np.array([pairs.counted]), [joint[:, :, None] for joint in pairs.joints]
     return pairs.folds.rows, [np.moveaxis(joint, 0, 2) for joint in pairs.folds.joints]
 
 

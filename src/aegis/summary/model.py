@@ -9,7 +9,7 @@ room needs a row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -29,6 +29,7 @@ from aegis.summary.codes import natural_order, numbers_of
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.responses import NumberUnit
+from aegis.summary.weights import TableWeights
 
 Ints = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -151,7 +152,8 @@ class AttributeSummary:
     counts
         Rows per value, shape (V,).
     joint
-        Rows per value and class, shape (V, C); rows without a label are not in it.
+        Rows per value and class, shape (V, C), or the sums of their weights; rows without a label are
+        not in it.
     atoms
         Atom of each value, shape (V,): values with one atom are on one level under every mask.
     candidates
@@ -172,7 +174,7 @@ class AttributeSummary:
     weight: float
     values: pa.Array
     counts: Counts
-    joint: Counts
+    joint: npt.NDArray[Any]
     atoms: Ints
     candidates: tuple[Candidate, ...]
     unmasked: Candidate
@@ -286,6 +288,8 @@ class LabelSummary:
     unit
         What a number to predict is a whole multiple of, as its sums are kept; its rows are of one
         class. None of a label of classes.
+    totals
+        Sums of the weights of the rows of each class, shape (C,); None where each row counts once.
     """
 
     column: str
@@ -294,6 +298,12 @@ class LabelSummary:
     unlabelled: int
     mask: Mask | None = None
     unit: NumberUnit | None = None
+    totals: npt.NDArray[Any] | None = None
+
+    @property
+    def weighted(self) -> npt.NDArray[Any]:
+        """What scores count of each class: its rows, or the sums of their weights, shape (C,)."""
+        return self.counts if self.totals is None else self.totals
 
     @property
     def there(self) -> bool:
@@ -354,6 +364,9 @@ class Summary:
     several
         Where there are several labels, what is known of each. `label` is then none, and
         `attributes` hold every label that has a role.
+    weights
+        The weights of the rows, which counts by class and of pairs are then sums of; None where each
+        row counts once.
 
     Examples
     --------
@@ -378,6 +391,7 @@ class Summary:
     timings: Mapping[str, float] = field(default_factory=dict)
     terms: Terms | None = None
     several: SeveralSummaries | None = None
+    weights: TableWeights | None = None
 
     def __post_init__(self) -> None:
         if self.pairs.names != tuple(self.attributes):
@@ -401,14 +415,54 @@ class Summary:
         """Whether the co-occurrence counts come from a sample of the rows."""
         return self.pairs.rows < self.rows - self.label.unlabelled
 
-    @property
+    def in_effective_rows(self) -> Summary:
+        """Return the summary that scores read: sums of weights as effective rows.
+
+        The summary itself where rows have no weights.
+        """
+        if self.weights is None or self.pairs.in_rows:
+            return self
+        known: Summary | None = self.__dict__.get("_in_rows")
+        if known is None:
+            in_rows, own = self.weights.labelled.in_rows, self.label_attribute
+            known = replace(
+                self,
+                attributes={
+                    name: replace(attribute, joint=in_rows(attribute.joint))
+                    for name, attribute in self.attributes.items()
+                },
+                label_attribute=None if own is None else replace(own, joint=in_rows(own.joint)),
+                label=replace(self.label, totals=in_rows(self.label.weighted)),
+                pairs=self.pairs.in_effective_rows(),
+            )
+            known.__dict__["number"] = self.number
+            self.__dict__["_in_rows"] = known
+        return known
+
+    @cached_property
     def number(self) -> dict[str, float] | None:
         """Mean and standard deviation of a number to predict, of the rows behind the pair counts."""
-        sums, unit, rows = self.pairs.responses, self.label.unit, self.pairs.rows
+        sums, unit, rows = self.pairs.responses, self.label.unit, self.pairs.counted
         if sums is None or unit is None:
             return None
         mean = Fraction(int(sums.total.sum()), rows) * unit.exact
         return {"mean": float(mean), "deviation": sums.deviation(rows) * unit.size}
+
+    def refuse_weights(self, what: str) -> None:
+        """Raise `PolicyError` where counts are sums of weights, which `what` would take for rows.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.summary.refuse_weights("A reconstruction")
+        """
+        if self.weights is not None:
+            raise PolicyError(
+                f"{what} is of rows that count alike, and this summary weights them by "
+                f"{self.weights.column!r}.",
+                hint="Summarise the table under a policy without `weight`.",
+            )
 
     def attribute(self, name: str) -> AttributeSummary:
         """Return an attribute, the label's own entry included.
@@ -451,6 +505,7 @@ class Summary:
             **({} if (number := self.number) is None else {"label_number": number}),
             "unlabelled_rows": self.label.unlabelled,
             **({} if self.several is None else {"labels": self.several.to_dict()}),
+            **({} if self.weights is None else {"weights": self.weights.to_dict()}),
             "attributes": {
                 a.name: {
                     "role": str(a.role),

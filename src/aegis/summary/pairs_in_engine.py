@@ -7,6 +7,7 @@ numbers; each pair of attributes is then one GROUP BY on it, several to a query.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isnan
 from typing import Any
 
@@ -23,6 +24,7 @@ from aegis.summary.cooccurrence import PairCounts, with_folds
 from aegis.summary.deal import Dealer
 from aegis.summary.model import AttributeSummary
 from aegis.summary.responses import ResponseSums
+from aegis.summary.weights import WeightSums
 
 Counts = npt.NDArray[np.int64]
 """A column of at most so many values is coded by a CASE, one of more by a join.
@@ -49,11 +51,11 @@ def count_pairs_in_engine(
     label: Callable[[ir.Table], ir.Value],
     classes: pa.Array,
     step: Step,
+    dealer: Dealer,
     *,
-    folds: int = 1,
-    seed: int = 0,
     person: str | None = None,
     response: Callable[[ir.Table], ir.Value] | None = None,
+    weight: Callable[[ir.Table], ir.Value] | None = None,
 ) -> PairCounts:
     """Count co-occurrences of all pairs of attributes by class in the engine of `source`.
 
@@ -65,28 +67,27 @@ def count_pairs_in_engine(
         The rows to count: the table, or a sample of it.
     attributes
         The attributes, with the atom of each of their values.
-    label
-        The class of each row of a table.
-    classes
-        The classes, in order; rows of none of them are left out.
+    label, classes
+        The class of each row of a table, and all in order; rows of none of them are left out.
     step
         Advances by the share of the pairs that are counted, in rows of the table.
-    folds
-        Also count by so many folds of the rows, which `Dealer` deals out.
-    seed
-        Seed of the folds.
+    dealer
+        Deals out the rows to folds, by which they are counted, too.
     person
         Column that names persons, whose rows fall into one fold: persons in order are dealt out.
-    response
-        The numeric label of each row of a table, in its unit; None where the label has classes.
+    response, weight
+        The numeric label and the weight of each row of a table, in their units; None where the label has
+        classes, or each row counts once.
     """
-    names = tuple(attributes)
+    names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())
     unit = None if person is None else ibis.dense_rank().over(order_by=rows[person])
     labelled = rows.mutate(aegis_y=label(rows), **({} if unit is None else {"u": unit}))
     if response is not None:
         labelled = labelled.mutate(r=response(labelled))
-    small = dealt(_atoms(source, labelled, attributes, classes), Dealer(names, folds, seed))
+    if weight is not None:
+        labelled = labelled.mutate(w=weight(labelled))
+    small = dealt(_atoms(source, labelled, attributes, classes), dealer)
     wanted = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
     tallies: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     with source.keep(small) as small_table:
@@ -95,10 +96,28 @@ def count_pairs_in_engine(
             tallies |= _count(source, small_table, chunk, sizes, len(classes) * folds, folds)
             step.advance(source.rows * len(chunk) / len(wanted))
         responses = None if response is None else _responses(source, small_table, sizes, folds)
+        added = None if weight is None else _weights(source, small_table)
     joints = [_joint(*tallies[i, i], size, len(classes) * folds) for i, size in enumerate(sizes)]
     per_fold = joints[0].reshape(-1, folds).sum(axis=0)
     pairs = {pair: cells for pair, cells in tallies.items() if pair[0] < pair[1]}
-    return with_folds(names, sizes, len(classes), joints, pairs, per_fold, responses)
+    counts = with_folds(names, sizes, len(classes), joints, pairs, per_fold, responses)
+    if added is None:
+        return counts
+    return replace(counts, rows=added[0], weights=replace(added[1], divisor=dealer.divisor))
+
+
+def _counted(table: ir.Table) -> ir.Value:
+    """Return how many rows a table or group has, or the sum of their weights."""
+    return table["w"].sum().cast("int64") if "w" in table.columns else table.count()
+
+
+def _weights(source: Source, small_table: ir.Table) -> tuple[int, WeightSums]:
+    """Return the rows, and what their weights add up to: of each weight the rows are counted."""
+    result = source.collect(small_table.group_by("w").aggregate(n=small_table.count()))
+    pairs = list(zip(result["w"].to_pylist(), result["n"].to_pylist(), strict=True))
+    rows = sum(int(n) for _, n in pairs)
+    total, squares = (sum(int(w) ** power * int(n) for w, n in pairs) for power in (1, 2))
+    return rows, WeightSums(total, squares)
 
 
 def _atoms(
@@ -108,7 +127,7 @@ def _atoms(
     classes: pa.Array,
 ) -> ir.Table:
     """Return class, atoms and, where there are any, unit and number of each row that has a class."""
-    more = [name for name in ("u", "r") if name in labelled.columns]
+    more = [name for name in ("u", "r", "w") if name in labelled.columns]
     table = _coded(source, labelled, "aegis_y", "y", classes, np.arange(len(classes)))
     for i, attribute in enumerate(attributes.values()):
         table = _coded(source, table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
@@ -117,7 +136,7 @@ def _atoms(
 
 
 def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
-    """Return class `y`, atoms `a0`, `a1`, ..., number `r` if there is one, and the fold `f` of each row.
+    """Return class `y`, atoms `a0`, `a1`, ..., number `r` and weight `w` if there are any, and the fold `f` of each row.
 
     Units, where the table has a column `u` of them, fall into one fold as a whole.
     """
@@ -128,7 +147,8 @@ def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
         return table.select(*columns, f=dealer.units(_wide(table["u"])).cast("int32"))
     wide = [table[name].cast("int64") for name in columns if name.startswith("a")]
     number = table["r"].cast("int64") if "r" in columns else None
-    first, second = dealer.sums(wide, table["y"].cast("int64"), number)
+    weight = table["w"].cast("int64") if "w" in columns else None
+    first, second = dealer.sums(wide, table["y"].cast("int64"), number, weight)
     summed = table.select(*columns, first=first, second=second)
     equal = ibis.row_number().over(
         group_by=[summed["first"], summed["second"]], order_by=summed["second"]
@@ -188,16 +208,21 @@ def _responses(
     source: Source, small_table: ir.Table, sizes: Sequence[int], folds: int
 ) -> ResponseSums:
     """Return the sums of a numeric label by fold and atom; of its values the rows are counted."""
+    weighted = "w" in small_table.columns
+    total = small_table["r"].sum().cast("int64")
+    if weighted:  # sums may take more than 64 bits
+        product = small_table["r"].cast("int64") * small_table["w"].cast("int64")
+        total = product.cast("decimal(38, 0)").sum().cast("string")
     sums = []
     for i, size in enumerate(sizes):
         grouped = small_table.group_by(a=small_table[f"a{i}"], f=small_table["f"])
-        result = source.collect(grouped.aggregate(s=small_table["r"].sum().cast("int64")))
-        fold, atom, total = (result[name].to_numpy().astype(np.int64) for name in "fas")
-        by_fold = np.zeros((folds, size), dtype=np.int64)
-        by_fold[fold, atom] = total
+        result = source.collect(grouped.aggregate(s=total))
+        fold, atom = (result[name].to_numpy().astype(np.int64) for name in "fa")
+        by_fold = np.zeros((folds, size), dtype=object if weighted else np.int64)
+        by_fold[fold, atom] = [int(own) for own in result["s"].to_pylist()]
         sums.append(by_fold)
     grouped = small_table.group_by(r=small_table["r"], f=small_table["f"])
-    result = source.collect(grouped.aggregate(n=small_table.count()))
+    result = source.collect(grouped.aggregate(n=_counted(small_table)))
     squares = [0] * folds
     for value, place, count in zip(*(result[name].to_pylist() for name in "rfn"), strict=True):
         squares[place] += int(value) ** 2 * int(count)
@@ -220,14 +245,14 @@ def _count(
         small_table.group_by(
             a=small_table[f"a{i}"], b=small_table[f"a{j}"], y=small_table["y"], f=small_table["f"]
         )
-        .aggregate(n=small_table.count())
+        .aggregate(n=_counted(small_table))
         .select(p=ibis.literal(place, type="int32"), a="a", b="b", y="y", f="f", n="n")
         for place, (i, j) in enumerate(pairs)
     ]
     result = source.collect(ibis.union(*queries) if len(queries) > 1 else queries[0])
     columns = {name: result[name].to_numpy().astype(np.int64) for name in result.column_names}
     for place, (i, j) in enumerate(pairs):
-        own = columns["p"] == place
+        own = (columns["p"] == place) & (columns["n"] > 0)  # weights of 0 make no cell
         cell = columns["a"][own] * sizes[j] + columns["b"][own]
         index = cell * width + columns["y"][own] * folds + columns["f"][own]
         order = np.argsort(index)

@@ -26,6 +26,8 @@ from aegis.summary.codes import numbers_of
 
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Sums = npt.NDArray[Any]
+"""Whole numbers of 64 bits, or Python's own where they may take more."""
 
 MOST_DECIMALS = 9
 """Most decimals of a label that is kept by its decimals."""
@@ -33,8 +35,10 @@ MOST_BITS = 40
 """Most bits of a label in units: a label without a last decimal is rounded to its leading ones."""
 _SUM_BITS = 62
 """Bits that a sum of labels may take."""
-_LOW = 20
-"""Bits of the lower half of a label: sums of halves are exact as floats."""
+_HALF = 20
+"""Bits of the lower half of a label whose square is added up."""
+_LOW = 31
+"""Bits of the lower half of what is added up: sums of halves of 2^21 rows are exact as floats."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,10 @@ class NumberUnit:
         return float(self.exact)
 
     @classmethod
-    def of(cls, numbers: Floats, rows: int) -> NumberUnit:
+    def of(cls, numbers: Floats, rows: int, most_bits: int = MOST_BITS) -> NumberUnit:
         """Return the unit of finite numbers of so many rows: their last decimal, if they have one.
+
+        In units they take at most `most_bits` bits.
 
         Examples
         --------
@@ -77,7 +83,7 @@ class NumberUnit:
         >>> NumberUnit.of(np.array([1.5, 2.25]), 2), NumberUnit.of(np.array([1 / 3]), 1)
         (NumberUnit(base=10, exponent=2), NumberUnit(base=2, exponent=41))
         """
-        bits = min(MOST_BITS, _SUM_BITS - int(rows).bit_length())
+        bits = min(most_bits, _SUM_BITS - int(rows).bit_length())
         largest = float(np.abs(numbers).max(initial=0.0))
         for decimals in range(MOST_DECIMALS + 1):
             power = 10.0**decimals
@@ -92,8 +98,12 @@ class NumberUnit:
         scaled = numbers * float(self.base) ** self.exponent
         return np.floor(scaled + 0.5).astype(np.int64)
 
-    def of_values(self, values: pa.Array) -> Counts:
+    def of_values(
+        self, values: pa.Array, what: str = "number to predict", most_bits: int = MOST_BITS
+    ) -> Counts:
         """Return the values of a column in units; 0 for those that are missing.
+
+        `what` they are called in messages.
 
         Raises
         ------
@@ -102,12 +112,12 @@ class NumberUnit:
             another part of the data.
         """
         numbers = np.nan_to_num(numbers_of(values), nan=0.0)
-        if np.abs(numbers).max(initial=0.0) < self.size * 2.0 ** (MOST_BITS + 1):
+        if np.abs(numbers).max(initial=0.0) < self.size * 2.0 ** (most_bits + 1):
             whole = self.whole(numbers)
             if self.base == 2 or np.array_equal(whole / 10.0**self.exponent, numbers):
                 return whole
         raise DataError(
-            f"The number to predict is kept in units of {self.size:g} in the other summary, which do "
+            f"The {what} is kept in units of {self.size:g} in the other summary, which do "
             "not hold the values here.",
             hint="Summarise the part with most decimals and the largest numbers first, and the "
             "others like it.",
@@ -163,6 +173,9 @@ def check_number(column: ir.Column, values: pa.Array) -> Floats:
 class ResponseSums:
     """Sums of a numeric label in its unit, by fold of the labelled rows.
 
+    Where rows have weights, of the label times the weight, which may take more than 64 bits: the arrays
+    then hold Python's whole numbers.
+
     Attributes
     ----------
     sums
@@ -173,9 +186,9 @@ class ResponseSums:
         Sum of their squares by fold, F exact whole numbers.
     """
 
-    sums: tuple[Counts, ...]
-    total: Counts
-    squares: tuple[int, ...]
+    sums: tuple[Sums, ...]
+    total: Sums
+    squares: tuple[float, ...]
 
     @property
     def folds(self) -> int:
@@ -188,14 +201,14 @@ class ResponseSums:
 
     def deviation(self, rows: int) -> float:
         """Return the standard deviation of the label in units."""
-        whole, square = int(self.total.sum()), sum(self.squares)
+        whole, square = int(self.total.sum()), int(sum(self.squares))
         return math.sqrt(Fraction(square * rows - whole**2, rows**2))
 
     def regrouped(
         self, moved: Sequence[npt.NDArray[np.integer]], sizes: Sequence[int]
     ) -> ResponseSums:
         """Return the sums of coarser atoms: per attribute the new one of each, and how many there are."""
-        sums = [np.zeros((self.folds, size), dtype=np.int64) for size in sizes]
+        sums = [np.zeros((self.folds, size), dtype=self.total.dtype) for size in sizes]
         for own, whole, atoms in zip(self.sums, sums, moved, strict=True):
             for fold, of_fold in zip(whole, own, strict=True):
                 np.add.at(fold, atoms, of_fold)
@@ -217,6 +230,34 @@ class ResponseSums:
             (sum(self.squares),),
         )
 
+    def in_rows(
+        self, joints: Sequence[npt.NDArray[Any]], rows: npt.NDArray[Any], scale: float
+    ) -> ResponseSums:
+        """Return sums of weighted labels in effective rows, less their mean: floats.
+
+        Parameters
+        ----------
+        joints
+            Per attribute the weights by fold and atom, shape (F, A_i), in units.
+        rows
+            The weights by fold, shape (F,).
+        scale
+            Effective rows a unit of weight.
+        """
+        whole = [int(own) for own in rows]
+        centre = self.centre(sum(whole))
+        total = [int(own) - centre * n for own, n in zip(self.total, whole, strict=True)]
+        squares = [
+            square - 2 * centre * int(own) + centre**2 * n
+            for square, own, n in zip(self.squares, self.total, whole, strict=True)
+        ]
+        sums = [
+            (own - centre * joint.astype(object)).astype(np.float64) * scale
+            for own, joint in zip(self.sums, joints, strict=True)
+        ]
+        of_fold = np.array([float(own) * scale for own in total])
+        return ResponseSums(tuple(sums), of_fold, tuple(float(own) * scale for own in squares))
+
     def scaled(self, factor: int) -> ResponseSums:
         """Return the same in a unit that is `factor` times smaller.
 
@@ -228,7 +269,7 @@ class ResponseSums:
         if factor == 1:
             return self
         largest = max(int(np.abs(own).max(initial=0)) for own in (*self.sums, self.total))
-        if largest * factor >= 2**_SUM_BITS:
+        if self.total.dtype != object and largest * factor >= 2**_SUM_BITS:
             raise DataError(
                 "The numbers to predict of the parts have so different decimals that their sums would "
                 "not be exact.",
@@ -250,11 +291,14 @@ class ResponseCounter:
         Atoms per attribute.
     folds
         Number of folds F.
+    weighted
+        Whether rows have weights.
     """
 
-    def __init__(self, sizes: Sequence[int], folds: int) -> None:
-        self._sums = [np.zeros((folds, size), dtype=np.int64) for size in sizes]
-        self._total = np.zeros(folds, dtype=np.int64)
+    def __init__(self, sizes: Sequence[int], folds: int, *, weighted: bool = False) -> None:
+        dtype = object if weighted else np.int64
+        self._sums: list[Sums] = [np.zeros((folds, size), dtype=dtype) for size in sizes]
+        self._total: Sums = np.zeros(folds, dtype=dtype)
         self._squares = [0] * folds
         self._sizes, self._folds = sizes, folds
 
@@ -265,16 +309,25 @@ class ResponseCounter:
         response: Counts,
         weights: Counts | None = None,
     ) -> None:
-        """Add rows: their atoms, folds and labels in units, and how often each counts."""
-        response = response if weights is None else np.repeat(response, weights)
-        fold = fold if weights is None else np.repeat(fold, weights)
+        """Add rows: their atoms, folds and labels in units, and their weights."""
+        of_rows = response if weights is None else response * weights
         for own, code, size in zip(self._sums, codes, self._sizes, strict=True):
-            atoms = code if weights is None else np.repeat(code, weights)
-            key = fold * size + atoms
-            own += exact_sums(key, response, self._folds * size).reshape(own.shape)
-        self._total += exact_sums(fold, response, self._folds)
+            key = fold * size + code
+            own += self._summed(key, of_rows, self._folds * size).reshape(own.shape)
+        self._total += self._summed(fold, of_rows, self._folds)
         for place in range(self._folds):
-            self._squares[place] += exact_squares(response[fold == place])
+            here = fold == place
+            if weights is None:
+                self._squares[place] += exact_squares(response[here])
+            else:
+                self._squares[place] += int((of_rows[here].astype(object) * response[here]).sum())
+
+    def _summed(self, key: Counts, values: Counts, size: int) -> Sums:
+        """Return sums by key, in Python's whole numbers where rows have weights."""
+        if self._total.dtype != object:
+            return exact_sums(key, values, size)
+        high, low = halves(values)
+        return joined_halves(exact_sums(key, high, size), exact_sums(key, low, size))
 
     @classmethod
     def of(
@@ -284,12 +337,13 @@ class ResponseCounter:
         codes: Sequence[npt.NDArray[np.integer]],
         fold: Counts,
         response: Counts | None,
+        weights: Counts | None = None,
     ) -> ResponseSums | None:
         """Return the sums of some rows; None where there is no number to predict."""
         if response is None:
             return None
-        counter = cls(sizes, folds)
-        counter.add(codes, fold, response)
+        counter = cls(sizes, folds, weighted=weights is not None)
+        counter.add(codes, fold, response, weights)
         return counter.sums()
 
     def sums(self) -> ResponseSums:
@@ -299,12 +353,22 @@ class ResponseCounter:
 
 def exact_sums(key: npt.NDArray[Any], values: Counts, size: int) -> Counts:
     """Return the sum of whole numbers by key, shape (size,), exact where it is below 2**62."""
-    high, low = values >> _LOW, values & ((1 << _LOW) - 1)
     parts = [
-        np.bincount(key, weights=half, minlength=size).astype(np.int64) for half in (high, low)
+        np.bincount(key, weights=half, minlength=size).astype(np.int64) for half in halves(values)
     ]
     summed: Counts = (parts[0] << _LOW) + parts[1]
     return summed
+
+
+def halves(values: Sums) -> tuple[Sums, Sums]:
+    """Return the higher and the lower bits of whole numbers; the lower ones are positive."""
+    return values >> _LOW, values & ((1 << _LOW) - 1)
+
+
+def joined_halves(high: Counts, low: Counts) -> Sums:
+    """Return what such bits are of, in Python's whole numbers."""
+    whole: Sums = (high.astype(object) << _LOW) + low.astype(object)
+    return whole
 
 
 def exact_squares(values: Counts) -> int:
@@ -312,9 +376,9 @@ def exact_squares(values: Counts) -> int:
     total = 0
     for start in range(0, len(values), 1 << 20):
         some = values[start : start + (1 << 20)]
-        high, low = some >> _LOW, some & ((1 << _LOW) - 1)
+        high, low = some >> _HALF, some & ((1 << _HALF) - 1)
         squares = int((high * high).sum()), int((high * low).sum()), int((low * low).sum())
-        total += (squares[0] << 2 * _LOW) + (squares[1] << _LOW + 1) + squares[2]
+        total += (squares[0] << 2 * _HALF) + (squares[1] << _HALF + 1) + squares[2]
     return total
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -21,12 +21,14 @@ from aegis.summary.cooccurrence import (
     Counts,
     FoldCounts,
     Matrix,
+    Numbers,
     PairCounts,
     apart,
     tally,
 )
 from aegis.summary.deal import Dealer
 from aegis.summary.responses import ResponseCounter
+from aegis.summary.weights import WeightSums
 
 WIDE = 24
 """Attributes above which pairs are counted when they are asked for: there are many, and few are."""
@@ -38,7 +40,7 @@ _REMEMBERED = 1 << 27
 """Bytes of counts by pair that are remembered."""
 
 Pair = tuple[int, int]
-Tally = tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], npt.NDArray[np.int32]]
+Tally = tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], Numbers]
 """Index, count, cell, fold and count by fold of a pair, as `apart` returns them."""
 
 
@@ -56,6 +58,10 @@ class AtomRows:
         Class and fold of each row, shape (N,).
     classes, folds
         How many there are.
+    weights
+        Weight of each row in units, shape (N,); None where each counts once.
+    in_rows
+        What makes effective rows of the weights in the matrix of all atoms; None to leave them.
     """
 
     codes: Sequence[npt.NDArray[np.unsignedinteger]]
@@ -64,13 +70,15 @@ class AtomRows:
     fold: Counts
     classes: int
     folds: int
+    weights: Counts | None = None
+    in_rows: WeightSums | None = None
 
     def pair(self, i: int, j: int) -> Tally:
         """Count two attributes by class and fold."""
         columns = self.classes * self.folds
         key = (self.codes[i].astype(np.int64) * self.sizes[j] + self.codes[j]) * columns
         key += self._column
-        return apart(*tally(key, None, self.sizes[i] * self.sizes[j] * columns), self.folds)
+        return apart(*tally(key, self.weights, self.sizes[i] * self.sizes[j] * columns), self.folds)
 
     @cached_property
     def _column(self) -> Counts:
@@ -80,7 +88,7 @@ class AtomRows:
         """Count one attribute by class and fold, shape (A_i, C F)."""
         columns = self.classes * self.folds
         own = self.codes[i].astype(np.int64) * columns + self._column
-        counted = np.bincount(own, minlength=self.sizes[i] * columns)
+        counted = np.bincount(own, weights=self.weights, minlength=self.sizes[i] * columns)
         return counted.astype(np.int64).reshape(-1, columns)
 
     def gram(self, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.float64]:
@@ -91,6 +99,7 @@ class AtomRows:
         each two of their atoms share follows from that table by adding up.
         """
         parts = [_Part.of(self, members, rows) for members in _together(self.sizes)]
+        weights = self.weights if rows is None or self.weights is None else self.weights[rows]
         order = [i for part in parts for i in part.members]
         bounds = np.cumsum([0, *(sum(self.sizes[i] for i in part.members) for part in parts)])
         total = np.empty((int(bounds[-1]), int(bounds[-1])))
@@ -98,7 +107,7 @@ class AtomRows:
             across = slice(bounds[own], bounds[own + 1])
             for other, second in enumerate(parts[own:], own):
                 key = part.code * second.size + second.code
-                counted = np.bincount(key, minlength=part.size * second.size)
+                counted = np.bincount(key, weights=weights, minlength=part.size * second.size)
                 block = part.added(second.added(counted.reshape(part.size, second.size).T).T)
                 along = slice(bounds[other], bounds[other + 1])
                 total[across, along] = block
@@ -107,7 +116,7 @@ class AtomRows:
         stacked = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in order])
         place = np.argsort(stacked)
         as_given: npt.NDArray[np.float64] = total[place[:, None], place]
-        return as_given
+        return as_given if self.in_rows is None else self.in_rows.in_rows(as_given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +231,9 @@ class RowPairCounts(PairCounts):
 
     coded: AtomRows = field(kw_only=True)
 
+    def _weighted(self, weights: WeightSums) -> dict[str, Any]:
+        return super()._weighted(weights) | {"coded": replace(self.coded, in_rows=weights)}
+
     @property
     def dense(self) -> bool:
         """Whether the matrix of all atoms is small enough to be counted from the rows."""
@@ -249,6 +261,8 @@ def count_row_pairs(
     folds: int = 1,
     seed: int = 0,
     response: Counts | None = None,
+    weights: Counts | None = None,
+    divisor: int = 1,
 ) -> RowPairCounts:
     """Return what `count_pairs` returns of the same rows, counted when it is asked for.
 
@@ -256,23 +270,23 @@ def count_row_pairs(
     ----------
     names, sizes, classes
         Attributes, their atoms and the number of classes.
-    codes
-        Per attribute the atom of each row.
-    label
-        The class of each row.
+    codes, label
+        Per attribute the atom of each row, and the class of each row.
     folds, seed
         As of `count_pairs`.
     response
         The numeric label of each row, in its unit; None where the label has classes.
+    weights, divisor
+        The weight of each row in units, None where each counts once, and their common divisor.
     """
     narrow = [
         own.astype(np.min_scalar_type(max(size - 1, 0)))
         for own, size in zip(codes, sizes, strict=True)
     ]
     label = label.astype(np.int64)
-    fold = Dealer(names, folds, seed).rows(narrow, label, response)
-    rows = AtomRows(narrow, sizes, label, fold, classes, folds)
-    per_fold = np.bincount(fold, minlength=folds).astype(np.int64)
+    fold = Dealer(names, folds, seed, divisor).rows(narrow, label, response, weights)
+    rows = AtomRows(narrow, sizes, label, fold, classes, folds, weights)
+    per_fold = np.bincount(fold, weights=weights, minlength=folds).astype(np.int64)
     by_fold = [rows.joint(i).reshape(sizes[i], classes, folds) for i in range(len(names))]
     known = _Tallies(rows)
     pairs = list(combinations(range(len(names)), 2))
@@ -293,6 +307,7 @@ def count_row_pairs(
         index,
         count,
         counts,
-        ResponseCounter.of(sizes, folds, narrow, fold, response),
+        ResponseCounter.of(sizes, folds, narrow, fold, response, weights),
+        None if weights is None else WeightSums.of(weights, divisor),
         coded=rows,
     )

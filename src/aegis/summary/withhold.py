@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from aegis.errors import PolicyError
 from aegis.masks import common_refinement
-from aegis.summary.cooccurrence import FoldCounts, PairCounts
+from aegis.summary.cooccurrence import FoldCounts, PairCounts, as_entries
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.levels import pool
 from aegis.summary.model import (
@@ -165,7 +165,16 @@ def _regrouped(pairs: PairCounts, moved: Sequence[Ints]) -> PairCounts:
     folds = None if pairs.folds is None else _folds(pairs.folds, moved, sizes, placed)
     responses = None if pairs.responses is None else pairs.responses.regrouped(moved, sizes)
     return PairCounts(
-        pairs.names, sizes, pairs.classes, pairs.rows, joints, index, count, folds, responses
+        pairs.names,
+        sizes,
+        pairs.classes,
+        pairs.rows,
+        joints,
+        index,
+        count,
+        folds,
+        responses,
+        pairs.weights,
     )
 
 
@@ -181,7 +190,7 @@ def _folds(
         known, place = np.unique(key, return_inverse=True)
         cell[pair] = (known // folds.size).astype(np.int32)
         fold[pair] = (known % folds.size).astype(np.int8)
-        count[pair] = _summed(folds.count[pair], place, len(known)).astype(np.int32)
+        count[pair] = as_entries(_summed(folds.count[pair], place, len(known)))
     joints = tuple(
         np.stack([_rows_added(part, m, s) for part in joint])
         for joint, m, s in zip(folds.joints, moved, sizes, strict=True)

@@ -45,6 +45,7 @@ def objective_and_measure(
         named = policy.measure_by(measure).name
         return named, named
     if objective not in MEASURES:
+        policy.refuse_weight(f"Information loss {objective!r}")
         if objective_type(objective).of_label:
             policy.require_label(f"Information loss {objective!r}")
         return objective, policy.measure_by(measure).name

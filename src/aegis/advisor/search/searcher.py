@@ -57,6 +57,7 @@ class Searcher:
         measure: str,
         progress: Progress = SILENT,
     ) -> None:
+        summary = summary.in_effective_rows()
         self.summary = summary
         self.plan = plan
         self.progress = progress

@@ -65,7 +65,7 @@ class Pillai:
         self.name = name
         self._problem = problem
         self._adjusted = adjusted
-        self._rows = float(problem.summary.pairs.rows)
+        self._rows = problem.summary.pairs.n
         self._noisy = [j for j, variable in enumerate(problem.variables) if variable.channels]
         self._bounds: dict[Box, float] = {}
         reduced = _Reduced.of(problem)
@@ -223,7 +223,7 @@ class _Rest:
         sparse = not isinstance(reduced.total, np.ndarray)
         if chosen or sparse or stays.all() or sizes[stays].sum() < _STAYING:
             return None
-        rows = float(problem.summary.pairs.rows)
+        rows = problem.summary.pairs.n
         given = Given.of(reduced.total, reduced.stacked_joint, rows, reduced.offsets, stays)
         if given is None:
             return None
@@ -257,7 +257,7 @@ class _Corner:
         self._reduced = reduced if rest is None else rest.reduced
         self._places = range(len(problem.variables)) if rest is None else rest.places
         self._count = len(self._reduced.atoms)
-        self._rows = float(problem.summary.pairs.rows)
+        self._rows = problem.summary.pairs.n
         self._numbers: dict[tuple[int, int], int] = {}
         self._known: dict[tuple[int, bytes], int] = {}
         self._groupings: list[_Grouping] = []

@@ -101,6 +101,7 @@ def measure_of_attributes(name: str) -> Measure:
 
 
 def _require_label(summary: Summary) -> None:
+    summary.refuse_weights("A reconstruction")
     if not summary.label.there:
         raise PolicyError(
             "A reconstruction is of the joint with the label, and the summary has none.",

@@ -118,6 +118,9 @@ class CodedTable:
     response
         The number to predict of each row, shape (n,), 0 where it is missing; its rows are of one class.
         None of a label of classes.
+    weights
+        The weight of each row in effective rows, as scores count them, shape (n,); None where each row
+        counts once.
     """
 
     codes: Mapping[str, Codes]
@@ -127,6 +130,7 @@ class CodedTable:
     seed: int = 0
     persons: Labels | None = None
     response: npt.NDArray[np.float64] | None = None
+    weights: npt.NDArray[np.float64] | None = None
 
     @property
     def rows(self) -> int:
@@ -231,7 +235,13 @@ def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 
     columns = {f"a{i}": source.table[name] for i, name in enumerate(summary.attributes)}
     if policy.person is not None:
         columns["p"] = source.table[policy.person]
+    if policy.weight is not None:
+        columns["w"] = source.table[policy.weight]
     collected = source.collect(source.table.select(**columns, y=label))
+    weights = None
+    if summary.weights is not None:
+        whole = numbers_of(collected["w"].combine_chunks())
+        weights = whole * (whole.sum() / (whole**2).sum())
     persons = None
     if policy.person is not None:
         persons = encode(collected["p"].combine_chunks())[0].astype(np.int64)
@@ -254,4 +264,5 @@ def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 
         seed,
         persons,
         response,
+        weights,
     )

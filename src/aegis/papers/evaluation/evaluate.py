@@ -26,6 +26,7 @@ from aegis.policy import Configuration, Policy
 from aegis.progress import SILENT, Progress, Step
 from aegis.sources import Source
 from aegis.summary import Summary
+from aegis.words import counted
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
@@ -122,8 +123,9 @@ def evaluate_models(
     check_request(models, metric, jobs)
     policy.require_label("Training", number=True)
     chosen, metric = _models_of(policy, models, metric)
-    if policy.label.is_number and (comparators or methods or policy.anonymizers):
+    if comparators or methods or policy.anonymizers:
         policy.require_label("Training on record-level releases, or with comparators,")
+        policy.refuse_weight("Training on record-level releases, or with comparators,")
     started = time.perf_counter()
     advice = rank_configurations(
         summary,
@@ -141,7 +143,7 @@ def evaluate_models(
         *judge(scorer, choices, progress),
         *(
             compare(scorer, choices, comparators, seed=seed, progress=progress)
-            if not policy.label.is_number
+            if not policy.label.is_number and policy.weight is None
             else ()
         ),
     )
@@ -192,6 +194,9 @@ def _models_of(policy: Policy, models: Sequence[str], metric: str) -> tuple[tupl
         chosen = tuple(model.of_number() for model in choose_models(names))
     else:
         chosen = choose_models(models)
+    if policy.weight is not None:
+        for model in (model for model in chosen if not model.takes_weights):
+            policy.refuse_weight(f"Model {model.name!r}, which takes no weights,")
     if METRICS.get(metric).label is not kind:
         allowed = [own.name for own in METRICS if own.label is kind]
         what = "a number" if kind is LabelKind.NUMBER else "of classes"
@@ -318,6 +323,7 @@ def tasks(
                     test=split.test,
                     seed=seed + split.number,
                     response=rows.response,
+                    weights=rows.weights,
                 )
 
 
@@ -382,9 +388,20 @@ def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
     yield from pool(joblib.delayed(run_task)(task) for task in waiting)
 
 
+def _note_on_weights(rows: CodedTable) -> tuple[str, ...]:
+    """Return that models and metrics are weighted, where rows have weights."""
+    if rows.weights is None:
+        return ()
+    return (
+        "models are trained and tested with the weights of the rows, which together are worth "
+        f"{counted(round(float(rows.weights.sum())), 'row')} of equal weight",
+    )
+
+
 def _noted(evaluation: Evaluation, rows: CodedTable, splits: Sequence[Split]) -> Evaluation:
     notes = [
         *evaluation.advice.warnings,
+        *_note_on_weights(rows),
         *(
             f"class {rows.classes[class_]!r} has one row only in a training part: models learn next "
             "to nothing of it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +31,15 @@ class Prediction:
         Whether the scores are probabilities.
     positive
         The class whose F1 is reported when there are two.
+    weights
+        The weight of each row, shape (n,); None where each counts once.
     """
 
     truth: Labels
     scores: Floats
     probabilistic: bool
     positive: int = 1
+    weights: Floats | None = None
 
     @property
     def predicted(self) -> Labels:
@@ -52,10 +56,13 @@ class NumberPrediction:
     ----------
     truth, predicted
         The number of each row, and the one that is predicted, shape (n,).
+    weights
+        The weight of each row, shape (n,); None where each counts once.
     """
 
     truth: Floats
     predicted: Floats
+    weights: Floats | None = None
 
     @property
     def errors(self) -> Floats:
@@ -91,11 +98,16 @@ class Metric:
     label: LabelKind = LabelKind.CLASSES
 
 
+def _mean(values: npt.NDArray[Any], weights: Floats | None) -> float:
+    """Return the mean of values of rows, by their weights where they have some; NaN without any."""
+    if not len(values) or (weights is not None and not weights.any()):
+        return math.nan
+    return float(values.mean() if weights is None else np.average(values, weights=weights))
+
+
 def accuracy(prediction: Prediction) -> float:
     """Return the share of rows whose class is predicted; NaN without rows."""
-    if not len(prediction.truth):
-        return math.nan
-    return float((prediction.predicted == prediction.truth).mean())
+    return _mean(prediction.predicted == prediction.truth, prediction.weights)
 
 
 def roc_auc(prediction: Prediction) -> float:
@@ -106,15 +118,17 @@ def roc_auc(prediction: Prediction) -> float:
     in the same way, as the expected AUC counts them; classes without rows, or without others, are left out;
     NaN when none is left.
     """
-    truth, scores = prediction.truth, prediction.scores
+    truth, scores, weights = prediction.truth, prediction.scores, prediction.weights
     if scores.shape[1] == 2:
-        return _area(truth == 1, scores[:, 1] - scores[:, 0])
-    areas = np.array([_area(truth == c, scores[:, c]) for c in range(scores.shape[1])])
+        return _area(truth == 1, scores[:, 1] - scores[:, 0], weights)
+    areas = np.array([_area(truth == c, scores[:, c], weights) for c in range(scores.shape[1])])
     known = np.isfinite(areas)
     return float(areas[known].mean()) if known.any() else math.nan
 
 
-def _area(positive: npt.NDArray[np.bool_], scores: Floats) -> float:
+def _area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Floats | None = None) -> float:
+    if weights is not None:
+        return _weighted_area(positive, scores, weights)
     hits, others = int(positive.sum()), int((~positive).sum())
     if not hits or not others:
         return math.nan
@@ -122,6 +136,16 @@ def _area(positive: npt.NDArray[np.bool_], scores: Floats) -> float:
     middle = np.cumsum(counts) - (counts - 1) / 2
     ranks = middle[place]
     return float((ranks[positive].sum() - hits * (hits + 1) / 2) / (hits * others))
+
+
+def _weighted_area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Floats) -> float:
+    """Return the share of pairs, by the product of their weights, that are in order."""
+    _, place = np.unique(scores, return_inverse=True)
+    hits, others = (np.bincount(place, weights * own) for own in (positive, ~positive))
+    if not hits.any() or not others.any():
+        return math.nan
+    below = np.cumsum(others) - others / 2
+    return float((hits * below).sum() / (hits.sum() * others.sum()))
 
 
 def log_loss(prediction: Prediction) -> float:
@@ -133,7 +157,7 @@ def log_loss(prediction: Prediction) -> float:
         return math.nan
     rows = np.arange(len(prediction.truth))
     shares = prediction.scores / prediction.scores.sum(axis=1, keepdims=True)
-    return float(-np.log(np.clip(shares[rows, prediction.truth], 1e-15, 1.0)).mean())
+    return _mean(-np.log(np.clip(shares[rows, prediction.truth], 1e-15, 1.0)), prediction.weights)
 
 
 def f1(prediction: Prediction) -> float:
@@ -146,35 +170,34 @@ def f1(prediction: Prediction) -> float:
     classes = prediction.scores.shape[1]
     if not len(truth):
         return math.nan
-    hits = np.bincount(truth[truth == predicted], minlength=classes)
-    actual, claimed = (
-        np.bincount(truth, minlength=classes),
-        np.bincount(predicted, minlength=classes),
-    )
-    values = 2.0 * hits / np.maximum(actual + claimed, 1)
+    own, right = prediction.weights, truth == predicted
+    hits = np.bincount(truth[right], None if own is None else own[right], classes)
+    actual, claimed = (np.bincount(of, own, classes) for of in (truth, predicted))
+    both = actual + claimed
+    values = 2.0 * hits / np.where(both > 0, both, 1)
     if classes == 2:
         return float(values[prediction.positive])
-    return float(np.average(values, weights=actual))
+    return _mean(values, actual.astype(np.float64))
 
 
 def r2(prediction: NumberPrediction) -> float:
     """Return the share of the variance that is predicted, at most 1; NaN where the number is constant."""
-    spread = (
-        float(((prediction.truth - prediction.truth.mean()) ** 2).sum())
-        if len(prediction.truth)
-        else 0.0
-    )
-    return 1 - float((prediction.errors**2).sum()) / spread if spread > 0 else math.nan
+    truth, weights = prediction.truth, prediction.weights
+    away, errors = (truth - _mean(truth, weights)) ** 2, prediction.errors**2
+    if weights is not None:
+        away, errors = weights * away, weights * errors
+    spread = float(away.sum())
+    return 1 - float(errors.sum()) / spread if spread > 0 else math.nan
 
 
 def rmse(prediction: NumberPrediction) -> float:
     """Return the root of the mean squared error; NaN without rows."""
-    return float(np.sqrt((prediction.errors**2).mean())) if len(prediction.truth) else math.nan
+    return math.sqrt(_mean(prediction.errors**2, prediction.weights))
 
 
 def mae(prediction: NumberPrediction) -> float:
     """Return the mean absolute error; NaN without rows."""
-    return float(np.abs(prediction.errors).mean()) if len(prediction.truth) else math.nan
+    return _mean(np.abs(prediction.errors), prediction.weights)
 
 
 METRICS: Registry[Metric] = Registry("metric")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from aegis.errors import PolicyError
@@ -100,6 +101,11 @@ class Model:
         module, _, name = self.home.partition(":")
         random = {"random_state": seed} if self.seeded else {}
         return getattr(import_module(module), name)(**self.settings, **random)
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether it can be trained on rows with weights."""
+        return "sample_weight" in signature(self.make(0).fit).parameters
 
     def identity(self) -> dict[str, Any]:
         """Return what, besides the rows and the seed, decides what a training gives."""

@@ -61,6 +61,7 @@ def train_proxy(
         A model is unknown, or the extra `ml` is not installed.
     """
     policy.require_label("A proxy")
+    policy.refuse_weight("A proxy")
     chosen = choose_models(models)
     able = [ranked for ranked in advice.ranking if ranked.admissible and ranked.method is None][
         :FINALISTS

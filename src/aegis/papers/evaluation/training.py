@@ -89,6 +89,8 @@ class Task:
         Seed of the model.
     response
         The number to predict of each row, shape (n,); None where classes are predicted.
+    weights
+        The weight of each row in effective rows, shape (n,); None where each counts once.
     """
 
     configuration: str
@@ -101,6 +103,7 @@ class Task:
     test: Rows
     seed: int
     response: Floats | None = None
+    weights: Floats | None = None
     _key: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -114,10 +117,21 @@ class Task:
             if self.response is not None:
                 sha.update(np.ascontiguousarray(self.response).tobytes())
                 sha.update(repr(self.design.numbers).encode())
+            if self.weights is not None:
+                sha.update(b"weights" + np.ascontiguousarray(self.weights).tobytes())
             facts = [self.model.identity(), self.seed, self.classes, require_extra()]
             sha.update(json.dumps(facts, sort_keys=True).encode())
             self._key["key"] = sha.hexdigest()
         return self._key["key"]
+
+    def weights_of(self, rows: Rows) -> Floats | None:
+        """Return the weights of some rows; None where each counts once."""
+        return None if self.weights is None else self.weights[rows]
+
+    def weighing(self) -> dict[str, Floats]:
+        """Return what a model is fitted with besides rows: their weights, where they have some."""
+        own = self.weights_of(self.train)
+        return {} if own is None else {"sample_weight": own}
 
 
 def train(task: Task) -> Training:
@@ -125,7 +139,9 @@ def train(task: Task) -> Training:
     started = time.perf_counter()
     if task.response is not None:
         predicted, messages = predict_number(task, task.response)
-        metrics = measure(NumberPrediction(task.response[task.test], predicted))
+        metrics = measure(
+            NumberPrediction(task.response[task.test], predicted, task.weights_of(task.test))
+        )
         seconds = time.perf_counter() - started
         return Training(
             task.configuration, task.model.name, task.split, metrics, True, messages, seconds
@@ -149,7 +165,7 @@ def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...
     model = task.model.make(task.seed)
     with one_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(own(task.train), response[task.train])
+        model.fit(own(task.train), response[task.train], **task.weighing())
         predicted = np.asarray(model.predict(own(task.test)), dtype=np.float64)
     messages = tuple(dict.fromkeys(str(w.message).strip().splitlines()[0] for w in caught))
     return predicted, messages
@@ -193,23 +209,23 @@ class Fitted:
     def predict(self, rows: Rows) -> Prediction:
         """Return what the classifier says of `rows`."""
         task = self.task
-        truth = task.label[rows]
+        truth, weights = task.label[rows], task.weights_of(rows)
         counts = np.bincount(task.label[task.label >= 0], minlength=task.classes)
         positive = 0 if counts[0] < counts[-1] else task.classes - 1
         if self.classifier is None:
             scores = np.zeros((len(rows), task.classes))
             scores[:, task.label[task.train[0]]] = 1.0
-            return Prediction(truth, scores, True, positive)
+            return Prediction(truth, scores, True, positive, weights)
         features = _features(task, rows, self.columns)
         probabilistic = hasattr(self.classifier, "predict_proba")
         if not len(rows):
-            return Prediction(truth, np.zeros((0, task.classes)), probabilistic, positive)
+            return Prediction(truth, np.zeros((0, task.classes)), probabilistic, positive, weights)
         with one_thread():
             given = _scores(self.classifier, features, probabilistic)
         missing = 0.0 if probabilistic else -np.inf
         scores = np.full((len(rows), task.classes), missing)
         scores[:, self.classifier.classes_] = given
-        return Prediction(truth, scores, probabilistic, positive)
+        return Prediction(truth, scores, probabilistic, positive, weights)
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -233,7 +249,7 @@ def fit(task: Task) -> Fitted:
     classifier = task.model.make(task.seed)
     with one_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        classifier.fit(_features(task, task.train, columns), label)
+        classifier.fit(_features(task, task.train, columns), label, **task.weighing())
     messages = tuple(dict.fromkeys(str(w.message).strip().splitlines()[0] for w in caught))
     diverged = any(w.category.__name__ == "ConvergenceWarning" for w in caught)
     return Fitted(task, classifier, columns, not diverged, messages)

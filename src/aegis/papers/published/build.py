@@ -83,6 +83,7 @@ def publish(
     """
     declared = as_policy(policy)
     declared.require_label("A file of published tables")
+    declared.refuse_weight("A file of published tables")
     counted = dict(contingencies or {})
     given = _given(masked, counted, declared)
     told, known = dict(histograms or {}), dict(mappings or {})

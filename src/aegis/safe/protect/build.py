@@ -75,6 +75,7 @@ def protect(
     given = asked(ProtectRequest, request, options)
     policy = as_policy(policy)
     policy.require_label("A protected summary")
+    policy.refuse_weight("A protected summary")
     level = _level(given.level)
     summary, source = _exact(subject, policy, progress)
     check_summary(summary, policy)

@@ -180,7 +180,8 @@ def audit_leak(
     Raises
     ------
     PolicyError
-        The threshold is below 2 or above the number of rows, or the level is unknown.
+        The threshold is below 2 or above the number of rows, the level is unknown, or counts are sums of
+        weights.
     """
     if level is not None and level not in list(ProtectionLevel):
         raise PolicyError.unknown(
@@ -200,6 +201,7 @@ def audit_leak(
 
 
 def _exact(summary: Summary, demanded: ProtectionLevel, threshold: int) -> LeakAudit:
+    summary.refuse_weights("An audit of small cells")
     parts = list(_parts(summary, threshold))
     attributes = tuple(_attribute(a, threshold) for a in summary.all_attributes)
     alone, disclosed = _persons(summary)

@@ -32,7 +32,7 @@ VERSION = 6
 OF_NUMBER = 5
 """Version of a bundle of one label that is a number."""
 OF_CLASSES = 4
-"""Version of a bundle whose label is no number: what was added since is not in it."""
+"""Version of a bundle of one label of classes and rows without weights: nothing newer is in it."""
 READABLE = (3, 4, 5, 6)
 """Versions that are read; 3 does not say under which rule a summary was made."""
 MANIFEST = "manifest.json"
@@ -128,7 +128,7 @@ def write_archive(
 
 def _version(content: Mapping[str, Any]) -> int:
     """Return the earliest version whose readers understand what the manifest says."""
-    if "labels" in content:
+    if "labels" in content or "weights" in content:
         return VERSION
     return OF_NUMBER if "unit" in content.get("label", {}) else OF_CLASSES
 

@@ -157,6 +157,10 @@ def _check_label(label: LabelSummary, rows: int) -> None:
     _require(
         labelled + label.unlabelled == rows, "the classes of the label do not add up to the rows"
     )
+    if label.totals is not None:
+        _require(
+            len(label.totals) == len(label.classes), "weights of other classes than the label's"
+        )
     if label.mask is not None:
         _require(label.mask.deterministic and label.mask.fitted, "the bins of the label are open")
 
@@ -169,15 +173,16 @@ def _check_attribute(attribute: AttributeSummary, summary: Summary) -> None:
         _total(attribute.counts, rows, what) == rows,
         f"{what}: its values do not add up to the rows",
     )
-    _total(attribute.joint, rows, what)
+    most = rows if summary.weights is None else summary.weights.labelled.total
+    _total(attribute.joint, most, what)
     of_values = attribute.joint.sum(axis=1)
     _require(
-        bool((of_values <= attribute.counts).all()),
+        summary.weights is not None or bool((of_values <= attribute.counts).all()),
         f"{what}: more labelled rows of a value than rows",
     )
     _same(
         attribute.joint.sum(axis=0),
-        summary.label.counts,
+        summary.label.weighted,
         f"{what}: its rows by class are not those of the label",
     )
     if attribute.domain is not None:
@@ -304,11 +309,17 @@ def _check_pairs(summary: Summary) -> None:
     pairs = summary.pairs
     labelled = summary.rows - summary.label.unlabelled
     _require(pairs.rows <= labelled, f"co-occurrences of {pairs.rows:,} rows of {labelled:,}")
+    weights = pairs.weights
+    if weights is not None and summary.weights is not None:
+        most, least = summary.weights.labelled.total, weights.total**2
+        _require(weights.total <= most, "co-occurrences of more weight than the table has")
+        _require(least <= weights.squares * pairs.rows, "squares of weights that are too small")
     by_class = None
     for (name, attribute), joint in zip(summary.attributes.items(), pairs.joints, strict=True):
         what = f"co-occurrences of {name!r}"
         _require(
-            _total(joint, pairs.rows, what) == pairs.rows, f"{what}: not of {pairs.rows:,} rows"
+            _total(joint, pairs.counted, what) == pairs.counted,
+            f"{what}: not of {pairs.counted:,} rows",
         )
         whole = np.zeros_like(joint)
         np.add.at(whole, attribute.atoms, attribute.joint)
@@ -331,7 +342,7 @@ def _check_responses(pairs: PairCounts, responses: ResponseSums) -> None:
     """Check that the sums of a numeric label add up, and are those of some numbers."""
     what = "sums of the label"
     folds = pairs.folds
-    rows = np.array([pairs.rows]) if folds is None else folds.rows
+    rows = np.array([pairs.counted]) if folds is None else folds.rows
     for i, sums in enumerate(responses.sums):
         of_rows = pairs.joints[i].T if folds is None else folds.joints[i][:, :, 0]
         _require(not sums[of_rows == 0].any(), f"{what}: of an atom without rows")
@@ -348,8 +359,8 @@ def _check_pair(pairs: PairCounts, pair: tuple[int, int]) -> None:
     _below(index, pairs.sizes[i] * width * classes, f"{what}, cells")
     _ascending(index, f"{what}: their cells are not in ascending order")
     _require(
-        _total(count, pairs.rows, what, least=1) == pairs.rows,
-        f"{what}: not of {pairs.rows:,} rows",
+        _total(count, pairs.counted, what, least=1) == pairs.counted,
+        f"{what}: not of {pairs.counted:,} rows",
     )
     for joint, keys in ((pairs.joints[i], _left), (pairs.joints[j], _right)):
         sums = _added(
@@ -375,10 +386,11 @@ def _right(index: Array, width: int, classes: int) -> Array:
 def _check_folds(pairs: PairCounts, folds: FoldCounts) -> None:
     what = "folds of the co-occurrences"
     _require(
-        _total(folds.rows, pairs.rows, what) == pairs.rows, f"{what}: not of {pairs.rows:,} rows"
+        _total(folds.rows, pairs.counted, what) == pairs.counted,
+        f"{what}: not of {pairs.counted:,} rows",
     )
     for by_fold, joint in zip(folds.joints, pairs.joints, strict=True):
-        _total(by_fold, pairs.rows, what)
+        _total(by_fold, pairs.counted, what)
         _same(by_fold.sum(axis=0), joint, f"{what}: they do not add up to the rows of the atoms")
         _same(by_fold.sum(axis=(1, 2)), folds.rows, f"{what}: atoms and folds differ in rows")
     for pair in pairs.index:
@@ -392,7 +404,7 @@ def _check_fold_cells(pairs: PairCounts, folds: FoldCounts, pair: tuple[int, int
     index, size, classes, width = pairs.index[pair], folds.size, pairs.classes, pairs.sizes[j]
     _below(cell, len(index), f"{what}, cells")
     _below(fold, size, f"{what}, folds")
-    _total(count, pairs.rows, what, least=1)
+    _total(count, pairs.counted, what, least=1)
     for part in _blocks(len(cell)):
         start = max(0, part.start - 1)
         places = cell[start : part.stop].astype(np.int64) * size + fold[start : part.stop]
@@ -465,12 +477,15 @@ def _check_column(
     if name in known:
         attribute = known[name]
         _below(told, len(attribute.values), what)
-        missing = attribute.counts - attribute.joint.sum(axis=1)
-        due = _by_code(attribute, told, np.column_stack([attribute.joint, missing]), what)
+        by_class = [attribute.counts]
+        if summary.weights is None:
+            by_class = [attribute.joint, attribute.counts - attribute.joint.sum(axis=1)]
+        due = _by_code(attribute, told, np.column_stack(by_class), what)
     else:
         due = np.diag(rows)[: len(told)]
         _same(due.sum(axis=0), rows, f"{what}: a class is missing")
     apart = name != frequency.label and not _coarse_label(frequency, known)
+    apart = apart and summary.weights is None  # else rows are not known by value and class
 
     def entries(some: slice) -> tuple[Array, Array]:
         keys = codes[some].astype(np.int64)

@@ -29,6 +29,7 @@ from aegis.summary.bundle.shape import (
     PairsShape,
     SummaryShape,
     TermsShape,
+    WeightSumsShape,
 )
 from aegis.summary.bundle.write import (
     FREQUENCY,
@@ -39,7 +40,7 @@ from aegis.summary.bundle.write import (
     label_prefix,
     values_member,
 )
-from aegis.summary.cooccurrence import FoldCounts, PairCounts
+from aegis.summary.cooccurrence import FoldCounts, PairCounts, as_entries
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import (
     AttributeSummary,
@@ -50,7 +51,8 @@ from aegis.summary.model import (
     Summary,
     TaskSummary,
 )
-from aegis.summary.responses import NumberUnit, ResponseSums
+from aegis.summary.responses import NumberUnit, ResponseSums, joined_halves
+from aegis.summary.weights import TableWeights, WeightSums
 
 MOST_HIERARCHY = 256 << 20
 """Most bytes of a hierarchy: its texts become Python objects, several times as large."""
@@ -150,6 +152,7 @@ class Reader:
             read_by_context=_context_from(content),
             terms=None if content.terms is None else _terms_from(content.terms, content.digests),
             several=None if content.labels is None else self._several(content.labels),
+            weights=_weights_from(content),
         )
 
     def _several(self, said: LabelsShape) -> SeveralSummaries:
@@ -224,7 +227,10 @@ class Reader:
         cells = columns.whole("cells", np.int64, len(pairs))
         index = _parted(columns.whole("index", np.int64), cells, pairs)
         count = _parted(columns.whole("count", np.int64), cells, pairs)
-        folds = None if said.folds is None else _folds_from(columns, said.folds, shapes, pairs)
+        weights = None if said.weights is None else _sums_from(said.weights)
+        folds = None
+        if said.folds is not None:
+            folds = _folds_from(columns, said.folds, shapes, pairs, weighted=weights is not None)
         responses = _responses_from(columns, said, sizes)
         columns.finish()
         return PairCounts(
@@ -237,6 +243,7 @@ class Reader:
             count=count,
             folds=folds,
             responses=responses,
+            weights=weights,
         )
 
     def _frequency(self, said: FrequencyShape) -> FrequencyTable:
@@ -281,7 +288,10 @@ def _label_from(said: LabelShape) -> LabelSummary:
     mask = None if said.mask is None else parse_mask(said.mask)
     counts = np.array(said.counts, dtype=np.int64)
     unit = None if said.unit is None else NumberUnit(said.unit.base, said.unit.exponent)
-    return LabelSummary(said.column, tuple(said.classes), counts, said.unlabelled, mask, unit)
+    totals = None if said.totals is None else np.array(said.totals, dtype=np.int64)
+    return LabelSummary(
+        said.column, tuple(said.classes), counts, said.unlabelled, mask, unit, totals
+    )
 
 
 def _candidate(
@@ -326,17 +336,44 @@ def _texts(texts: pa.Array, nulls: npt.NDArray[np.int8]) -> list[str | None]:
     ]
 
 
+def _weights_from(content: SummaryShape) -> TableWeights | None:
+    """Return the weights of the rows; None where each counts once."""
+    said = content.weights
+    there = {said is not None, content.label.totals is not None, content.pairs.weights is not None}
+    if len(there) > 1:
+        refuse("weights are said of some counts and not of others")
+    if said is None:
+        return None
+    unit = NumberUnit(said.unit.base, said.unit.exponent)
+    return TableWeights(
+        said.column, unit, _sums_from(said.sums), _sums_from(said.labelled), said.zeros
+    )
+
+
+def _sums_from(said: WeightSumsShape) -> WeightSums:
+    sums = WeightSums(int(said.total), int(said.squares), int(said.divisor))
+    if not 0 < sums.total < 1 << 62 or sums.divisor < 1 or sums.squares < 1:
+        refuse(f"weights add up to {sums.total:,}, their squares to {sums.squares:,}")
+    return sums
+
+
 def _folds_from(
-    columns: Columns, size: int, shapes: list[tuple[int, int]], pairs: list[tuple[int, int]]
+    columns: Columns,
+    size: int,
+    shapes: list[tuple[int, int]],
+    pairs: list[tuple[int, int]],
+    *,
+    weighted: bool,
 ) -> FoldCounts:
     entries = columns.whole("fold_cells", np.int64, len(pairs))
+    of_cells = columns.whole("fold_count", np.int64 if weighted else np.int32)
     return FoldCounts(
         size=size,
         rows=columns.whole("fold_rows", np.int64, size),
         joints=_shaped(columns.whole("fold_joint", np.int64), [(size, *s) for s in shapes]),
         cell=_parted(columns.whole("fold_cell", np.int32), entries, pairs),
         fold=_parted(columns.whole("fold_of", np.int8), entries, pairs),
-        count=_parted(columns.whole("fold_count", np.int32), entries, pairs),
+        count={p: as_entries(own) for p, own in _parted(of_cells, entries, pairs).items()},
     )
 
 
@@ -349,9 +386,20 @@ def _responses_from(
     folds = said.folds or 1
     if len(said.response_squares) != folds:
         refuse("the squares of the label are of other folds than the co-occurrences")
-    sums = _shaped(columns.whole("response", np.int64), [(folds, size) for size in sizes])
-    total = columns.whole("response_total", np.int64, folds)
+    weighted = said.weights is not None
+    flat = _large(columns, "response") if weighted else columns.whole("response", np.int64)
+    sums = _shaped(flat, [(folds, size) for size in sizes])
+    if weighted:
+        total = _large(columns, "response_total", folds)
+    else:
+        total = columns.whole("response_total", np.int64, folds)
     return ResponseSums(sums, total, tuple(map(int, said.response_squares)))
+
+
+def _large(columns: Columns, name: str, length: int | None = None) -> npt.NDArray[Any]:
+    """Return whole numbers of more than 64 bits from their upper and lower bits."""
+    high = columns.whole(name, np.int64, length)
+    return joined_halves(high, columns.whole(f"{name}_low", np.int64, len(high)))
 
 
 def _shaped(flat: npt.NDArray[Any], shapes: list[Any]) -> tuple[npt.NDArray[Any], ...]:

@@ -12,6 +12,9 @@ MOST_ROWS = 1 << 53
 """Most rows: whole numbers up to here are exact as 64-bit floats, in which counts are added."""
 
 Rows = Annotated[int, Field(ge=0, le=MOST_ROWS)]
+Weights = Annotated[int, Field(ge=0, lt=1 << 62)]
+Large = Annotated[str, Field(pattern=r"^[0-9]{1,60}$")]
+"""A whole number that may take more than 64 bits."""
 Character = Annotated[str, Field(min_length=1, max_length=1)]
 CharacterOrNone = Annotated[str, Field(max_length=1)]
 MaskSpec = str | dict[str, Any]
@@ -39,6 +42,8 @@ class LabelShape(BundleMapping):
     unlabelled: Rows
     mask: MaskSpec | None
     unit: UnitShape | None = None
+    totals: list[Weights] | None = None
+    """Sums of the weights of each class, where rows have weights."""
 
 
 class CandidateShape(BundleMapping):
@@ -61,6 +66,24 @@ class AttributeShape(BundleMapping):
     candidates: Annotated[list[CandidateShape], Field(min_length=1)]
 
 
+class WeightSumsShape(BundleMapping):
+    """What the weights of some rows add up to, in units."""
+
+    total: Large
+    squares: Large
+    divisor: Large
+
+
+class WeightsShape(BundleMapping):
+    """The weights of the rows of a table."""
+
+    column: str
+    unit: UnitShape
+    sums: WeightSumsShape
+    labelled: WeightSumsShape
+    zeros: Rows
+
+
 class PairsShape(BundleMapping):
     """Co-occurrence counts."""
 
@@ -68,8 +91,9 @@ class PairsShape(BundleMapping):
     classes: int
     sizes: list[int]
     folds: Annotated[int, Field(ge=2, le=127)] | None
-    response_squares: list[Annotated[str, Field(pattern=r"^[0-9]{1,60}$")]] | None = None
+    response_squares: list[Large] | None = None
     """Per fold the sum of squares of a numeric label in its unit, which may take more than 64 bits."""
+    weights: WeightSumsShape | None = None
 
 
 class FrequencyShape(BundleMapping):
@@ -136,6 +160,7 @@ class SummaryShape(BundleMapping):
     read_by_context: list[str] | None = None
     terms: TermsShape | None = None
     labels: LabelsShape | None = None
+    weights: WeightsShape | None = None
     seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)] = 0
     """In bundles of earlier versions; nobody reads it."""
 

@@ -15,7 +15,8 @@ from aegis.summary.bundle.arrow import pack
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, LabelSummary, SeveralSummaries, Summary
-from aegis.summary.responses import NumberUnit
+from aegis.summary.responses import NumberUnit, ResponseSums, halves
+from aegis.summary.weights import TableWeights, WeightSums
 
 PAIRS = "pairs.arrow"
 FREQUENCY = "frequency.arrow"
@@ -59,6 +60,7 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
         "dialects": [dialect.to_dict() for dialect in summary.dialects],
         "read_by_context": _context_to(summary),
         "terms": _terms_to(summary),
+        **_weights_to(summary.weights),
     }
     if summary.several is not None:
         content["labels"] = _labels_to(summary.several, members)
@@ -98,7 +100,27 @@ def _label_to(label: LabelSummary) -> dict[str, Any]:
         "unlabelled": label.unlabelled,
         "mask": None if label.mask is None else label.mask.spec(),
         **_unit_to(label.unit),
+        **({} if label.totals is None else {"totals": label.totals.tolist()}),
     }
+
+
+def _weights_to(weights: TableWeights | None) -> dict[str, Any]:
+    """Return the weights of the rows; a summary of rows that count once says nothing of them."""
+    if weights is None:
+        return {}
+    said = {
+        "column": weights.column,
+        **_unit_to(weights.unit),
+        "sums": _sums_to(weights.sums),
+        "labelled": _sums_to(weights.labelled),
+        "zeros": weights.zeros,
+    }
+    return {"weights": said}
+
+
+def _sums_to(sums: WeightSums) -> dict[str, str]:
+    """Return sums of weights as texts: their squares may take more than 64 bits."""
+    return {name: str(getattr(sums, name)) for name in ("total", "squares", "divisor")}
 
 
 def _unit_to(unit: NumberUnit | None) -> dict[str, Any]:
@@ -180,29 +202,46 @@ def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
         "count": _joined([pairs.count[pair] for pair in order], np.int64),
     }
     if pairs.folds is not None:
-        columns |= _folds_to(pairs.folds, order)
+        columns |= _folds_to(pairs.folds, order, weighted=pairs.weights is not None)
     said: dict[str, Any] = {
         "rows": pairs.rows,
         "classes": pairs.classes,
         "sizes": list(pairs.sizes),
         "folds": None if pairs.folds is None else pairs.folds.size,
     }
+    if pairs.weights is not None:
+        said["weights"] = _sums_to(pairs.weights)
     if pairs.responses is not None:
-        columns["response"] = _joined([own.ravel() for own in pairs.responses.sums], np.int64)
-        columns["response_total"] = pairs.responses.total
+        columns |= _responses_to(pairs.responses)
         said["response_squares"] = [str(square) for square in pairs.responses.squares]
     members[PAIRS] = pack(columns)
     return said
 
 
-def _folds_to(folds: FoldCounts, order: Sequence[tuple[int, int]]) -> dict[str, Any]:
+def _responses_to(responses: ResponseSums) -> dict[str, Any]:
+    """Return sums of a numeric label; of weighted ones, of more than 64 bits, the upper and lower bits."""
+    parts = [own.ravel() for own in responses.sums]
+    if responses.total.dtype != object:
+        return {"response": _joined(parts, np.int64), "response_total": responses.total}
+    columns: dict[str, Any] = {}
+    for name, own in (("response", np.concatenate(parts)), ("response_total", responses.total)):
+        high, low = halves(own)
+        columns |= {name: high.astype(np.int64), f"{name}_low": low.astype(np.int64)}
+    return columns
+
+
+def _folds_to(
+    folds: FoldCounts, order: Sequence[tuple[int, int]], *, weighted: bool
+) -> dict[str, Any]:
     return {
         "fold_rows": folds.rows,
         "fold_joint": _joined([joint.ravel() for joint in folds.joints], np.int64),
         "fold_cells": np.array([len(folds.cell[pair]) for pair in order], dtype=np.int64),
         "fold_cell": _joined([folds.cell[pair] for pair in order], np.int32),
         "fold_of": _joined([folds.fold[pair] for pair in order], np.int8),
-        "fold_count": _joined([folds.count[pair] for pair in order], np.int32),
+        "fold_count": _joined(
+            [folds.count[pair] for pair in order], np.int64 if weighted else np.int32
+        ),
     }
 
 

@@ -1,0 +1,128 @@
+"""Summaries of parts of a table whose rows have weights: brought to one unit, their sums add up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import DataError
+from aegis.summary.cooccurrence import FoldCounts, PairCounts, as_entries
+from aegis.summary.model import Summary
+from aegis.summary.responses import ResponseSums
+from aegis.summary.weights import TableWeights, WeightSums
+
+Counts = npt.NDArray[np.int64]
+_SUM_BITS = 62
+"""Bits that a sum of weights may take."""
+
+
+def merged_weights(summaries: Sequence[Summary]) -> TableWeights | None:
+    """Return the weights of all parts, which are in one unit."""
+    parts = [summary.weights for summary in summaries if summary.weights is not None]
+    if not parts:
+        return None
+    return replace(
+        parts[0],
+        sums=reduce(WeightSums.plus, (part.sums for part in parts)),
+        labelled=reduce(WeightSums.plus, (part.labelled for part in parts)),
+        zeros=sum(part.zeros for part in parts),
+    )
+
+
+def in_one_unit(summaries: Sequence[Summary]) -> list[Summary]:
+    """Return the parts with their weights in the smallest unit of any.
+
+    Raises
+    ------
+    DataError
+        The units have no common one, or sums would be too large for 62 bits.
+    """
+    weights = [summary.weights for summary in summaries if summary.weights is not None]
+    if not weights:
+        return list(summaries)
+    unit = max((own.unit for own in weights), key=lambda unit: unit.exponent)
+    if len({own.unit.base for own in weights}) > 1:
+        raise DataError(
+            f"The weights {weights[0].column!r} of the parts are kept in units that do not fit together.",
+            hint="Summarise the part with most decimals first, and the others like it "
+            "(`--like FIRST.aegis`).",
+        )
+    factors = [int(own.unit.exact / unit.exact) for own in weights]
+    total = sum(own.sums.total * factor for own, factor in zip(weights, factors, strict=True))
+    if total >= 2**_SUM_BITS:
+        raise DataError(
+            f"The weights {weights[0].column!r} add up to {total * unit.exact:g}, in units of "
+            f"{unit.size:g}: too much to be kept exactly.",
+            hint="Round the weights to fewer decimals in all parts, and summarise them again.",
+        )
+    return [_times(s, factor) for s, factor in zip(summaries, factors, strict=True)]
+
+
+def _times(summary: Summary, factor: int) -> Summary:
+    """Return a summary whose weights are in a unit that is `factor` times smaller."""
+    weights, own, totals = summary.weights, summary.label_attribute, summary.label.totals
+    if factor == 1 or weights is None or totals is None:
+        return summary
+    unit = replace(
+        weights.unit, exponent=weights.unit.exponent + _digits(factor, weights.unit.base)
+    )
+    return replace(
+        summary,
+        attributes={n: replace(a, joint=a.joint * factor) for n, a in summary.attributes.items()},
+        label_attribute=None if own is None else replace(own, joint=own.joint * factor),
+        label=replace(summary.label, totals=totals * factor),
+        pairs=_pairs_times(summary.pairs, factor),
+        weights=replace(
+            weights,
+            unit=unit,
+            sums=weights.sums.scaled(factor),
+            labelled=weights.labelled.scaled(factor),
+        ),
+    )
+
+
+def _digits(factor: int, base: int) -> int:
+    """Return which power of the base a factor is."""
+    digits = 0
+    while factor > 1:
+        factor, digits = factor // base, digits + 1
+    return digits
+
+
+def _pairs_times(pairs: PairCounts, factor: int) -> PairCounts:
+    folds, sums, weights = pairs.folds, pairs.responses, pairs.weights
+    return PairCounts(
+        pairs.names,
+        pairs.sizes,
+        pairs.classes,
+        pairs.rows,
+        tuple(joint * factor for joint in pairs.joints),
+        pairs.index,
+        {pair: count * factor for pair, count in pairs.count.items()},
+        None if folds is None else _folds_times(folds, factor),
+        None if sums is None else _responses_times(sums, factor),
+        None if weights is None else weights.scaled(factor),
+    )
+
+
+def _folds_times(folds: FoldCounts, factor: int) -> FoldCounts:
+    return replace(
+        folds,
+        rows=folds.rows * factor,
+        joints=tuple(joint * factor for joint in folds.joints),
+        count={
+            pair: as_entries(own.astype(np.int64) * factor) for pair, own in folds.count.items()
+        },
+    )
+
+
+def _responses_times(sums: ResponseSums, factor: int) -> ResponseSums:
+    return ResponseSums(
+        tuple(own * factor for own in sums.sums),
+        sums.total * factor,
+        tuple(square * factor for square in sums.squares),
+    )

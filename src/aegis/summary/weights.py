@@ -1,0 +1,258 @@
+"""Weights of rows: counts are sums of weights, kept as whole numbers of a unit.
+
+The unit is the last decimal of the weights, or a power of two that keeps 31 leading bits. So sums are exact,
+whatever the order of rows, parts and engines. Only scores leave the whole numbers: they read counts in
+effective rows (Kish, Survey Sampling, 1965), (sum of w)^2 / (sum of w^2) in all, so that multiplying all
+weights by a number changes nothing, and what a formula takes for the number of rows is how many
+independent rows of equal weight say as much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.errors import DataError
+from aegis.masks import Kind
+from aegis.summary.codes import code_values, numbers_of
+from aegis.summary.responses import NumberUnit
+
+Counts = npt.NDArray[np.int64]
+MOST_BITS = 31
+"""Most bits of a weight in units, and of a number to predict that is weighted: their product fits into 62."""
+_SUM_BITS = 62
+_TOTAL_BITS = 44
+"""Bits of the sum of weights, by rows and the largest weight: what is left of 53 is for effective rows."""
+_FLOAT_BITS = 53
+_FEWEST_BITS = 4
+
+
+@dataclass(frozen=True)
+class WeightSums:
+    """What the weights of some rows add up to, in units.
+
+    Attributes
+    ----------
+    total
+        Sum of the weights.
+    squares
+        Sum of their squares, an exact whole number.
+    divisor
+        Greatest common divisor of the weights of the table, so that multiplying all of them by a whole
+        number changes no score.
+    """
+
+    total: int
+    squares: int
+    divisor: int = 1
+
+    @classmethod
+    def of(cls, weights: Counts, divisor: int = 1) -> WeightSums:
+        """Return the sums of some rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> WeightSums.of(np.array([1, 1, 2])).effective
+        2.6666666666666665
+        """
+        high, low = weights >> 16, weights & 0xFFFF  # sums of products of halves fit into 63 bits
+        squares = int((high * high).sum()) << 32
+        squares += (int((high * low).sum()) << 17) + int((low * low).sum())
+        return cls(int(weights.sum()), squares, divisor)
+
+    @property
+    def effective(self) -> float:
+        """The effective number of rows, (sum of w)^2 / sum of w^2; 0 of none."""
+        return float(Fraction(self.total**2, self.squares)) if self.squares else 0.0
+
+    @property
+    def step(self) -> float:
+        """Effective rows of a weight of `divisor` units, in so few bits that their sums are exact floats."""
+        if not self.squares:
+            return 0.0
+        exact = Fraction(self.total * self.divisor, self.squares)
+        bits = max(_FLOAT_BITS - (self.total // self.divisor).bit_length(), _FEWEST_BITS)
+        shift = bits - int(np.frexp(float(exact))[1])
+        return float(round(exact * Fraction(2) ** shift) / Fraction(2) ** shift)
+
+    def in_rows(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return sums of weights as effective rows."""
+        rows: npt.NDArray[np.float64] = (counts // self.divisor) * self.step
+        return rows
+
+    @property
+    def rows(self) -> float:
+        """All of them in effective rows, as `in_rows` makes them: `effective`, rounded to some bits."""
+        return (self.total // self.divisor) * self.step
+
+    def plus(self, other: WeightSums) -> WeightSums:
+        """Return the sums of the rows of both."""
+        return WeightSums(
+            self.total + other.total,
+            self.squares + other.squares,
+            math.gcd(self.divisor, other.divisor),
+        )
+
+    def scaled(self, factor: int) -> WeightSums:
+        """Return the same in a unit that is `factor` times smaller."""
+        return WeightSums(self.total * factor, self.squares * factor**2, self.divisor * factor)
+
+
+@dataclass(frozen=True)
+class TableWeights:
+    """The weights of the rows of a table.
+
+    Attributes
+    ----------
+    column
+        Where they are.
+    unit
+        What they are whole multiples of.
+    sums
+        Of all rows.
+    labelled
+        Of rows with a label: of all rows where there is no label.
+    zeros
+        Rows of weight 0: they count in classes, and in no score.
+    """
+
+    column: str
+    unit: NumberUnit
+    sums: WeightSums
+    labelled: WeightSums
+    zeros: int = 0
+
+    @property
+    def population(self) -> float:
+        """Sum of the weights of all rows: how many people they stand for, if weights say that."""
+        return float(self.sums.total * self.unit.exact)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain JSON values."""
+        return {
+            "column": self.column,
+            "sum": self.population,
+            "effective_rows": self.sums.effective,
+            "zeros": self.zeros,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class RowWeights:
+    """Where the weight of each row comes from.
+
+    Attributes
+    ----------
+    column
+        Name of the column.
+    values
+        Its distinct values.
+    unit
+        What they are whole multiples of.
+    sums, zeros
+        As of `TableWeights`.
+    """
+
+    column: str
+    values: pa.Array
+    unit: NumberUnit
+    sums: WeightSums
+    zeros: int
+
+    @classmethod
+    def read(
+        cls, column: ir.Column, values: pa.Array, counts: Counts, unit: NumberUnit | None = None
+    ) -> RowWeights:
+        """Return the weights of a table from their distinct values and the rows of each.
+
+        Raises
+        ------
+        DataError
+            A weight is missing, negative or infinite, all are 0, or the column holds no numbers.
+        """
+        numbers = _checked(column, values, counts)
+        rows = int(counts.sum())
+        if unit is None:
+            bits = min(MOST_BITS, max(_TOTAL_BITS - rows.bit_length(), 1))
+            unit = NumberUnit.of(numbers, rows, bits)
+        whole = unit.of_values(values, "weight", MOST_BITS)
+        known = [int(own) for own in whole]
+        pairs = list(zip(known, counts.tolist(), strict=True))
+        total = sum(own * n for own, n in pairs)
+        if total >= 2**_SUM_BITS:
+            raise DataError(
+                f"The weights {column.get_name()!r} add up to {total * unit.exact:g}, in units of "
+                f"{unit.size:g}: too much to be kept exactly.",
+                hint="Round the weights to fewer decimals.",
+            )
+        squares = sum(own**2 * n for own, n in pairs)
+        zeros = int(counts[numbers == 0].sum())
+        sums = WeightSums(total, squares, math.gcd(*known))
+        return cls(column.get_name(), values, unit, sums, zeros)
+
+    def of(self, column: pa.Array) -> Counts:
+        """Return the weight of each row in units."""
+        return self.of_codes(code_values(column, self.values))
+
+    def of_codes(self, codes: npt.NDArray[np.integer]) -> Counts:
+        """Return the weight of each row, given as places among the distinct values."""
+        whole: Counts = self.unit.of_values(self.values, "weight", MOST_BITS)[codes]
+        return whole
+
+    def expression(self, table: ir.Table) -> ir.Value:
+        """Return the weight of each row of a table of an engine."""
+        return self.unit.expression(table[self.column])
+
+
+def _checked(column: ir.Column, values: pa.Array, counts: Counts) -> npt.NDArray[np.float64]:
+    """Return weights as floats; raise `DataError` for what is none."""
+    name, kind = column.get_name(), Kind.of(column.type())
+    if kind is None or not kind.numeric:
+        raise DataError(
+            f"The weight {name!r} has type {column.type()}, which is no number.",
+            hint="Convert the column to a number, or leave `weight` out of the policy.",
+        )
+    numbers = numbers_of(values)
+    for wrong, what in (
+        (np.isnan(numbers), "are null"),
+        (np.isinf(numbers), "are infinite"),
+        (numbers < 0, "are below 0"),
+    ):
+        if rows := int(counts[wrong].sum()):
+            raise DataError(
+                f"The weight {name!r}: weights of {rows:,} rows {what}.",
+                hint="A weight is 0 or more. Correct these rows, or leave them out.",
+            )
+    if not (numbers > 0).any():
+        raise DataError(
+            f"The weight {name!r} is 0 in every row.",
+            hint="At least one row needs a weight above 0.",
+        )
+    return numbers
+
+
+class ScaledCounts(Mapping[tuple[int, int], npt.NDArray[np.float64]]):
+    """Counts of pairs in effective rows, worked out when they are asked for."""
+
+    def __init__(
+        self, counts: Mapping[tuple[int, int], npt.NDArray[Any]], weights: WeightSums
+    ) -> None:
+        self._counts, self._weights = counts, weights
+
+    def __getitem__(self, pair: tuple[int, int]) -> npt.NDArray[np.float64]:
+        return self._weights.in_rows(self._counts[pair])
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
