@@ -402,7 +402,13 @@ def test_a_search_of_the_searcher_holds_blas_to_one_thread(monkeypatch) -> None:
 
 @pytest.mark.parametrize("generous", [False, True])
 def test_a_proof_by_a_list_says_that_its_bound_ignores_the_rule(generous: bool) -> None:
-    expected = ["the bound ignores the privacy rule, so it is generous: with --time-limit the search goes on and narrows it"] if generous else []
+    expected = (
+        [
+            "the bound ignores the privacy rule, so it is generous: with --time-limit the search goes on and narrows it"
+        ]
+        if generous
+        else []
+    )
     assert list(_notes_on_proof(generous=generous, first_alone=False)) == expected
     assert list(_notes_on_proof(generous=False, first_alone=True)) == [
         "the first is proven best, the order of the others is not"

@@ -41,6 +41,8 @@ def policy(label: Any = "y", **more: Any) -> dict[str, Any]:
     }
 
 
+ATTRIBUTES = {**policy()["attributes"], "y": {"role": "feature"}}
+UNLABELLED = {k: v for k, v in policy(attributes=ATTRIBUTES).items() if k != "label"}
 UNWEIGHTED = {key: value for key, value in policy().items() if key != "weight"}
 NUMBER = policy({"column": "price", "kind": "number"})
 
@@ -164,9 +166,7 @@ def test_errors_are_of_effective_rows() -> None:
     assert best.stderr == pytest.approx(area_error(best.score, of_classes), rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    "declared", [policy(), NUMBER, {k: v for k, v in policy().items() if k != "label"}]
-)
+@pytest.mark.parametrize("declared", [policy(), NUMBER, UNLABELLED])
 def test_advice_ranks_searches_and_measures_the_kept_rows(declared: dict[str, Any]) -> None:
     rows = table()
     study = aegis.Study(rows, declared)

@@ -31,8 +31,8 @@ def test_versions(folder: Path, bundle: bytes) -> None:
     def version(number: object) -> Callable[[dict[str, Any]], None]:
         return lambda manifest: manifest.update(version=number)
 
-    said = refused(folder, rewritten(bundle, change=version(6)))
-    assert "format version 6" in said
+    said = refused(folder, rewritten(bundle, change=version(7)))
+    assert "format version 7" in said
     assert "Update Aegis" in said
     said = refused(folder, rewritten(bundle, change=version(1)))
     assert "format version 1" in said
