@@ -12,6 +12,15 @@ _MOST_SHOWN = 120
 """Most characters of a value that somebody gave, in a message."""
 
 
+def predicted(summary: Mapping[str, Any]) -> str:
+    """Return the label, or the labels, of what `Summary.to_dict` returns; empty if there is none.
+
+    >>> predicted({"label": None, "labels": {"income": {}, "hours": {}}})
+    'income, hours'
+    """
+    return str(summary["label"] or ", ".join(summary.get("labels", {})))
+
+
 def counted(number: int, singular: str, many: str | None = None) -> str:
     """Return a number with what is counted: "1 row", "1,200 rows".
 

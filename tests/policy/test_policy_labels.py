@@ -114,16 +114,44 @@ def test_a_mistake_is_one_clear_error(name: str) -> None:
         policy(**keys)
 
 
-def test_a_column_that_is_missing_and_any_are_refused_by_the_table() -> None:
+def test_a_column_that_is_missing_is_refused_by_the_table() -> None:
     import pyarrow as pa
 
     table = pa.table({"a": [1, 2], "y": ["u", "v"]})
     with pytest.raises(aegis.errors.AegisError, match="nope"):
         aegis.summarize(table, policy(labels=["y", "nope"]))
-    with pytest.raises(PolicyError, match=r"any.*not served"):
-        aegis.summarize(table, policy(labels="any"))
 
 
 def test_the_library_makes_labels_too() -> None:
     with pytest.raises(PolicyError, match="2 times"):
         several_labels([LabelTask(Label("y")), LabelTask(Label("y"))])
+
+
+def test_init_proposes_several_labels() -> None:
+    import pyarrow as pa
+
+    rows = 60
+    table = pa.table(
+        {
+            "age": [20 + i % 30 for i in range(rows)],
+            "y": ["no", "yes"] * (rows // 2),
+            "grade": [i % 5 for i in range(rows)],
+            "cost": [float(i) * 3 for i in range(rows)],
+        }
+    )
+    proposed = aegis.init_policy(table, label=["y", "grade", "cost"])
+    assert proposed.policy.label.columns == ("y", "grade", "cost")
+    assert [task.label.is_number for task in proposed.policy.tasks] == [False, False, True]
+    assert load_policy_text(proposed.yaml) == proposed.policy
+    assert proposed.yaml.count("# The class to predict") == 2
+    assert "ASK" in proposed.yaml
+    assert aegis.init_policy(table, label=["y"]).yaml == aegis.init_policy(table, label="y").yaml
+
+
+@pytest.mark.parametrize(("key", "value"), [("serve", "worst"), ("labels_known", True)])
+def test_any_says_itself_how_columns_are_combined(key: str, value: object) -> None:
+    with pytest.raises(PolicyError, match="`labels` is any") as refused:
+        policy(labels="any", **{key: value})
+    assert f"leave {key!r} out" in str(refused.value.hint)
+    with pytest.raises(PolicyError, match="Training is about a label, and the policy has none"):
+        policy(labels="any").require_label("Training")

@@ -57,6 +57,12 @@ def assert_same(one: Summary, two: Summary) -> None:
     assert (one.frequency is None) == (two.frequency is None)
     if one.frequency is not None and two.frequency is not None:
         assert_same_frequency(one.frequency, two.frequency)
+    assert (one.several is None) == (two.several is None)
+    if one.several is not None and two.several is not None:
+        assert one.several.serve is two.several.serve
+        for left, right in zip(one.several.tasks, two.several.tasks, strict=True):
+            assert (left.weight, left.measure) == (right.weight, right.measure)
+            assert_same(left.summary, right.summary)
 
 
 def assert_same_attribute(one: AttributeSummary, two: AttributeSummary) -> None:

@@ -37,7 +37,7 @@ from aegis.summary.cooccurrence import FoldCounts
 from aegis.summary.responses import ResponseSums
 
 COMPARED = {
-    Summary: "rows label attributes label_attribute pairs frequency max_levels unnamed digests shared_rows dialects read_by_context timings terms",
+    Summary: "rows label attributes label_attribute pairs frequency max_levels unnamed digests shared_rows dialects read_by_context timings terms several",
     LabelSummary: "column classes counts unlabelled mask unit",
     AttributeSummary: "name role kind weight values counts joint atoms candidates unmasked nulls domain",
     Candidate: "mask declared groups shown levels ranges",
@@ -99,6 +99,59 @@ def test_advice_from_the_bundle(folder: Path, case: Case, measure: str) -> None:
     assert direct.pop("owner_rule") is None
     differing = {k: (found[k], direct[k]) for k in direct if repr(found[k]) != repr(direct[k])}
     assert differing == {}
+
+
+def test_several_labels_come_back(folder: Path) -> None:
+    table = pa.table(
+        {
+            "a": [1, 2, 3, 4, 5, 6, 7, 8] * 4,
+            "y": list("uvuvvuvu") * 4,
+            "z": [None, *list("kllkklk")] * 4,
+            "n": [0.5, 1.25, 2, 3, 5, 8, 13, 21] * 4,
+        }
+    )
+    policy = load_policy(
+        {
+            "version": 1,
+            "labels": [
+                "y",
+                {"column": "z", "weight": 2, "measure": "mi"},
+                {"column": "n", "kind": "number"},
+            ],
+            "serve": "worst",
+            "privacy": {"k": 2},
+            "attributes": {
+                "a": {
+                    "role": "quasi-identifier",
+                    "masks": ["identity", {"bucketize": {"width": 4}}],
+                },
+                "z": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+            },
+        }
+    )
+    summary = summarize(table, policy)
+    file = folder / "several.aegis"
+    save_bundle(summary, file)
+    loaded = load_bundle(file)
+    assert_same(loaded, summary)
+    first = file.read_bytes()
+    save_bundle(loaded, file, force=True)
+    assert file.read_bytes() == first
+    direct, found = (advise(of, policy, generate_count=4) for of in (table, loaded))
+    assert [r.labels for r in found.ranking] == [r.labels for r in direct.ranking]
+    assert [label.to_dict() for label in found.labels] == [own.to_dict() for own in direct.labels]
+    parts = [table.slice(0, 16), table.slice(16)]
+    first_part = summarize(parts[0], policy)
+    merged = merge(first_part, summarize(parts[1], policy, like=first_part))
+    assert merged.several is not None
+    for task, whole in zip(merged.several.tasks, summary.several.tasks, strict=True):  # type: ignore[union-attr]
+        assert_same_pairs_but_folds(task.summary.pairs, whole.summary.pairs)
+
+
+def assert_same_pairs_but_folds(one: PairCounts, two: PairCounts) -> None:
+    for pair in one.index:
+        assert (one.index[pair] == two.index[pair]).all()
+        assert (one.count[pair] == two.count[pair]).all()
 
 
 def policy_of(case: Case, rule: dict[str, Any]) -> dict[str, Any]:

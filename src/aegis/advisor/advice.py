@@ -12,7 +12,7 @@ from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.scoring import utility_kept
 from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
 from aegis.errors import NoAdmissibleConfiguration
-from aegis.measures import MEASURES, Direction, LabelKind
+from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind
 from aegis.policy import OwnerRule, RuleOverride
 from aegis.words import percent
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import polars
 
     from aegis.advisor.residual_risk_figures import Uncovered
+    from aegis.advisor.served import ServedLabel
 
 SCHEMA_VERSION = 2
 """Version of the JSON form of `Advice`; it changes when a field changes its meaning."""
@@ -78,6 +79,8 @@ class Advice:
     masked_tables
         Whether masked tables were ranked as they are, not combinations of candidate masks:
         `combinations` is then how many there are, and `unmasked` the best that any of them shows.
+    labels
+        What the best configuration keeps of each of several labels; empty for one label.
 
     Examples
     --------
@@ -109,6 +112,7 @@ class Advice:
     rule_override: RuleOverride | None = None
     estimated: EstimatedScores | None = None
     masked_tables: bool = False
+    labels: tuple[ServedLabel, ...] = ()
 
     def share_lost(self, name: str) -> float | None:
         """Return `lost_alone` of an attribute in percent of the utility; None if it is unknown.
@@ -144,6 +148,8 @@ class Advice:
         >>> study.rank(generate_count=5, measure="cmim").stated_measure
         'cmim'
         """
+        if self.measure.startswith(SHARE_KEPT):
+            return None  # the policy says how its labels are served
         by_itself = self.measure in [kind.default_measure for kind in LabelKind]
         unnamed = by_itself and "measure" not in self.policy
         return None if unnamed or self.estimated is not None else self.measure
@@ -342,6 +348,7 @@ class Advice:
             "lost_alone": dict(self.lost_alone),
             "combinations": self.combinations,
             "masked_tables": self.masked_tables,
+            **({"labels": [label.to_dict() for label in self.labels]} if self.labels else {}),
             "ranking": [ranked.to_dict() for ranked in self.ranking],
             "summary": dict(self.summary),
             "policy": dict(self.policy),
@@ -376,6 +383,7 @@ class Advice:
                 "name": r.name,
                 "score": r.score,
                 "utility_kept": r.utility_kept,
+                **{f"kept:{label}": share for label, share in r.labels.items()},
                 "pud_finest" if r.against_finest else "pud": r.pud,
                 "admissible": r.admissible,
                 "smallest_class": r.smallest_class,

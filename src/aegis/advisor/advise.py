@@ -21,6 +21,8 @@ from aegis.advisor.rank import lost_alone, rank_choice
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import expected_auc
 from aegis.advisor.scoring import Choice, Scorer
+from aegis.advisor.served import notes_on_labels, served_by_ranking
+from aegis.advisor.several import scorer_of
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.masks import privacy_account
@@ -74,10 +76,10 @@ def rank_configurations(
     notes = _note_on_estimates(policy, case)
     chosen, lacking = measure_for(summary, given.measure, policy.measure)
     preference = Prefer.of(given.prefer or Prefer.SCORE)
-    scorer = Scorer(summary)
+    scorer = scorer_of(summary)
     scored = _scored(_listed(summary, policy, given), scorer, plan, chosen, progress)
-    named = given.measure or policy.measure
     if case is not None:
+        named = given.measure or policy.measure
         scored = _by_estimate(scored, summary, case, named, progress)
     scoring = time.perf_counter()
     aside, warnings = aside_note(summary, chosen), warnings_of(summary, plan)
@@ -96,7 +98,7 @@ def rank_configurations(
         "standard_errors": now - scoring,
         "total": now - started + sum(summary.timings.values()),
     }
-    return with_caveats(replace(advice, warnings=notes, timings=timings))
+    return with_caveats(replace(advice, warnings=(*notes, *advice.warnings), timings=timings))
 
 
 def _settled(
@@ -119,7 +121,7 @@ def _advice(
     ranking: Sequence[Ranked], scorer: Scorer, measure: Measure, policy: Policy, *, proven: bool
 ) -> Advice:
     """Return the advice of a ranking; `proven` where its order is that of the measure."""
-    possible = combinations(scorer.summary)
+    possible, labels = combinations(scorer.summary), served_by_ranking(scorer, ranking)
     return Advice(
         measure=measure.name,
         ranking=tuple(ranking),
@@ -132,6 +134,8 @@ def _advice(
         combinations=possible,
         summary=scorer.summary.to_dict(),
         policy=policy_mapping(policy),
+        labels=labels,
+        warnings=notes_on_labels(scorer, labels),
     )
 
 
@@ -152,7 +156,7 @@ def _scored(
 ) -> list[tuple[Ranked, Choice]]:
     """Return the configurations with their scores and verdicts, in the order of the ranking."""
     choices = [scorer.choose(configuration) for configuration in listed]
-    scorer.common.expect(choices)
+    scorer.in_common.expect(choices)
     scored = []
     with progress.step("Scoring configurations", len(listed)) as step:
         for configuration, choice in zip(listed, choices, strict=True):

@@ -8,6 +8,7 @@ from aegis.advisor.advice import Advice
 from aegis.advisor.ranked import Ranked
 from aegis.masks import Suppress
 from aegis.measures import MEASURES
+from aegis.words import predicted
 
 WORTHLESS = 0.05
 """Percent of the unmasked utility below which a release keeps nothing to speak of."""
@@ -64,8 +65,8 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
 def _worthless(advice: Advice) -> tuple[str, ...]:
     """Return why a release may be of no use: nothing to predict with is left."""
     best = advice.best
-    label = advice.summary["label"]
-    subject, use = ("each other", "") if label is None else (label, f" to predict {label} with")
+    label = predicted(advice.summary)
+    subject, use = ("each other", "") if not label else (label, f" to predict {label} with")
     if best is None or not best.attributes:
         return ()
     if best.utility_kept is None:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -42,6 +42,24 @@ class _Agreed:
 
     def is_of(self, candidates: Sequence[Candidate]) -> bool:
         return all(candidates[place] == own for place, own in self.masked.items())
+
+
+class InCommon(Protocol):
+    """What takes note of configurations that are to be scored, so that what they share is counted once."""
+
+    def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
+        """Take note of configurations."""
+
+    def share(self, masked: Mapping[str, Candidate]) -> None:
+        """Take note of what masks some attributes in many of them."""
+
+    def expect_alone(
+        self, unmasked: Mapping[str, Candidate], choice: Mapping[str, Candidate]
+    ) -> None:
+        """Take note of an unmasked table of which one attribute at a time is masked."""
+
+    def expect_near(self, base: Mapping[str, Candidate], changed: Collection[str]) -> None:
+        """Take note of a configuration of which one attribute at a time is masked otherwise."""
 
 
 class CommonParts:

@@ -20,7 +20,7 @@ from aegis.advisor import expected
 from aegis.advisor.grouping import group_rows, masked_classes
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
-from aegis.measures import Contingency, Measure, Scope
+from aegis.measures import Contingency, LabelKind, Measure, Scope
 from aegis.measures.merits import area_error
 from aegis.progress import SILENT, Progress
 from aegis.summary import AttributeSummary, Candidate, Summary
@@ -88,6 +88,8 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
     Without each fold the levels of all attributes are factorised again, which on wide tables takes many
     times as long as the scores themselves: there they are computed of fewer, or of none.
     """
+    if measure.label is LabelKind.SEVERAL:
+        return 0  # each label's rows are dealt to other folds; its own error is stated
     most = min(len(choices), COMPARED)
     folds = scorer.summary.pairs.folds
     if measure.scope is Scope.ATTRIBUTE and _set_aside(scorer.summary):
@@ -113,7 +115,7 @@ def _set_aside(summary: Summary) -> bool:
 def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> tuple[str, ...]:
     """Return a sentence where standard errors are left out because they would take too long."""
     few = compared(scorer, choices, measure)
-    if few == min(len(choices), COMPARED):
+    if measure.label is LabelKind.SEVERAL or few == min(len(choices), COMPARED):
         return ()
     of = f"of the best {few} only" if few else "of none"
     if measure.scope is Scope.ATTRIBUTE:

@@ -7,6 +7,7 @@ from typing import Any
 
 from aegis.advisor.default import measure_for
 from aegis.advisor.scoring import Scorer, utility_kept
+from aegis.advisor.several import scorer_of
 from aegis.summary import Summary
 
 
@@ -60,11 +61,11 @@ def mask_costs(
         What has scored this summary before, to share its work.
     """
     chosen, _ = measure_for(summary, measure)
-    own = scorer or Scorer(summary)
+    own = scorer or scorer_of(summary)
     coarsest = {
         a.name: min(a.candidates, key=lambda c: c.size) for a in summary.attributes.values()
     }
-    own.common.expect_alone(own.unmasked, coarsest)
+    own.in_common.expect_alone(own.unmasked, coarsest)
     whole = own.value(own.unmasked, chosen)
     costs = []
     for attribute in summary.attributes.values():

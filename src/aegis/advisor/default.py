@@ -10,6 +10,7 @@ from aegis.measures import (
     ASSOCIATION_MEASURE,
     FALLBACK_MEASURE,
     MEASURES,
+    SHARE_KEPT,
     LabelKind,
     Measure,
     Need,
@@ -31,6 +32,8 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
     PolicyError
         The measure is unknown, or is of a label and there is none.
     """
+    if summary.several is not None:
+        return MEASURES.get(f"{SHARE_KEPT}({summary.several.serve})"), ()
     chosen = chosen_measure(*names, label=summary.label.kind)
     if (
         any(names)

@@ -326,8 +326,8 @@ def require_same(summary: Summary, policy: Policy) -> None:
         a.name: (a.role, tuple(c.declared for c in a.candidates)) for a in summary.all_attributes
     }
     differing = [name for name in {**asked, **made} if asked.get(name) != made.get(name)]
-    if summary.label.column != policy.label.column:
-        differing.append(policy.label.column or summary.label.column)
+    if summary.label_columns != policy.label.columns:
+        differing.append(str(policy.label) or ", ".join(summary.label_columns))
     if differing:
         raise PolicyError(
             "The summary was made for another policy: label, role or masks differ for "

@@ -9,6 +9,7 @@ from aegis.advisor.advice import Advice
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
+from aegis.advisor.several import SeveralScorer
 from aegis.masks import Identity, Mask, privacy_account
 from aegis.measures import Measure
 from aegis.policy import Attribute, Configuration, Policy
@@ -40,6 +41,7 @@ def rank_choice(
         attributes=score.attributes,
         differential_privacy=_account(choice, scorer.summary),
         against_finest=scorer.summary.information is not Information.RAW,
+        labels=scorer.kept(choice) if isinstance(scorer, SeveralScorer) else {},
     )
 
 

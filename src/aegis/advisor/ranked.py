@@ -65,6 +65,8 @@ class Ranked:
     against_finest
         Whether `pud`, and the unmasked figures, are against the finest masks of a summary that
         carries no more, not against the raw table.
+    labels
+        Percent kept of each of several labels, on all rows; empty for one label.
     """
 
     configuration: Configuration
@@ -85,6 +87,7 @@ class Ranked:
     method: RecordLevel | None = None
     estimate: Estimate | None = None
     against_finest: bool = False
+    labels: Mapping[str, float | None] = field(default_factory=dict)
 
     @cached_property
     def pud(self) -> float:
@@ -127,6 +130,7 @@ class Ranked:
             "name": self.name,
             "score": self.score,
             "utility_kept": self.utility_kept,
+            **({"labels": dict(self.labels)} if self.labels else {}),
             "pud": None if self.against_finest else self.pud,
             "pud_finest": self.pud if self.against_finest else None,
             "estimate": None if self.estimate is None else self.estimate.to_dict(),

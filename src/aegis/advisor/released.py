@@ -9,7 +9,7 @@ scored attribute is in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +33,7 @@ from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.rule_strength import rule_at
 from aegis.advisor.scoring import Choice, Scorer
+from aegis.advisor.several import SeveralScorer, tasks_of
 from aegis.advisor.utility import IN_WORDS, Rows, UtilityFigure
 from aegis.masking import masked_population, masked_table, suppress
 from aegis.measures import MEASURES, LabelKind, Measure, Need
@@ -118,6 +119,37 @@ class KeptRows:
         return figure.with_errors(number, whole.summary.number)
 
 
+@dataclass(frozen=True, eq=False)
+class KeptLabels:
+    """The rows that a release keeps, counted for each of several labels.
+
+    Attributes
+    ----------
+    labels
+        Per label who counts its rows, and the rows.
+    lost
+        Nothing: the figure of each label says which of its classes are lost.
+    """
+
+    labels: tuple[tuple[ReleasedRows, KeptRows], ...]
+    lost: Mapping[str, int] = field(default_factory=dict)
+
+    def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
+        """Return the utility of these rows, with that of each label; parameters as of `KeptRows`."""
+        assert isinstance(whole, SeveralScorer)
+        figures = {}
+        for (rows, kept_rows), task in zip(self.labels, whole.tasks, strict=True):
+            unmasked = rows.reference(task.measure, task.reference)
+            figure = kept_rows.figure(task.measure, unmasked, task.scorer)
+            if figure is None:
+                return None
+            figures[task.column] = figure
+        shares = [
+            None if f.utility_kept is None else f.utility_kept / 100 for f in figures.values()
+        ]
+        return UtilityFigure.of(measure, whole.combine(shares), reference, None, labels=figures)
+
+
 class ReleasedRows:
     """Counts the rows that releases keep.
 
@@ -147,7 +179,7 @@ class ReleasedRows:
         """Return the same table under another rule."""
         return ReleasedRows(plan, self.source, self.policy, self.seed)
 
-    def of(self, choice: Choice) -> KeptRows | None:
+    def of(self, choice: Choice) -> KeptRows | KeptLabels | None:
         """Return the rows that a configuration keeps; None if that cannot be known.
 
         The rows of a release with noise are known once the noise is drawn.
@@ -155,13 +187,31 @@ class ReleasedRows:
         if any(candidate.noise is not None for candidate in choice.values()):
             return None
         if self.source is None or self.policy is None:
-            return self._from_cells(self.plan.summary, choice)
+            return (
+                None if self.plan.summary.several else self._from_cells(self.plan.summary, choice)
+            )
         rest = self._masked(self.source, self.policy, choice)
+        several = self.plan.summary.several
+        if several is None:
+            return self._counted(rest, self.plan.summary, choice)
+        alone = [
+            ReleasedRows(self.plan, self.source, self.policy.of_task(task), self.seed)
+            for task in self.policy.tasks
+        ]
+        counted = [
+            own._counted(rest, task.summary, choice)
+            for own, task in zip(alone, several.tasks, strict=True)
+        ]
+        return KeptLabels(tuple(zip(alone, counted, strict=True)))
+
+    def _counted(self, rest: Source, summary: Summary, choice: Choice) -> KeptRows:
+        """Return the kept rows of a table, counted as they are."""
+        assert self.policy is not None
         if not tells_classes_apart(rest, self.policy):
-            counted = self._from_cells(self.plan.summary, choice)
+            counted = self._from_cells(summary, choice)
             return KeptRows(None, None, {} if counted is None else counted.lost, constant=True)
         scorer = Scorer(summarize(rest, as_it_is(self.policy), seed=self.seed), self._roles)
-        lost = lost_classes(self.plan.summary.label, scorer.summary.label)
+        lost = lost_classes(summary.label, scorer.summary.label)
         return KeptRows(scorer, scorer.unmasked, lost)
 
     @property
@@ -176,13 +226,14 @@ class ReleasedRows:
 
     def reference(self, measure: Measure, on_all_rows: float) -> float:
         """Return the score of the unmasked table, counted as a release and its certificate count it."""
-        if self.source is None or self.policy is None or not self.counts_otherwise:
+        lacking = self.source is None or self.policy is None or bool(self.policy.tasks)
+        if lacking or not self.counts_otherwise:
             return on_all_rows
         return self._unmasked.value(self._unmasked.unmasked, measure)
 
     def measured(
         self,
-        kept_rows: KeptRows | None,
+        kept_rows: KeptRows | KeptLabels | None,
         on_all_rows: UtilityFigure,
         measure: Measure,
         scorer: Scorer,
@@ -315,10 +366,15 @@ def with_utility(
     return with_caveats(measured, told=told)
 
 
-def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | None:
+def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | KeptLabels | None:
     """Return the rows that a release keeps: those of a table that is released as it is are counted."""
     choice = scorer.choose(best.configuration)
-    if released.counts_otherwise or best.suppressed_rows or choice != scorer.unmasked:
+    if (
+        tasks_of(scorer)
+        or released.counts_otherwise
+        or best.suppressed_rows
+        or choice != scorer.unmasked
+    ):
         return released.of(choice)
     return KeptRows(scorer, choice, {})
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from aegis.advisor import expected
 from aegis.advisor.column_roles import ColumnRole, column_roles
-from aegis.advisor.common_levels import Coded, CommonParts
+from aegis.advisor.common_levels import Coded, CommonParts, InCommon
 from aegis.advisor.encodings import Codings, codings, mean_numbers
 from aegis.advisor.excluded_attributes import summary_of_one
 from aegis.advisor.fold_counts import PARTS, PartBlocks
@@ -104,6 +104,11 @@ class Scorer:
         self._counted = [i for i, a in enumerate(attributes) if not a.aside]
         counted = [self._names[i] for i in self._counted]
         self.common = CommonParts(counted, self._groups, self._some, self._coded)
+
+    @property
+    def in_common(self) -> InCommon:
+        """Takes note of what configurations that are to be scored share."""
+        return self.common
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float64]:
@@ -206,7 +211,7 @@ class Scorer:
         levels = sum(self.unmasked[name].size for name in self._names)
         if measure.scope is Scope.CONFIGURATION and levels > MOST_LEVELS:
             return {}
-        self.common.expect_alone(self.unmasked, choice)
+        self.in_common.expect_alone(self.unmasked, choice)
         whole = self.value(self.unmasked, measure)
         return {
             name: sign * (whole - self.value({**self.unmasked, name: choice[name]}, measure))

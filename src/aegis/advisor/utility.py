@@ -80,6 +80,8 @@ class UtilityFigure:
     rmse, reference_rmse
         Of a number to predict, the error of a prediction (root of the mean squared error) of the
         release and of the reference; None of other labels, and where it is not known.
+    labels
+        The same of each of several labels, of whose percentages the value is made.
     columns
         What can still be learnt about each column, where each is predicted from the others; else empty.
 
@@ -100,6 +102,7 @@ class UtilityFigure:
     lost_classes: Mapping[str, int] = field(default_factory=dict)
     rmse: float | None = None
     reference_rmse: float | None = None
+    labels: Mapping[str, UtilityFigure] = field(default_factory=dict)
     columns: Mapping[str, ColumnFigure] = field(default_factory=dict)
 
     @classmethod
@@ -129,6 +132,7 @@ class UtilityFigure:
             lost_classes=dict(entries["lost_classes"]),
             rmse=entries.get("rmse"),
             reference_rmse=entries.get("reference_rmse"),
+            labels={name: cls.from_dict(own) for name, own in entries.get("labels", {}).items()},
             columns={
                 name: ColumnFigure.from_dict(own)
                 for name, own in entries.get("columns", {}).items()
@@ -152,6 +156,11 @@ class UtilityFigure:
             rmse=number["deviation"] * math.sqrt(max(1 - self.value, 0.0)),
             reference_rmse=reference["deviation"] * math.sqrt(max(1 - self.reference, 0.0)),
         )
+
+    def _labels_dict(self) -> dict[str, Any]:
+        if not self.labels:
+            return {}
+        return {"labels": {name: own.to_dict() for name, own in self.labels.items()}}
 
     @property
     def exceeds(self) -> bool:
@@ -238,6 +247,8 @@ class UtilityFigure:
         Label classes that vanish come first.
         """
         said = []
+        for label, own in self.labels.items():
+            said += [f"{label}: {text}" for text in own.caveats(None)]
         if self.lost_classes:
             named = [f"{name} ({counted(n, 'row')})" for name, n in self.lost_classes.items()]
             more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
@@ -280,6 +291,7 @@ class UtilityFigure:
             "lost_classes": dict(self.lost_classes),
             **({} if self.rmse is None else {"rmse": self.rmse}),
             **({} if self.rmse is None else {"reference_rmse": self.reference_rmse}),
+            **self._labels_dict(),
             **({"columns": shown} if (shown := _as_json(self.columns)) else {}),
         }
 

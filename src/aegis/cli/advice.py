@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aegis.cli.options import Format
 from aegis.cli.output import Output
 from aegis.cli.pages.changes import change_sections
+from aegis.cli.pages.labels import label_sections
 from aegis.cli.pages.methods import method_sections
 from aegis.cli.pages.search import objective_legend, search_sections
 from aegis.cli.pages.short import ShortPage
@@ -59,8 +60,10 @@ def print_advice(
         names = list(advice.ranking[0].attributes) if advice.ranking else []
         fixed = ("pud_finest" if c == "pud" and advice.against_finest else c for c in FIXED)
         estimated = any(r.estimate is not None for r in advice.ranking)
+        labels = list(advice.ranking[0].labels) if advice.ranking else []
         header = [
             *fixed,
+            *(f"kept:{label}" for label in labels),
             *(ESTIMATED if estimated else ()),
             *(f"mask:{n}" for n in names),
             *(f"change:{n}" for n in names),
@@ -71,6 +74,7 @@ def print_advice(
     shell.show(*_overview(advice, origin, policy), *_ranking(advice, top))
     if advice.best is not None:
         shell.show(*_best(advice, advice.best), *_estimates(advice.best))
+        shell.show(*label_sections(advice))
     shell.show(*change_sections(advice))
     shell.show(*method_sections(advice))
     shell.show(*search_sections(advice))
@@ -132,6 +136,7 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
         ranked.stderr,
         None if ranked.tied_with_best is None else str(ranked.tied_with_best).lower(),
         ranked.objective,
+        *ranked.labels.values(),
         *_estimate_cells(ranked),
         *(masks[name] for name in names),
         *(ranked.attributes[name].change for name in names),
@@ -149,6 +154,9 @@ def _estimate_cells(ranked: Ranked) -> tuple[object, ...]:
 
 
 def _label(summary: Mapping[str, Any]) -> str:
+    if summary.get("labels"):
+        each = (f"{name} ({label_words(own)})" for name, own in summary["labels"].items())
+        return ", ".join(each)
     if not summary["label"]:
         return "any: each column is predicted from the others"
     return f"{summary['label']} ({label_words(summary)})"
@@ -445,8 +453,8 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     def shown(name: str, score: AttributeScore) -> tuple[str, str, str]:
         if name in figures:
             return _learnt(figures[name])
-        kept = utility_kept(score.score, score.unmasked, measure, advice.label_rows)
-        return fixed(score.unmasked), fixed(score.score), percent(kept)
+        share = utility_kept(score.score, score.unmasked, measure, advice.label_rows)
+        return fixed(score.unmasked), fixed(score.score), percent(share)
 
     columns = (
         Column("attribute", wraps=True),

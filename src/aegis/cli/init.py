@@ -28,6 +28,7 @@ _NAMED = 50
 EXAMPLES = (
     "aegis init table.csv --label income -o policy.yaml",
     "aegis init 'parts/*.parquet' --label price > policy.yaml",
+    "aegis init survey.csv --label income --label hours -o policy.yaml",
     "aegis init survey.csv -o policy.yaml",
 )
 
@@ -36,13 +37,13 @@ EXAMPLES = (
 def command(
     table: Table,
     label: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--label",
             "-l",
             metavar="COLUMN",
             autocompletion=completion.columns,
-            help="The column to predict; without one, each column is predicted from the others.",
+            help="The column to predict; give it several times for several. Without one, each column is predicted from the others.",
         ),
     ] = None,
     output: Annotated[
@@ -71,7 +72,7 @@ def command(
     with reporting(quiet=quiet) as progress:
         proposed = init_policy(
             opening.subject(table, quiet=quiet, proposing=True),
-            label=label,
+            label=label or None,
             path=output or "policy.yaml",
             progress=progress,
         )

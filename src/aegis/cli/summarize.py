@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -239,18 +240,26 @@ def _row(name: str, entry: dict[str, Any]) -> list[Any]:
     ]
 
 
-def _overview(figures: dict[str, Any]) -> str:
+def _label(figures: Mapping[str, Any]) -> str:
+    """Return what there is to predict, with the first classes and their rows."""
+    if figures.get("labels"):
+        each = (f"{name} ({label_words(own)})" for name, own in figures["labels"].items())
+        return f"labels {', '.join(each)}"
     label_classes = ", ".join(
         f"{name} {rows:,}" for name, rows in list(figures["classes"].items())[:5]
     )
     if figures.get("label_number"):
         label_classes = label_words(figures)
     more = ", ..." if len(figures["classes"]) > 5 else ""
+    return f"label {figures['label']}: {label_classes}{more}"
+
+
+def _overview(figures: dict[str, Any]) -> str:
     cells = figures["quasi_identifier_classes"]
     cell_count = "none kept" if cells is None else f"{cells:,}"
     basis = "a sample of " if figures["sampled"] else "all "
     return (
-        f"{counted(figures['rows'], 'row')}; label {figures['label']}: {label_classes}{more}\n"
+        f"{counted(figures['rows'], 'row')}; {_label(figures)}\n"
         f"Known of each attribute: {KNOWN[figures['information']]}\n"
         f"Cells of the frequency table: {cell_count}; co-occurrences from "
         f"{basis}{counted(figures['cooccurrence_rows'], 'labelled row')}"

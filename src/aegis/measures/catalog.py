@@ -17,7 +17,16 @@ from aegis.measures.configuration_catalog import CONFIGURATION
 from aegis.measures.expected_catalog import measure_of_learners
 from aegis.measures.expected_merit import Merit
 from aegis.measures.number import ExpectedR2, r2_measure, r2_of_learners
-from aegis.measures.record import MEASURES, NUMBER_MEASURE, Direction, Margins, Measure, Scope
+from aegis.measures.record import (
+    MEASURES,
+    NUMBER_MEASURE,
+    SHARE_KEPT,
+    Direction,
+    Margins,
+    Measure,
+    Scope,
+)
+from aegis.measures.several import share_kept
 
 FALLBACK_MEASURE = "held-out-pillai"
 """What takes its place where it cannot be had: it needs no parts of the rows, and takes any classes."""
@@ -278,6 +287,7 @@ for _merit in Merit:
 
 MEASURES.register(r2_measure(ExpectedR2()))
 MEASURES.register_family(NUMBER_MEASURE, r2_of_learners)
+MEASURES.register_family(SHARE_KEPT, share_kept)
 
 for _former, _name in {
     "pillai": "adjusted-pillai",

@@ -28,6 +28,9 @@ UNLABELLED_MEASURE = "held-out-any"
 ASSOCIATION_MEASURE = "adjusted-contingency"
 """What takes its place where it cannot be had: it looks at two columns at a time, and needs no parts."""
 
+SHARE_KEPT = "share-kept"
+"""What ranks, searches and measures releases of a table with several labels: followed by how they are combined."""
+
 
 class LabelKind(StrEnum):
     """What a table has to predict."""
@@ -38,6 +41,8 @@ class LabelKind(StrEnum):
     """A number of each row."""
     NONE = "none"
     """Nothing in particular: each column is predicted from the others."""
+    SEVERAL = "several"
+    """Several labels, each of which is classes or a number."""
 
     @property
     def default_measure(self) -> str:
@@ -46,6 +51,7 @@ class LabelKind(StrEnum):
             LabelKind.CLASSES: DEFAULT_MEASURE,
             LabelKind.NUMBER: NUMBER_MEASURE,
             LabelKind.NONE: UNLABELLED_MEASURE,
+            LabelKind.SEVERAL: f"{SHARE_KEPT}(mean)",
         }[self]
 
 
@@ -267,6 +273,11 @@ def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
     measure = MEASURES.get(named)
     if not measure.reads_label or measure.label is label:
         return measure
+    if measure.label is LabelKind.SEVERAL:
+        raise PolicyError(
+            f"Measure {measure.name!r} is of several labels, and the policy has not several.",
+            hint="Name them in the policy: `labels: [COLUMN, COLUMN]`, or leave the measure out.",
+        )
     if label is LabelKind.NONE:
         raise PolicyError(
             f"Measure {measure.name!r} is of a label, and the policy has none.",

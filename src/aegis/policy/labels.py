@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, LabelKind, Measure, chosen_measure
+from aegis.measures import MEASURES, SHARE_KEPT, LabelKind, Measure, chosen_measure
 from aegis.words import amount
 
 
@@ -141,13 +141,16 @@ class LabelTask:
         if self.measure is not None:
             chosen_measure(self.measure, label=self.label.kind)
 
+    def named_measure(self, general: str | None) -> str | None:
+        """Return the name of its measure, else the `general` one where that is of labels of its kind."""
+        if self.measure is not None or general is None:
+            return self.measure
+        chosen = MEASURES.get(general)
+        return chosen.name if chosen.reads_label and chosen.label is self.label.kind else None
+
     def measure_by(self, general: str | None) -> Measure:
-        """Return its measure, else the `general` one where that is of labels of its kind, else the default."""
-        if self.measure is None and general is not None:
-            chosen = MEASURES.get(general)
-            if chosen.reads_label and chosen.label is self.label.kind:
-                return chosen
-        return chosen_measure(self.measure, label=self.label.kind)
+        """Return the measure of that name, else the default of its kind."""
+        return chosen_measure(self.named_measure(general), label=self.label.kind)
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,11 @@ class SeveralLabels:
     def columns(self) -> tuple[str, ...]:
         """The columns of the labels."""
         return tuple(task.label.column for task in self.tasks)
+
+    @property
+    def measure(self) -> str:
+        """Name of the measure that combines the shares kept."""
+        return f"{SHARE_KEPT}({self.serve})"
 
     @property
     def any_column(self) -> bool:

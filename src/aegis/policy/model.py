@@ -306,8 +306,8 @@ class Policy:
             self,
             label=task.label,
             attributes={n: a for n, a in self.attributes.items() if n not in unknown},
-            privacy=PrivacyRule(),
-            measure=task.measure_by(self.measure).name,
+            privacy=PrivacyRule(person=self.person),
+            measure=task.named_measure(self.measure),
             configurations={},
             anonymizers=(),
         )
@@ -365,7 +365,18 @@ class Policy:
         >>> policy.measure_by("mi").name, policy.measure_by(None).name
         ('mi', 'adjusted-pillai')
         """
+        if self.label.several is not None and self.tasks:
+            return MEASURES.get(self.label.several.measure)
         return chosen_measure(*names, self.measure, label=self.label.kind)
+
+    def measured_by(self, measure: str | None) -> Policy:
+        """Return the policy with this measure for those of several labels that name none.
+
+        A policy of one label, or none, comes back as it is: whoever asks for a measure gives it there.
+        """
+        if measure is None or not self.tasks or measure == self.measure_by().name:
+            return self
+        return replace(self, measure=measure)
 
     def require_label(self, what: str, *, number: bool = False) -> None:
         """Raise `PolicyError` where the policy has no label, which `what` is about.
@@ -378,11 +389,7 @@ class Policy:
         >>> policy = aegis.load_policy("examples/adult/policy.yaml")
         >>> policy.require_label("An evaluation")
         """
-        if self.tasks:
-            raise PolicyError(
-                f"{what} is about one label, and the policy has several: {self.label}.",
-                hint="Name one of them: `label: COLUMN` in place of `labels`.",
-            )
+        self.refuse_several(what)
         if not self.label:
             raise PolicyError(
                 f"{what} is about a label, and the policy has none.",
@@ -392,6 +399,21 @@ class Policy:
             raise PolicyError(
                 f"{what} is about classes, and the label {self.label.column!r} is a number to predict.",
                 hint=f"Cut it into classes: `label: {{column: {self.label.column}, bins: 5}}`.",
+            )
+
+    def refuse_several(self, what: str) -> None:
+        """Raise `PolicyError` where the policy has several labels, of which `what` serves one.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+        >>> policy.refuse_several("A protected summary")
+        """
+        if self.tasks:
+            raise PolicyError(
+                f"{what} serves one label, and the policy has several: {self.label}.",
+                hint="Name one of them in a policy for it: `label: COLUMN` in place of `labels`.",
             )
 
     def with_label(
@@ -409,6 +431,8 @@ class Policy:
         {'age': None, 'income': None}
         """
         masks = dict(masks)
+        for column in () if self.label else self.label.columns:
+            masks.setdefault(column, None)
         if self.label:
             own = self.label_mask
             masks.setdefault(self.label.column, own if own is None or fitted is None else fitted)
@@ -621,6 +645,12 @@ class Policy:
         """Columns with a sensitive role or protected by the rule (the label may be one)."""
         declared = [a.name for a in self.with_role(Role.SENSITIVE)]
         return tuple(dict.fromkeys([*declared, *self.privacy.sensitive]))
+
+    @property
+    def shown_labels(self) -> tuple[str, ...]:
+        """The labels that are in every release: of several, one may be masked away."""
+        gone = self.suppressed_columns is SuppressedColumns.LEAVE_OUT and bool(self.tasks)
+        return tuple(c for c in self.label.columns if not (gone and c in self.attributes))
 
     def released(self) -> Iterator[Attribute]:
         """Yield the attributes of the release, identifiers with a token among them.

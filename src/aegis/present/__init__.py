@@ -2,5 +2,6 @@
 
 from aegis.present.finding import Finding, ranked_words
 from aegis.present.label import label_words
+from aegis.present.labels import LabelLine, label_lines, labels_kept
 
-__all__ = ["Finding", "label_words", "ranked_words"]
+__all__ = ["Finding", "LabelLine", "label_lines", "label_words", "labels_kept", "ranked_words"]

@@ -5,14 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aegis.measures import MEASURES, Need
-from aegis.words import counted, percent
+from aegis.measures import MEASURES, SHARE_KEPT, Need
+from aegis.present.labels import labels_kept
+from aegis.words import counted, percent, predicted
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice, Ranked
     from aegis.advisor.figures import SearchFigures
+    from aegis.advisor.utility import UtilityFigure
 
 UNCHANGED, DROPPED = "identity", "suppress"
+_NAMED = 2
+"""Columns that a sentence names, at most."""
+SERVED = {
+    f"{SHARE_KEPT}(mean)": "the labels' predictive value on average",
+    f"{SHARE_KEPT}(worst)": "the label that keeps least",
+}
+"""What several labels keep together, by the measure."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Finding:
         figure, masks = advice.stated_utility(best), best.shown
         return cls(
             title=f"{best.name}{_share(advice, figure.utility_kept)}",
-            figure=f"{advice.headline or figure.detail[:1].upper() + figure.detail[1:]}.",
+            figure=f"{_figure(advice, figure)}.{_least(figure)}",
             released=f"{_released(best, advice.summary['rows'])}.",
             proof=_proof(advice),
             changed=tuple(
@@ -60,6 +69,13 @@ class Finding:
         )
 
 
+def _figure(advice: Advice, figure: UtilityFigure) -> str:
+    """Return what the best keeps, in its own unit; of several labels the share of each."""
+    if advice.labels:
+        return labels_kept(advice)
+    return advice.headline or figure.detail[:1].upper() + figure.detail[1:]
+
+
 def ranked_words(advice: Advice) -> str:
     """Return what was ranked, for example "20 configurations and 1 record-level release"."""
     releases = sum(ranked.method is not None for ranked in advice.ranking)
@@ -68,12 +84,23 @@ def ranked_words(advice: Advice) -> str:
 
 
 def _share(advice: Advice, percentage: float | None) -> str:
-    what = "predictive value" if advice.summary["label"] else "association among the columns"
+    what = "predictive value" if predicted(advice.summary) else "association among the columns"
     if Need.COLUMNS in MEASURES.get(advice.measure).needs:
         what = "predictive value of each column for the others"
     if advice.by_chance:
         return f", in a table whose {what} may be chance"
+    if advice.labels and percentage is not None:
+        return f" keeps {percent(percentage)} of {SERVED[advice.measure]}"
     return "" if percentage is None else f" keeps {percent(percentage)} of the {what}"
+
+
+def _least(figure: UtilityFigure) -> str:
+    """Say about which columns least can still be learnt; empty where no column is predicted."""
+    shares = {name: own.kept for name, own in figure.columns.items() if not own.left_out}
+    known = {name: share for name, share in shares.items() if share is not None}
+    least = sorted(known, key=lambda name: (known[name], name))[:_NAMED]
+    named = ", ".join(f"{name} ({percent(known[name])} kept)" for name in least)
+    return f" Least can still be learnt about {named}." if least else ""
 
 
 def _released(best: Ranked, rows: int) -> str:

@@ -160,6 +160,7 @@ def anonymize(
     True
     """
     given, policy = asked(AnonymizeRequest, request, options), as_policy(policy)
+    policy.refuse_several("A record-level release")
     recipe = _recipe(method, given)
     source = open_table(table, reading=policy.reading)
     destination = Destination.checked(source, given)

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from aegis.advisor import Scorer, utility_kept
-from aegis.advisor.column_figures import stated_roles
+from aegis.advisor.column_figures import columns_differ, stated_roles
 from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.advisor.utility import Reference, Rows, UtilityFigure
 from aegis.errors import AegisError, DataError, InternalError
 from aegis.masking import masked_population, noise_of
 from aegis.masks import Mask, parse_mask
-from aegis.measures import MEASURES, Measure, Need
+from aegis.measures import MEASURES, Measure
 from aegis.policy import (
     Configuration,
     Policy,
@@ -37,6 +37,7 @@ from aegis.policy.load import load_policy
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
+from aegis.release.certified_labels import OF_INPUT, labels_differ
 from aegis.release.choice import learnt_bounds
 from aegis.release.fitting import odd_values
 from aegis.release.mismatch import NOTHING, Mismatch, alike, differing
@@ -244,12 +245,11 @@ class _Check:
         """Return whether the file has the label and what the rule protects."""
         if self.declared is None:
             return False
-        label = self.declared.label.column if self.declared.label else None
         for what, name in (
-            ("policy.label", label),
+            *(("policy.label", name) for name in self.declared.shown_labels),
             *(("policy.privacy", name) for name in self.declared.privacy.sensitive),
         ):
-            if name is not None and name not in self.source.columns:
+            if name not in self.source.columns:
                 self._differs(what, name, "no such column")
                 return False
         return True
@@ -355,8 +355,8 @@ class _Check:
         unknown = [name for name in dropped if name not in stated and name not in columns]
         if unknown:
             self.unchecked.append("dropped_columns: the policy does not name all of them")
-        label = self.declared.label.column if self.declared.label else None
-        released = {attribute.name for attribute in self.declared.released()} | {label}
+        released = {attribute.name for attribute in self.declared.released()}
+        released |= set(self.declared.label.columns)
         if not _hierarchical(self.document["policy"]) or self.policy is not None:
             for name in sorted(columns - released):
                 self._differs(f"policy.attributes.{name}", "not released", "a column")
@@ -640,6 +640,9 @@ class _Check:
         said = self.document.get("utility")
         if self.declared is None:
             return
+        if self.declared.tasks:
+            self._utility_of_labels(said)
+            return
         try:
             shows = tells_classes_apart(self.source, self.declared)
             if not shows or not isinstance(said, Mapping):
@@ -655,19 +658,26 @@ class _Check:
             self.unchecked.append("utility: it was measured on a sample of the rows")
             return
         self.mismatches += impossible_losses(self.document, summary.label.classes)
-        roles = stated_roles(said.get("columns")) if Need.COLUMNS in chosen.needs else {}
-        if roles is None:
-            self._differs("utility.columns", said.get("columns"), "figures of each column")
+        roles = stated_roles(said.get("columns"))
         scorer = Scorer(summary, (lambda: roles) if roles else None)
         name = "value" if "value" in said else "released"  # as earlier certificates call it
         value = scorer.value(scorer.unmasked, chosen)
         self._differs(f"utility.{name}", said.get(name), value)
-        for column, shown in scorer.columns(scorer.unmasked).items() if roles else ():
-            stated = said["columns"].get(column, {})
-            for key, figure in zip(("score", "explained"), shown, strict=True):
-                self._differs(f"utility.columns.{column}.{key}", stated.get(key), figure)
+        for what, stated, shown in columns_differ(said.get("columns"), scorer, chosen):
+            self._differs(what, stated, shown)
         if name == "value":
             self._compared(said, value, chosen, scorer)
+
+    def _utility_of_labels(self, said: Any) -> None:
+        """Measure the utility of each of several labels again."""
+        assert self.declared is not None
+        whole = self.document.get("suppressed_rows") == 0
+        try:
+            for shown in labels_differ(said, self.source, self.declared, whole=whole):
+                self._differs(shown.what, shown.certified, shown.measured)
+        except AegisError as error:
+            self._differs("utility", said, error.message)
+        self.of_input = [f"{name} of each label" for name in OF_INPUT]
 
     def _compared(
         self, said: Mapping[str, Any], value: float, chosen: Measure, scorer: Scorer
@@ -683,8 +693,7 @@ class _Check:
             if key not in said:
                 self._differs(f"utility.{key}", NOTHING, "a field of every utility")
         of_input = ["utility.reference", "utility.stderr", "utility.lost_classes"]
-        if "columns" in said:
-            of_input.append("utility.columns.*.weight, .unmasked and .kept")
+        of_input += ["utility.columns.*.weight, .unmasked and .kept"] * ("columns" in said)
         if number is not None:
             figure = UtilityFigure(chosen.name, value, value).with_errors(number, number)
             self._differs("utility.rmse", said.get("rmse"), figure.rmse)
@@ -783,7 +792,8 @@ def _plain_roles(policy: Mapping[str, Any]) -> dict[str, Any]:
         name: {key: value for key, value in entry.items() if key in ("role", "weight", "kind")}
         for name, entry in policy["attributes"].items()
     }
-    same_keys = {k: v for k, v in policy.items() if k in ("version", "label", "person")}
+    kept_keys = ("version", "label", "labels", "serve", "labels_known", "person")
+    same_keys = {k: v for k, v in policy.items() if k in kept_keys}
     return same_keys | {"attributes": attributes}
 
 

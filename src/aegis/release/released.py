@@ -20,6 +20,8 @@ from aegis.advisor.released import KeptRows, lost_classes
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import InternalError
 from aegis.masks import SUPPRESSED
+from aegis.measures import MEASURES
+from aegis.measures.several import combined
 from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
 from aegis.sources import Reading, Source, open_table
@@ -41,7 +43,10 @@ def utility_of(
     By `measure`, else by the policy's, else by what ranks the input by default. None if the
     output shows one class only, so that there is nothing to predict. Folds are dealt out without the
     seed of a release: who has the file could find it out by trying numbers until the figure agrees.
+    Of several labels it is the combination of what is kept of each, with the figure of each.
     """
+    if policy.tasks:
+        return _utility_of_labels(source, with_hidden(output, policy), policy.measured_by(measure))
     if not tells_classes_apart(output, policy):
         return None
     before = Scorer(summarize(source, as_it_is(policy, original=True)))
@@ -52,6 +57,32 @@ def utility_of(
     lost = lost_classes(before.summary.label, after.summary.label)
     kept_rows = KeptRows(after, after.unmasked, lost)
     return kept_rows.figure(chosen, before.value(before.unmasked, chosen), before)
+
+
+def _utility_of_labels(source: Source, output: Source, policy: Policy) -> UtilityFigure:
+    """Return the combination of what an output keeps of each of several labels."""
+    several = policy.label.several
+    assert several is not None
+    figures: dict[str, UtilityFigure] = {}
+    for task in policy.tasks:
+        own = policy.of_task(task)
+        measure = task.named_measure(policy.measure)
+        figure = utility_of(source, output, own, measure=measure) or _nothing(source, own, measure)
+        figures[task.label.column] = figure
+    shares = [f.utility_kept and f.utility_kept / 100 for f in figures.values()]
+    value = combined(several.serve, shares, [task.weight for task in policy.tasks])
+    reference = float(any(share is not None for share in shares))
+    return UtilityFigure.of(MEASURES.get(several.measure), value, reference, None, labels=figures)
+
+
+def _nothing(source: Source, policy: Policy, measure: str | None) -> UtilityFigure:
+    """Return the utility of an output that shows one class of the label."""
+    before = Scorer(summarize(source, as_it_is(policy, original=True)))
+    chosen, _ = measure_for(before.summary, measure)
+    reference = before.value(before.unmasked, chosen)
+    figure = KeptRows(None, None, {}, constant=True).figure(chosen, reference, before)
+    assert figure is not None
+    return figure
 
 
 SEEDED = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from aegis.policy import Policy
@@ -35,12 +36,38 @@ def original_differs(
     utility = document.get("utility")
     if policy is None or not isinstance(utility, Mapping) or "value" not in utility:
         return
+    labels = utility.get("labels")
+    policy = _measured_as(labels, policy) if isinstance(labels, Mapping) else policy
     figure = utility_of(original, output, policy, measure=str(utility.get("measure")))
-    for key, measured in ({} if figure is None else figure.to_dict()).items():
+    measured = {} if figure is None else figure.to_dict()
+    for name, own in measured.get("labels", {}).items():
+        said_of = labels.get(name) if isinstance(labels, Mapping) else None
+        if isinstance(said_of, Mapping):  # where it is missing, `check_certificate` says so
+            yield from _utility_differs(f"utility.labels.{name}", said_of, own)
+    yield from _utility_differs("utility", utility, measured)
+
+
+def _measured_as(labels: Mapping[str, Any], policy: Policy) -> Policy:
+    """Return a policy that measures each of several labels as the certificate states it."""
+    if policy.label.several is None:
+        return policy
+    tasks = []
+    for task in policy.tasks:
+        said = labels.get(task.label.column)
+        stated = said.get("measure") if isinstance(said, Mapping) else None
+        tasks.append(replace(task, measure=task.measure if stated is None else str(stated)))
+    several = replace(policy.label.several, tasks=tuple(tasks))
+    return replace(policy, label=replace(policy.label, several=several), measure=None)
+
+
+def _utility_differs(
+    what: str, said: Mapping[str, Any], shown: Mapping[str, Any]
+) -> Iterator[Mismatch]:
+    for key, measured in shown.items():
         if key in ("reference", "kept", "stderr", "lost_classes", "reference_rmse", "columns"):
-            stated = utility.get(key)
+            stated = said.get(key)
             if not alike(stated, measured):
-                yield Mismatch(f"utility.{key}", stated, measured)
+                yield Mismatch(f"{what}.{key}", stated, measured)
 
 
 __all__ = ["original_differs"]

@@ -29,6 +29,7 @@ from aegis.report.sections.privacy import FINEST, privacy_section
 from aegis.report.sections.records import method_yaml, records_section
 from aegis.report.sections.values import mask_words, release_facts, shown_section, unique_figure
 from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
+from aegis.words import predicted
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
@@ -144,7 +145,7 @@ def _table(advice: Advice) -> dict[str, Any]:
     return {
         "each_column": Need.COLUMNS in MEASURES.get(advice.measure).needs,
         "rows": rows(summary["rows"]),
-        "label": clean(summary["label"] or "", limit=HEADLINE_LIMIT),
+        "label": clean(predicted(summary), limit=HEADLINE_LIMIT),
         "classes": label_words(summary),
         "attributes": plural(len(summary["attributes"]), "attribute"),
     }
@@ -303,7 +304,9 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
         entries.append(
             {
                 "name": clean(name, limit=NAME_LIMIT),
-                "role": "label" if name == advice.summary["label"] else about.get("role", ""),
+                "role": "label"
+                if name in (advice.summary["label"], *advice.summary.get("labels", ()))
+                else about.get("role", ""),
                 "mask": clean(mask, limit=120),
                 "words": mask_words(mask),
                 "untouched": str(mask) == "identity",

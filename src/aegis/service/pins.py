@@ -382,6 +382,7 @@ def _pinned(given: str, folder: Path) -> tuple[str, Policy | None]:
     if _DIGEST.fullmatch(given):
         return given.removeprefix("sha256:"), None
     policy = load_policy(folder / given)
+    policy.refuse_several("The service")
     return policy_digest(policy), policy
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, PrivacyPlan, rank_configurations
@@ -36,7 +38,17 @@ SEARCH_SECONDS = 30.0
 """How long a search takes at most where nobody says."""
 
 
-class Advising:
+def _measure_of(objective: str | None) -> str | None:
+    """Return an objective that is a measure."""
+    return objective if objective is not None and objective in MEASURES else None
+
+
+def _loss_of(objective: str | None) -> str | None:
+    """Return an objective that is no measure."""
+    return None if _measure_of(objective) else objective
+
+
+class Advising(ABC):
     """One table under one policy, and the questions to which its aggregates are the answer."""
 
     _subject: Subject
@@ -60,6 +72,10 @@ class Advising:
     def progress(self) -> Progress:
         """Receives the steps of long work."""
         return self._subject.progress
+
+    @abstractmethod
+    def under(self, policy: Policy | str | Path, *, rule_override: bool = False) -> Advising:
+        """Return a study of the same table under another policy."""
 
     @property
     def searchable(self) -> bool:
@@ -151,6 +167,9 @@ class Advising:
         """
         from aegis.advisor.costs import mask_costs
 
+        by = self.policy.measured_by(measure)
+        if by is not self.policy:
+            return self.under(by).costs()
         return mask_costs(self.summary, measure or self.policy.measure)
 
     def rank(
@@ -192,9 +211,12 @@ class Advising:
         True
         """
         given = asked(RankRequest, request, options)
+        by = self.policy.measured_by(given.measure)
+        if by is not self.policy:
+            plain = replace(given, measure=None)
+            return self.under(by).rank(configurations, plain, methods=methods, exact=exact)
         own = self.seed if given.seed is None else given.seed
-        given = replace(given, seed=own)
-        listed = replace(given, configurations=configurations)
+        listed = replace(given, configurations=configurations, seed=own)
         added = added_summary(self._subject, listed, methods)
         if added is not None:
             return added.rank(listed, progress=self.progress)
@@ -204,12 +226,7 @@ class Advising:
         check_methods(self.policy, methods, own)
         subject = self._subject.counted_exactly() if exact else self._subject
         advice = rank_configurations(
-            subject.summary,
-            subject.plan,
-            self.policy,
-            given,
-            configurations=configurations,
-            progress=self._subject.progress,
+            subject.summary, subject.plan, self.policy, listed, progress=self.progress
         )
         return complete_advice(subject, advice, methods, own)
 
@@ -248,6 +265,10 @@ class Advising:
         from aegis.advisor.search import check_request, rules_of, search_combinations
 
         given = asked(SearchRequest, request, options)
+        by = self.policy.measured_by(given.measure or _measure_of(given.objective))
+        if by is not self.policy:
+            plain = replace(given, measure=None, objective=_loss_of(given.objective))
+            return self.under(by).search(plain, methods=methods)
         added = added_summary(self._subject, given, methods)
         if added is not None:
             return added.search(given, progress=self.progress)

@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aegis.advisor import Advice, Ranked, Scorer, with_privacy, with_residual_risks
+from aegis.advisor import Advice, Ranked, with_privacy, with_residual_risks
 from aegis.advisor.estimates import ESTIMATES
 from aegis.advisor.owner import with_owner_rule
 from aegis.advisor.rank import with_label_mask
 from aegis.advisor.released import ReleasedRows, with_utility
+from aegis.advisor.several import scorer_of
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, OwnerRule, Policy
 from aegis.requests import ApplyRequest, RankRequest, SearchRequest
@@ -46,6 +47,8 @@ def added_summary(
 
 def check_methods(policy: Policy, methods: Iterable[str | Recipe] | None, seed: int) -> None:
     """Raise for unknown record-level methods before any work is done."""
+    if methods or (methods is None and policy.anonymizers):
+        policy.refuse_several("A record-level method")
     if methods:
         from aegis.advisor.methods import choose_recipes
 
@@ -103,7 +106,7 @@ def complete_advice(
 def _with_utility(subject: Subject, advice: Advice) -> Advice:
     """Return the advice with the utility of the rows that its best release keeps."""
     released = ReleasedRows(subject.plan, subject.source, subject.policy, subject.seed)
-    return with_utility(advice, released, Scorer(subject.summary), subject.progress)
+    return with_utility(advice, released, scorer_of(subject.summary), subject.progress)
 
 
 def check_report(path: str | Path | None, *, force: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.errors import DataError, PolicyError
-from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate_columns
+from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate, evaluate_columns
 from aegis.options import checks_types
-from aegis.policy import Attribute, Policy, Terms, as_policy, policy_digest
+from aegis.policy import Attribute, LabelTask, Policy, Terms, as_policy, policy_digest
 from aegis.progress import SILENT, Progress, Step
 from aegis.sources import Source, open_table
 from aegis.summary.attributes import Masks, describe, with_identity
@@ -32,13 +32,20 @@ from aegis.summary.checks import (
     label_bins,
 )
 from aegis.summary.coded_rows import CodedRows, fits, read_coded
-from aegis.summary.codes import code_values, encode, settle, show, sorted_values
+from aegis.summary.codes import code_values, encode, numbers_of, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
 from aegis.summary.excluded_attributes import set_aside
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.labels import add_classes
-from aegis.summary.model import AttributeSummary, Information, LabelSummary, Summary
+from aegis.summary.model import (
+    AttributeSummary,
+    Information,
+    LabelSummary,
+    SeveralSummaries,
+    Summary,
+    TaskSummary,
+)
 from aegis.summary.noise import check_noise
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
 from aegis.summary.responses import NumberUnit, check_number, rows_with_number
@@ -131,7 +138,24 @@ def summarize_rows(
         open_table(table, reading=policy.reading), policy, max_levels, seed, like, progress
     )
     summary = builder.build(sample_rows)
+    if policy.tasks:
+        summary = _with_tasks(builder, summary, sample_rows)
     return summary, builder.coded
+
+
+def _with_tasks(whole: _Builder, summary: Summary, sample_rows: int | None) -> Summary:
+    """Return the summary of a table with several labels, each of which is counted from the same rows."""
+    policy, likes = whole.policy, None if whole.like is None else whole.like.several
+    assert policy.label.several is not None
+    started, tasks = time.perf_counter(), []
+    for place, task in enumerate(policy.tasks):
+        like = None if likes is None else likes.tasks[place].summary
+        counted = _TaskBuilder(whole, task, like).build(sample_rows)
+        own = replace(counted, unnamed=(), digests=summary.digests, terms=summary.terms)
+        tasks.append(TaskSummary(own, task.weight, task.named_measure(policy.measure)))
+    timings = {**summary.timings, "labels": time.perf_counter() - started}
+    several = SeveralSummaries(tuple(tasks), policy.label.several.serve)
+    return replace(summary, several=several, timings=timings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +208,7 @@ class _Builder:
         self.label_mask: Mask | None = None
         self.response: _Response | None = None
         self.coded: CodedRows | None = None
+        self.described: dict[str, AttributeSummary] = {}
 
     def build(self, sample_rows: int | None) -> Summary:
         check_columns(self.source, self.policy)
@@ -303,11 +328,13 @@ class _Builder:
 
     def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
         """Read the rows where they fit: then no query follows, and the table is read once."""
-        if not fits(self.source, self.rows, len(self.policy.features) + 1):
+        names = [attribute.name for attribute in self.policy.features]
+        if self.policy.tasks:
+            names += [c for c in self.policy.label.columns if c not in names]
+        if not fits(self.source, self.rows, len(names) + 1):
             return None
         for attribute in self.policy.features:
             kind_of(self.source.table[attribute.name], attribute)
-        names = [attribute.name for attribute in self.policy.features]
         column = self.policy.label.column
         if self.response is not None:
             return read_coded(self.source, [*names, column], self._class, classes)
@@ -330,12 +357,15 @@ class _Builder:
                 for (data, _), masks in zip(counted, fitted, strict=True)
             ]
             grouped = evaluate_columns(columns)
-        described = {
+        self.described = {
             attribute.name: self._described(attribute, *of, masks, groupings)
             for attribute, of, masks, groupings in zip(
                 features, counted, fitted, grouped, strict=True
             )
         }
+        return self._set_aside(self.described)
+
+    def _set_aside(self, described: dict[str, AttributeSummary]) -> dict[str, AttributeSummary]:
         # A model has set aside what is set aside here.
         return described if self.like is not None else set_aside(described, self.max_levels)
 
@@ -432,7 +462,8 @@ class _Builder:
                     person=self.policy.person,
                     response=None if self.response is None else self.response.expression,
                 )
-            if self._held(sample_rows) and len(attributes) > WIDE:
+            few_read = len(attributes) > WIDE or bool(self.policy.tasks)
+            if self._held(sample_rows) and few_read:
                 return self._row_pairs(attributes, len(classes), step)
             chunks = self._coded(attributes, classes, sample_rows, step)
             return count_pairs(
@@ -561,6 +592,79 @@ class _Builder:
                 person=self.policy.person,
                 coded=self.coded,
             )
+
+
+class _TaskBuilder(_Builder):
+    """The steps of `summarize` for one of several labels, from the rows that were read for all.
+
+    Parameters
+    ----------
+    whole
+        Has summarised the table without a label.
+    task
+        The label.
+    like
+        The summary of the same label of another part of the data.
+    """
+
+    def __init__(self, whole: _Builder, task: LabelTask, like: Summary | None) -> None:
+        policy = whole.policy.of_task(task)
+        super().__init__(whole.source, policy, whole.max_levels, whole.seed, like, whole.progress)
+        self.whole = whole
+
+    def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
+        """Return the rows that are held, with the class of each."""
+        rows, column = self.whole.coded, self.policy.label.column
+        if rows is None:
+            return None
+        values = rows.values[column]
+        if self.response is not None:
+            known = ~np.isnan(numbers_of(values))
+            of_value = np.where(known, 0, len(classes))
+        else:
+            shown = values
+            if self.label_mask is not None:
+                [grouping] = evaluate([self.label_mask], values)
+                shown = grouping.shown.take(pa.array(grouping.codes))
+            places = pc.index_in(settle(shown), value_set=classes)
+            of_value = pc.fill_null(places, len(classes)).to_numpy(zero_copy_only=False)
+        label = of_value.astype(np.int64)[rows.codes[column]]
+        return replace(rows, label=label, classes=len(classes))
+
+    def _distinct(self, column: ir.Value) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+        """Return values and counts of the label from the rows that are held; else ask the engine."""
+        rows, name = self.whole.coded, self.policy.label.column
+        if rows is None or not column.equals(self.source.table[name]):
+            return super()._distinct(column)
+        return rows.values[name], rows.rows(name)
+
+    def _label_mask(
+        self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
+    ) -> Mask:
+        if self.policy.label_mask is None:
+            return super()._label_mask(column, values, counts)
+        return self.whole.described[self.policy.label.column].candidates[0].mask
+
+    def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
+        """Return the attributes with their counts by class; their masks are fitted already."""
+        described = {
+            a.name: replace(self.whole.described[a.name], joint=self._counts(a, classes)[1])
+            for a in self.policy.features
+        }
+        return self._set_aside(described)
+
+    def _label_attribute(
+        self, attribute: Attribute, label: LabelSummary, classes: pa.Array
+    ) -> AttributeSummary:
+        """Return the label as an attribute of all rows, with its rows by class."""
+        own = self.whole.described[attribute.name]
+        joint = np.zeros((len(own.values), len(classes)), dtype=np.int64)
+        np.fill_diagonal(joint, label.counts)
+        return replace(own, joint=joint)
+
+    def _frequency(self, *_: Any) -> FrequencyTable | None:
+        """Return nothing: classes of the rule are those of the whole table."""
+        return None
 
 
 def _check_model(like: Summary, policy: Policy) -> None:

@@ -75,7 +75,16 @@ def merge(*summaries: Summary) -> Summary:
     first = summaries[0]
     if len(summaries) == 1:
         return first
-    return _Merger(summaries).merged()
+    merged = _Merger(summaries).merged()
+    if first.several is None:
+        return merged
+    tasks = [
+        replace(
+            task, summary=merge(*(s.several.tasks[place].summary for s in summaries if s.several))
+        )
+        for place, task in enumerate(first.several.tasks)
+    ]
+    return replace(merged, several=replace(first.several, tasks=tuple(tasks)))
 
 
 def _check(summaries: Sequence[Summary]) -> None:

@@ -23,7 +23,7 @@ from aegis.errors import InternalError, PolicyError
 from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts, refines
 from aegis.masks.mapping import text_of
 from aegis.measures import LabelKind
-from aegis.policy import Role, Terms
+from aegis.policy import Role, Serve, Terms
 from aegis.sources.dialect import TextDialect
 from aegis.summary.codes import natural_order, numbers_of
 from aegis.summary.cooccurrence import PairCounts
@@ -351,6 +351,9 @@ class Summary:
     terms
         The policy that it was made under, and whether its rule is locked; None if it is not
         known, as for bundles of earlier versions.
+    several
+        Where there are several labels, what is known of each. `label` is then none, and
+        `attributes` hold every label that has a role.
 
     Examples
     --------
@@ -374,6 +377,7 @@ class Summary:
     read_by_context: tuple[str, ...] | None = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     terms: Terms | None = None
+    several: SeveralSummaries | None = None
 
     def __post_init__(self) -> None:
         if self.pairs.names != tuple(self.attributes):
@@ -384,6 +388,13 @@ class Summary:
         """Knowledge that the summary has of every attribute; it may know more of some."""
         known = {attribute.information for attribute in self.attributes.values()}
         return next((i for i in reversed(Information) if i in known), Information.RAW)
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """The columns to predict."""
+        if self.several is not None:
+            return tuple(task.column for task in self.several.tasks)
+        return (self.label.column,) if self.label.there else ()
 
     @property
     def sampled(self) -> bool:
@@ -439,6 +450,7 @@ class Summary:
             else {},
             **({} if (number := self.number) is None else {"label_number": number}),
             "unlabelled_rows": self.label.unlabelled,
+            **({} if self.several is None else {"labels": self.several.to_dict()}),
             "attributes": {
                 a.name: {
                     "role": str(a.role),
@@ -465,7 +477,60 @@ class Summary:
         what = f"with {len(self.label.classes)} classes" if self.label.has_classes else "a number"
         label = f"label {self.label.column!r} {what}".replace("' a number", "', a number")
         label = label if self.label.there else "no label"
+        label = label if self.several is None else f"{len(self.several.tasks)} labels"
         return (
             f"Summary({self.rows:,} rows, {label}, {len(self.attributes)} attributes, "
             f"{kind} co-occurrence of {self.pairs.rows:,} rows)"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class TaskSummary:
+    """What is known of one of several labels.
+
+    Attributes
+    ----------
+    summary
+        The summary of a table with this label alone. Classes of the privacy rule are in the whole
+        table's summary.
+    weight
+        How much the label counts.
+    measure
+        Name of its measure; None for the default of its kind.
+    """
+
+    summary: Summary
+    weight: float
+    measure: str | None
+
+    @property
+    def column(self) -> str:
+        """The label's column."""
+        return self.summary.label.column
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralSummaries:
+    """What is known of each of several labels, and how they are served.
+
+    Attributes
+    ----------
+    tasks
+        The labels, in the order of the policy.
+    serve
+        How the shares kept are combined.
+    """
+
+    tasks: tuple[TaskSummary, ...]
+    serve: Serve
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return per label its classes, or mean and deviation of a number, as JSON values."""
+        return {
+            task.column: {
+                name: value
+                for name, value in task.summary.to_dict().items()
+                if name in ("classes", "label_number", "unlabelled_rows")
+            }
+            for task in self.tasks
+        }

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from aegis.masks import parts_of
 from aegis.policy import Attribute, Policy
-from aegis.summary.model import AttributeSummary, Summary
+from aegis.summary.model import AttributeSummary, SeveralSummaries, Summary, TaskSummary
 
 
 def narrow(summary: Summary, policy: Policy) -> Summary | None:
@@ -29,16 +29,39 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
         or (counted is not None and not set(policy.privacy.sensitive) <= counted)
     ):
         return None
+    several = _several(summary, policy)
+    if several is None and (summary.several is not None or policy.tasks):
+        return None
     narrowed = {a.name: _narrowed(a, asked[a.name]) for a in summary.all_attributes}
     chosen = {name: narrower for name, narrower in narrowed.items() if narrower is not None}
     if len(chosen) < len(narrowed):
         return None
     if summary.shared_rows < policy.shared_rows and any(map(_learns_bounds, chosen.values())):
         return None
-    if all(chosen[a.name] is a for a in summary.all_attributes):
+    same = several is None or several is summary.several
+    if same and all(chosen[a.name] is a for a in summary.all_attributes):
         return summary
     label_attribute = None if summary.label_attribute is None else chosen.pop(summary.label.column)
-    return replace(summary, attributes=chosen, label_attribute=label_attribute)
+    return replace(summary, attributes=chosen, label_attribute=label_attribute, several=several)
+
+
+def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
+    """Return what is known of several labels, for a policy; None if the table must be read."""
+    own, asked = summary.several, policy.label.several
+    if own is None or asked is None:
+        return None
+    if asked.columns != tuple(task.column for task in own.tasks):
+        return None
+    tasks = []
+    for known, task in zip(own.tasks, policy.tasks, strict=True):
+        narrowed = narrow(known.summary, policy.of_task(task))
+        if narrowed is None:
+            return None
+        measure = task.named_measure(policy.measure)
+        same = (narrowed, task.weight, measure) == (known.summary, known.weight, known.measure)
+        tasks.append(known if same else TaskSummary(narrowed, task.weight, measure))
+    alike = asked.serve is own.serve and all(a is b for a, b in zip(tasks, own.tasks, strict=True))
+    return own if alike else SeveralSummaries(tuple(tasks), asked.serve)
 
 
 def _learns_bounds(attribute: AttributeSummary) -> bool:

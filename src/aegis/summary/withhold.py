@@ -14,7 +14,14 @@ from aegis.masks import common_refinement
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.levels import pool
-from aegis.summary.model import AttributeSummary, Candidate, Domain, Information, Summary
+from aegis.summary.model import (
+    AttributeSummary,
+    Candidate,
+    Domain,
+    Information,
+    SeveralSummaries,
+    Summary,
+)
 from aegis.summary.ordered import ranges_of
 
 Ints = npt.NDArray[np.int32]
@@ -67,7 +74,13 @@ def withhold(summary: Summary, information: Information | str) -> Summary:
         attributes=withheld,
         pairs=_regrouped(summary.pairs, moved),
         frequency=_counted(summary.frequency, cells),
+        several=None if summary.several is None else _of_labels(summary.several, information),
     )
+
+
+def _of_labels(several: SeveralSummaries, information: Information) -> SeveralSummaries:
+    tasks = [replace(task, summary=withhold(task.summary, information)) for task in several.tasks]
+    return replace(several, tasks=tuple(tasks))
 
 
 def _refuse_noise(attribute: AttributeSummary) -> None:

@@ -16,8 +16,10 @@ from aegis.advisor.search.auc_bound import ExplainedBound
 from aegis.advisor.search.column_bound import EveryColumn
 from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure, Priced
 from aegis.advisor.search.pairwise import Pairwise
-from aegis.advisor.search.problem import Box, Problem, is_leaf, members
+from aegis.advisor.search.problem import Box, Problem, is_leaf, make_problem, members
+from aegis.advisor.search.several import ShareOfLabel, SharesKept
 from aegis.advisor.search.trace import Pillai, seconds_of
+from aegis.advisor.several import SeveralScorer
 from aegis.measures import MEASURES, Direction, LabelKind, Measure, Need, Scope, Trace
 from aegis.summary import Candidate
 
@@ -118,6 +120,8 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
     if name not in MEASURES:
         return objective_type(name).make(name, problem, plan)
     measure = MEASURES.get(name)
+    if isinstance(scorer, SeveralScorer):
+        return shares_kept(name, problem, scorer, plan)
     if measure.trace is Trace.BELOW:
         return BelowTrace(problem, scorer, measure)
     if measure.trace is not None:
@@ -129,6 +133,24 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
     if measure.scope is Scope.ATTRIBUTE:
         return _additive_measure(problem, scorer, measure)
     return Unbounded(problem, scorer, measure)
+
+
+def shares_kept(
+    name: str, problem: Problem, scorer: SeveralScorer, plan: PrivacyPlan
+) -> SharesKept:
+    """Return the shares kept of several labels, combined: each by its own measure.
+
+    By a measure that is of one label's classes, each label whose own measure has no bound is measured by
+    that one: it lists configurations that are then scored.
+    """
+    chosen, labels = MEASURES.get(name), []
+    for task in scorer.tasks:
+        own, measure = make_problem(task.task.summary), task.measure
+        inner = make_objective(measure.name, own, task.scorer, plan)
+        if chosen.label is task.task.summary.label.kind and not inner.bounded:
+            measure, inner = chosen, make_objective(name, own, task.scorer, plan)
+        labels.append(ShareOfLabel(problem, own, task, measure, inner))
+    return SharesKept(name, scorer, labels)
 
 
 def objective_type(text: str) -> ObjectiveType:

@@ -28,6 +28,8 @@ from aegis.advisor.search.problem import Box
 from aegis.advisor.search.request import check_request, objective_and_measure, preference
 from aegis.advisor.search.searcher import Searcher
 from aegis.advisor.search.ties import put_first
+from aegis.advisor.served import ServedLabel, notes_on_labels
+from aegis.advisor.several import tasks_of
 from aegis.blas import one_blas_thread
 from aegis.measures import MEASURES
 from aegis.options import asked
@@ -38,6 +40,8 @@ from aegis.summary import Summary
 
 SEARCHED = 0.8
 """Share of the time limit that the search may take; the rest is for what is said about its best."""
+SHARED = 0.5
+"""The same for several labels, whose own best configurations are searched after that."""
 
 
 @one_blas_thread
@@ -93,6 +97,7 @@ def search_combinations(
         prepared = prepare(summary, plan, policy, given, progress=progress)
     searched = _run(plan, given, prepared, progress)
     advice = searched.advice(summary, plan, policy, prepared)
+    advice = _with_labels(advice, searched)
     advice = _explained(advice, searched, given)
     advice = with_caveats(advice)
     total = time.perf_counter() - started + sum(summary.timings.values())
@@ -156,7 +161,8 @@ def _run(
     """Search the best under the rule of a plan, and settle its ties."""
     searcher = prepared.searcher.under(plan, progress)
     clock, top = Clock(request.time_limit), request.top
-    share = None if request.time_limit is None else SEARCHED * request.time_limit
+    part = SHARED if tasks_of(searcher.scorer) else SEARCHED
+    share = None if request.time_limit is None else part * request.time_limit
     outcome, figures = searcher.run(plan.rule, top=top, time_limit=share, start=prepared.tried)
     prepared.tried = tuple(box for _, box in outcome.best[:top]) or prepared.tried
     if outcome.interrupted:
@@ -170,6 +176,27 @@ def _run(
     ranking, lacking = searcher.with_errors(searcher.rank(outcome, clock), outcome, clock)
     figures = searcher.told(figures, why, lacking, prepared.unmasked)
     return _Searched(searcher, outcome, figures, highest, ranking, clock)
+
+
+def _with_labels(advice: Advice, searched: _Searched) -> Advice:
+    """Return an advice with what each of several labels keeps, and would keep if it alone counted."""
+    searcher, clock, best = searched.searcher, searched.clock, advice.best
+    tasks = tasks_of(searcher.scorer)
+    if not tasks or best is None:
+        return advice
+    choice, start = (
+        searcher.scorer.choose(best.configuration),
+        tuple(box for _, box in searched.outcome.best),
+    )
+    labels = []
+    for place, task in enumerate(tasks):
+        share = None if clock.left() is None else clock.left(len(tasks) - place)
+        alone = searcher.for_label(place)
+        outcome, figures = alone.run(alone.plan.rule, top=1, time_limit=share, start=start)
+        most = None if not outcome.best else 100 * outcome.best[0][0]
+        labels.append(ServedLabel.of(task, choice, most, proven=figures.optimal))
+    notes = notes_on_labels(searcher.scorer, labels)
+    return replace(advice, labels=tuple(labels), warnings=(*notes, *advice.warnings))
 
 
 def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:

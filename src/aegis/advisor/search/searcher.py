@@ -15,7 +15,7 @@ from aegis.advisor.preference import configuration_masking
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.released import error_of
-from aegis.advisor.scoring import Choice, Scorer, utility_kept
+from aegis.advisor.scoring import Choice, utility_kept
 from aegis.advisor.search.auc_bound import has_reach
 from aegis.advisor.search.branch import Found, gap
 from aegis.advisor.search.clock import Clock
@@ -26,8 +26,10 @@ from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import make_objective
 from aegis.advisor.search.population_rule import BesidePopulation
 from aegis.advisor.search.problem import Box, make_problem
+from aegis.advisor.search.several import SharesKept
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
 from aegis.advisor.search.strategy import find_best
+from aegis.advisor.several import scorer_of
 from aegis.blas import one_blas_thread
 from aegis.measures import MEASURES, Direction
 from aegis.privacy import PrivacyRule
@@ -57,14 +59,21 @@ class Searcher:
         self.summary = summary
         self.plan = plan
         self.progress = progress
-        self.scorer = Scorer(summary)
+        self.scorer = scorer_of(summary)
         self.problem = make_problem(summary, plan.groups_of_people)
-        self.scorer.common.share(self.problem.settled)  # as features are, which nothing masks
+        self.scorer.in_common.share(self.problem.settled)  # as features are, which nothing masks
         self.objective = make_objective(objective, self.problem, self.scorer, plan)
         self.measure = MEASURES.get(measure)
         self._corners: dict[bool, Corners] = {}
         listing = () if self.objective.bounded else TRACES
         self._traces = [make_objective(t, self.problem, self.scorer, plan) for t in listing]
+
+    def for_label(self, place: int) -> Searcher:
+        """Return a searcher of what is best for one of several labels alone."""
+        other = copy(self)
+        other.objective = _of_label(self.objective, place)
+        other._traces = [_of_label(trace, place) for trace in self._traces]
+        return other
 
     def unmasked(self) -> float:
         """Return the score of the unmasked table."""
@@ -198,7 +207,7 @@ class Searcher:
             objective,
             feasibility,
             self._traces,
-            common=self.scorer.common,
+            common=self.scorer.in_common,
             listed=size + 1 if small else max(BRIEFLY if briefly else LISTED, top),
             reach=not briefly and has_reach(objective.name, self.problem),
             clock=clock,
@@ -321,6 +330,11 @@ class Searcher:
         return utility_kept(
             score, scorer.value(scorer.unmasked, measure), measure, scorer.label_rows
         )
+
+
+def _of_label(objective: Objective, place: int) -> Objective:
+    """Return the part of an objective of several labels that is of one of them."""
+    return objective.labels[place] if isinstance(objective, SharesKept) else objective
 
 
 def _notes_on_proof(proven: ProvenList | None, *, first_alone: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from aegis.advisor.common_levels import CommonParts
+from aegis.advisor.common_levels import InCommon
 from aegis.advisor.figures import ProvenList
 from aegis.advisor.search.auc_bound import within_reach
 from aegis.advisor.search.branch import BranchAndBound, Found
@@ -61,7 +61,7 @@ class Shortlist:
         feasibility: Feasibility,
         traces: Sequence[Objective],
         *,
-        common: CommonParts,
+        common: InCommon,
         listed: int,
         reach: bool,
         clock: Clock,

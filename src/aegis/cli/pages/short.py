@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from aegis.present import Finding
-from aegis.words import counted
+from aegis.words import counted, predicted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -77,7 +77,7 @@ class ShortPage:
 
 
 def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[str, ...]:
-    label, rows = advice.summary["label"], advice.summary["rows"]
+    label, rows = predicted(advice.summary), advice.summary["rows"]
     words = Finding.of(advice, best)
     return (
         f"{origin}: {counted(rows, 'row')}; {f'label {label}' if label else 'no label'}",

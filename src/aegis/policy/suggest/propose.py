@@ -11,7 +11,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import check_output, write_text
 from aegis.masks import parse_mask
 from aegis.measures import LabelKind
-from aegis.policy.labels import ANY_LABEL, Label
+from aegis.policy.labels import ANY_LABEL, Label, LabelTask, several_labels
 from aegis.policy.model import Attribute, AttributeKind, Policy, Role
 from aegis.policy.suggest.column_profile import ColumnProfile
 from aegis.policy.suggest.facts import ColumnFacts
@@ -97,13 +97,14 @@ class ProposedPolicy:
         label = self.policy.label
         return {
             "label": {"column": label.column, "bins": label.bins} if label else None,
+            **({"labels": list(label.columns)} if self.policy.tasks else {}),
             "privacy": self.policy.privacy.to_mapping(),
             "person": self.person,
             "columns": [profile.to_dict() for profile in self.profiles.values()],
         }
 
     def __repr__(self) -> str:
-        label = self.policy.label.column or None
+        label = str(self.policy.label) or None
         lines = [f"ProposedPolicy(label={label!r}, {self.policy.privacy})"]
         for profile in self.profiles.values():
             if profile.role is not None:
@@ -135,7 +136,7 @@ def _policy(
 def init_policy(
     table: Any,
     *,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     path: str | Path = "policy.yaml",
     progress: Progress = SILENT,
 ) -> ProposedPolicy:
@@ -149,8 +150,8 @@ def init_policy(
     table
         Anything that `aegis.sources.open_table` opens.
     label
-        Name of the column to predict, one of more than 20 numbers is predicted as a number;
-        without one, each column is predicted from the others (`labels: any`).
+        Name of the column to predict, or of several; one of more than 20 numbers is predicted as
+        a number. Without one, each column is predicted from the others (`labels: any`).
     path
         The file that the command in the head of the YAML names. Nothing is written.
     progress
@@ -174,22 +175,22 @@ def init_policy(
     True
     """
     source = open_proposing(table)
-    if label is not None:
-        source.require(label, where="the label")
+    named = [label] if isinstance(label, str) else list(label or ())
+    for name in named:
+        source.require(name, where="the label")
     facts = measure_columns(source, progress=progress)
-    target, label_profile = ANY_LABEL, None
-    if label is not None:
-        target, label_profile = _propose_label(facts[label])
-    profiles = {name: _propose(column) for name, column in facts.items() if name != label}
-    _check_scored(list(profiles.values()), label)
+    labels = [_propose_label(facts[name]) for name in named]
+    target = several_labels(LabelTask(own) for own, _ in labels) if labels else ANY_LABEL
+    profiles = {name: _propose(column) for name, column in facts.items() if name not in named}
+    _check_scored(list(profiles.values()), ", ".join(named) or None)
     with progress.step("Comparing columns"):
         profiles, identifying = _with_questions(source, _with_twins(source, profiles))
     person = _propose_person(profiles.values())
     policy = _policy(target, profiles, person, source.reading)
     columns = tuple(profiles.values())
-    text = render(policy, label_profile, columns, person=person, source=source, path=str(path))
-    if label_profile is not None:
-        profiles[label_profile.name] = label_profile
+    found_labels = tuple(profile for _, profile in labels)
+    text = render(policy, found_labels, columns, person=person, source=source, path=str(path))
+    profiles |= {profile.name: profile for profile in found_labels}
     return ProposedPolicy(policy, text, {name: profiles[name] for name in facts}, identifying)
 
 

@@ -14,6 +14,7 @@ import yaml
 
 from aegis.masks import Kind
 from aegis.measures import LabelKind
+from aegis.policy.labels import Label
 from aegis.policy.mapping import VERSION
 from aegis.policy.model import Policy, Role
 from aegis.words import percent
@@ -85,7 +86,7 @@ def _number(value: object) -> str:
 
 def render(
     policy: Policy,
-    label: ColumnProfile | None,
+    labels: tuple[ColumnProfile, ...],
     columns: tuple[ColumnProfile, ...],
     *,
     source: Source,
@@ -98,8 +99,8 @@ def render(
     ----------
     policy
         The policy itself.
-    label
-        What was found on the label; None if there is none.
+    labels
+        What was found on each label; empty if there is none.
     columns
         What was found on every other column, and why each was proposed as it is.
     source
@@ -110,12 +111,12 @@ def render(
         Where the policy goes, for the command in its head.
     """
     lines = [
-        *_header(policy, label, columns, source, target=path),
+        *_header(policy, (*labels, *columns), source, target=path),
         "",
         f"version: {VERSION}",
         "",
         *_reading(policy),
-        *_label(policy, label),
+        *_labels(policy, labels),
         "",
         "# How configurations are scored; `aegis measures` lists all.",
         _measure(policy),
@@ -153,14 +154,12 @@ def _reading(policy: Policy) -> Iterator[str]:
 
 def _header(
     policy: Policy,
-    label: ColumnProfile | None,
-    columns: tuple[ColumnProfile, ...],
+    profiles: tuple[ColumnProfile, ...],
     source: Source,
     *,
     target: str,
 ) -> Iterator[str]:
     rows, origin, file = source.rows, source.origin, bool(source.files)
-    profiles = columns if label is None else (label, *columns)
     count = len(profiles)
     path = PurePath(origin)
     name = show(path.name or origin)
@@ -188,33 +187,56 @@ def _header(
 
 
 def _measure(policy: Policy) -> str:
-    kind = policy.label.kind
+    kind = LabelKind.SEVERAL if policy.tasks else policy.label.kind
     meaning = {
+        LabelKind.SEVERAL: "the mean of the shares kept of the labels",
         LabelKind.NONE: "how well each column is predicted from the others",
         LabelKind.CLASSES: "the AUC that models are expected to reach",
         LabelKind.NUMBER: "the R2 that models are expected to reach",
     }[kind]
+    if policy.tasks:
+        return f"# serve: worst   # in place of {meaning}, the smallest of them"
     return f"# measure: {kind.default_measure}   # the default: {meaning}"
 
 
-def _label(policy: Policy, label: ColumnProfile | None) -> Iterator[str]:
-    if label is None:
+def _labels(policy: Policy, labels: tuple[ColumnProfile, ...]) -> Iterator[str]:
+    """Yield the label, or the list of several with what was found on each."""
+    if not labels:
         yield "# Nobody knows yet which column will be predicted: each one is, from all others. Name one if the"
         yield "# release is for predicting it."
         yield "labels: any"
         yield "# label: COLUMN   # in place of `labels`"
-        return
-    facts, column = label.facts, scalar(policy.label.column)
-    what = "number" if policy.label.is_number else "class"
-    yield f"# The {what} to predict: {describe(facts)}"
-    if shown := frequent_values(facts):
+    elif len(labels) == 1:
+        yield from _label(policy.label, labels[0])
+    else:
+        yield "# The columns to predict, each with its own measure. A weight says how much one counts:"
+        yield "# {column: NAME, weight: 2}."
+        yield "labels:"
+        for task, profile in zip(policy.tasks, labels, strict=True):
+            yield from (f"  {line}" for line in _found(task.label, profile))
+            column = scalar(task.label.column)
+            if profile.question:
+                yield f"  # ASK: {profile.question} For a number: {{column: {column}, kind: number}}"
+            number = f"{{column: {column}, kind: number}}"
+            yield f"  - {number if task.label.is_number else column}"
+
+
+def _found(label: Label, profile: ColumnProfile) -> Iterator[str]:
+    """Yield what was found on a label, as comments."""
+    yield f"# The {'number' if label.is_number else 'class'} to predict: {describe(profile.facts)}"
+    if shown := frequent_values(profile.facts):
         yield f"# most frequent: {shown}"
-    if label.warning:
-        yield f"# WARNING: {label.warning}"
+    if profile.warning:
+        yield f"# WARNING: {profile.warning}"
+
+
+def _label(declared: Label, label: ColumnProfile) -> Iterator[str]:
+    facts, column = label.facts, scalar(declared.column)
+    yield from _found(declared, label)
     if label.alternative:
         yield f"# To release ranges instead, write `label: {column}`, and under `attributes`"
         yield f"#   {column}: {{role: {Role.FEATURE}, masks: {flow([m.spec() for m in label.alternative])}}}"
-    if policy.label.is_number:
+    if declared.is_number:
         yield f"# {label.reason}"
         yield f"label: {{column: {column}, kind: number}}"
         yield f"# label: {{column: {column}, bins: 5}}   # or classes: so many quantile bins"

@@ -248,7 +248,9 @@ def policy_in(data: Mapping[str, Any]) -> Policy:
             "The policy names the table of a population, which is read on no other machine.",
             hint="Leave the key out, with the criteria that need it.",
         )
-    return load_policy(data)
+    policy = load_policy(data)
+    policy.refuse_several("The service")
+    return policy
 
 
 def configuration_of(text: str, policy: Policy) -> Configuration:

@@ -27,11 +27,13 @@ from aegis.files import replacing
 from aegis.signing import PrivateKey, PublicKey, Signature, seal, sealed_digest, verify_seal
 
 FORMAT = "aegis-summary"
-VERSION = 5
+VERSION = 6
 """Version of the format; it changes whenever an older reader would misread a bundle."""
+OF_NUMBER = 5
+"""Version of a bundle of one label that is a number."""
 OF_CLASSES = 4
 """Version of a bundle whose label is no number: what was added since is not in it."""
-READABLE = (3, 4, 5)
+READABLE = (3, 4, 5, 6)
 """Versions that are read; 3 does not say under which rule a summary was made."""
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 32 << 20
@@ -102,7 +104,7 @@ def write_archive(
         )
     manifest: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION if "unit" in content.get("label", {}) else OF_CLASSES,
+        "version": _version(content),
         "members": {
             name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             for name, data in members.items()
@@ -122,6 +124,13 @@ def write_archive(
         if total > FREE_BYTES + MAX_RATIO * temporary.stat().st_size:
             # Nearly nothing but zeros: compressed, it would be taken for a bomb.
             _write(temporary, {MANIFEST: text, **members}, zipfile.ZIP_STORED)
+
+
+def _version(content: Mapping[str, Any]) -> int:
+    """Return the earliest version whose readers understand what the manifest says."""
+    if "labels" in content:
+        return VERSION
+    return OF_NUMBER if "unit" in content.get("label", {}) else OF_CLASSES
 
 
 def _write(path: Path, members: Mapping[str, bytes], compression: int) -> None:

@@ -25,7 +25,14 @@ from aegis.summary.bundle.read import refuse
 from aegis.summary.codes import numbers_of, show
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable, combine
-from aegis.summary.model import AttributeSummary, Candidate, Domain, LabelSummary, Summary
+from aegis.summary.model import (
+    AttributeSummary,
+    Candidate,
+    Domain,
+    LabelSummary,
+    SeveralSummaries,
+    Summary,
+)
 from aegis.summary.ordered import RANGES
 from aegis.summary.responses import ResponseSums
 
@@ -48,6 +55,27 @@ def check_summary(summary: Summary) -> None:
     _check_pairs(summary)
     if summary.frequency is not None:
         _check_frequency(summary.frequency, summary)
+    if summary.several is not None:
+        _check_several(summary.several, summary)
+
+
+def _check_several(several: SeveralSummaries, whole: Summary) -> None:
+    """Refuse labels that are not of the same table, or whose attributes have other candidates."""
+    columns = [task.column for task in several.tasks]
+    _require(all(columns) and len(set(columns)) == len(columns), "its labels are not each another")
+    _require(not whole.label.there, "it has one label and several")
+    for task in several.tasks:
+        own = task.summary
+        check_summary(own)
+        _require(own.rows == whole.rows, f"the label {task.column!r} is of other rows")
+        for attribute in own.all_attributes:
+            known = whole.attributes.get(attribute.name)
+            _require(
+                known is not None
+                and [c.declared for c in known.candidates]
+                == [c.declared for c in attribute.candidates],
+                f"{attribute.name!r} has other masks for the label {task.column!r}",
+            )
 
 
 def _require(condition: bool, problem: str) -> None:

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.masks import Hierarchy, Kind, Mask, parse_mask
-from aegis.policy import Role, Terms
+from aegis.measures import MEASURES
+from aegis.policy import Role, Serve, Terms
 from aegis.sources.dialect import TextDialect
 from aegis.summary.bundle.arrow import numbers, unpack
 from aegis.summary.bundle.shape import (
@@ -24,6 +25,7 @@ from aegis.summary.bundle.shape import (
     DialectShape,
     FrequencyShape,
     LabelShape,
+    LabelsShape,
     PairsShape,
     SummaryShape,
     TermsShape,
@@ -34,11 +36,20 @@ from aegis.summary.bundle.write import (
     PAIRS,
     attribute_key,
     hierarchy_member,
+    label_prefix,
     values_member,
 )
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
-from aegis.summary.model import AttributeSummary, Candidate, Domain, LabelSummary, Summary
+from aegis.summary.model import (
+    AttributeSummary,
+    Candidate,
+    Domain,
+    LabelSummary,
+    SeveralSummaries,
+    Summary,
+    TaskSummary,
+)
 from aegis.summary.responses import NumberUnit, ResponseSums
 
 MOST_HIERARCHY = 256 << 20
@@ -93,6 +104,10 @@ def member_names(content: SummaryShape) -> set[str]:
         names.add(values_member(key))
         if entry.hierarchy is not None:
             names.add(hierarchy_member(key))
+    for index, task in enumerate([] if content.labels is None else content.labels.tasks):
+        if task.summary.labels is not None:
+            refuse(f"label {index} has labels of its own")
+        names |= {f"{label_prefix(index)}{name}" for name in member_names(task.summary)}
     return names
 
 
@@ -134,7 +149,21 @@ class Reader:
             dialects=tuple(map(_dialect_from, content.dialects)),
             read_by_context=_context_from(content),
             terms=None if content.terms is None else _terms_from(content.terms, content.digests),
+            several=None if content.labels is None else self._several(content.labels),
         )
+
+    def _several(self, said: LabelsShape) -> SeveralSummaries:
+        tasks = []
+        for index, task in enumerate(said.tasks):
+            prefix = label_prefix(index)
+            own = {
+                name.removeprefix(prefix): self.members.pop(name)
+                for name in list(self.members)
+                if name.startswith(prefix)
+            }
+            measure = None if task.measure is None else MEASURES.get(task.measure).name
+            tasks.append(TaskSummary(Reader(own).summary(task.summary), task.weight, measure))
+        return SeveralSummaries(tuple(tasks), Serve(said.serve))
 
     def _columns(self, member: str) -> Columns:
         return Columns(member, self.members.pop(member))

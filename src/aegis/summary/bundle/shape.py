@@ -104,6 +104,21 @@ class TermsShape(BundleMapping):
     locked: bool
 
 
+class TaskShape(BundleMapping):
+    """One of several labels: the summary of a table with this label alone."""
+
+    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    measure: str | None
+    summary: SummaryShape
+
+
+class LabelsShape(BundleMapping):
+    """Several labels, and how they are served."""
+
+    serve: Literal["mean", "worst"]
+    tasks: Annotated[list[TaskShape], Field(min_length=2)]
+
+
 class SummaryShape(BundleMapping):
     """What the manifest says of the summary."""
 
@@ -120,6 +135,7 @@ class SummaryShape(BundleMapping):
     dialects: list[DialectShape] = []
     read_by_context: list[str] | None = None
     terms: TermsShape | None = None
+    labels: LabelsShape | None = None
     seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)] = 0
     """In bundles of earlier versions; nobody reads it."""
 

@@ -14,7 +14,7 @@ from aegis.masks import Compose, Hierarchy, Level, Mask
 from aegis.summary.bundle.arrow import pack
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
-from aegis.summary.model import AttributeSummary, LabelSummary, Summary
+from aegis.summary.model import AttributeSummary, LabelSummary, SeveralSummaries, Summary
 from aegis.summary.responses import NumberUnit
 
 PAIRS = "pairs.arrow"
@@ -60,7 +60,24 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
         "read_by_context": _context_to(summary),
         "terms": _terms_to(summary),
     }
+    if summary.several is not None:
+        content["labels"] = _labels_to(summary.several, members)
     return content, members
+
+
+def label_prefix(index: int) -> str:
+    """Return what the names of the members of one of several labels begin with."""
+    return f"label_{index}_"
+
+
+def _labels_to(several: SeveralSummaries, members: dict[str, bytes]) -> dict[str, Any]:
+    """Store the summary of each of several labels, as that of a table with this label alone."""
+    tasks = []
+    for index, task in enumerate(several.tasks):
+        content, own = pack_summary(task.summary)
+        members |= {f"{label_prefix(index)}{name}": data for name, data in own.items()}
+        tasks.append({"weight": task.weight, "measure": task.measure, "summary": content})
+    return {"serve": str(several.serve), "tasks": tasks}
 
 
 def _context_to(summary: Summary) -> list[str] | None:

@@ -1,0 +1,120 @@
+"""Objectives of several labels: the share kept of each, and their combination.
+
+If B_t is at least the score of label t of every configuration in a box, then the share of B_t is at least
+its share kept, since a share grows with the score. So the weighted mean of these shares bounds the weighted
+mean, and the smallest of them bounds the worst. It is a proof where each label's objective has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aegis.advisor.scores import utility_kept
+from aegis.advisor.search.objective import Objective, Priced
+from aegis.advisor.search.problem import Box, Problem, is_leaf, members
+from aegis.advisor.several import SeveralScorer, TaskScorer
+from aegis.measures import Measure
+from aegis.summary import Candidate
+
+
+class ShareOfLabel(Priced):
+    """The share kept of one of several labels.
+
+    Parameters
+    ----------
+    problem
+        The space of the whole table.
+    own
+        The space of the label's table: what has no part in its scores is not in it.
+    task
+        Scores the label.
+    measure
+        By which its share is measured here.
+    inner
+        The objective of that measure on the label's table.
+    """
+
+    sign = 1
+
+    def __init__(
+        self, problem: Problem, own: Problem, task: TaskScorer, measure: Measure, inner: Objective
+    ) -> None:
+        self.name = f"share kept of {task.column} by {measure.name}"
+        self.bounded, self.divides = inner.bounded, inner.divides
+        self._own, self._task, self._measure, self._inner = own, task, measure, inner
+        self._places = _places(problem, own, task)
+        scorer = task.scorer
+        self._rows = scorer.label_rows
+        self._reference = scorer.value(scorer.unmasked, measure)
+        self._known: dict[Box, float | None] = {}
+
+    def box(self, box: Box) -> Box:
+        """Return the box of the label's table that a box of the whole table is."""
+        return tuple(
+            sum({1 << maps[c] for c in members(box[place])}) for place, maps in self._places
+        )
+
+    def share(self, box: Box) -> float | None:
+        """Return the most that a box keeps of the label, from 0 to 1; None if there is nothing to keep."""
+        own = self.box(box)
+        if own not in self._known:
+            self._known[own] = self._share(own)
+        return self._known[own]
+
+    def _share(self, own: Box) -> float | None:
+        if is_leaf(own) and self._task.hides_label(self._own.choice(own)):
+            score = self._measure.worst(self._rows)
+        else:
+            score = self._inner.sign * self._inner.bound(own)
+        percent = utility_kept(score, self._reference, self._measure, self._rows)
+        return None if percent is None else percent / 100
+
+    def bound(self, box: Box) -> float:
+        """Return the same; 0 if there is nothing to keep."""
+        return self.share(box) or 0.0
+
+    def effort(self, box: Box) -> float:
+        """Return the time of the label's objective."""
+        own = self.box(box)
+        return 0.0 if own in self._known else self._inner.effort(own)
+
+
+class SharesKept(Priced):
+    """The shares kept of several labels, combined."""
+
+    sign = 1
+
+    def __init__(self, name: str, scorer: SeveralScorer, labels: Sequence[ShareOfLabel]) -> None:
+        self.name = name
+        self.labels = tuple(labels)
+        self.bounded = all(label.bounded for label in labels)
+        self.divides = any(label.divides for label in labels)
+        self._combine = scorer.combine
+
+    def bound(self, box: Box) -> float:
+        """Return the combination of what the box keeps of each label at most."""
+        return self._combine([label.share(box) for label in self.labels])
+
+    def effort(self, box: Box) -> float:
+        """Return the time of all labels."""
+        return sum(label.effort(box) for label in self.labels)
+
+
+def _key(candidate: Candidate) -> tuple[bytes, object]:
+    """Return what makes candidates of one attribute the same."""
+    return candidate.groups.tobytes(), candidate.noise
+
+
+def _places(problem: Problem, own: Problem, task: TaskScorer) -> list[tuple[int, tuple[int, ...]]]:
+    """Return per variable of the label's table its place in the whole one, and its candidate for each there."""
+    names = [variable.name for variable in problem.variables]
+    places = []
+    for variable in own.variables:
+        place = names.index(variable.name)
+        first = {_key(c): i for i, c in reversed(list(enumerate(variable.candidates)))}
+        maps = [
+            first[_key(task.candidate(variable.name, candidate))]
+            for candidate in problem.variables[place].candidates
+        ]
+        places.append((place, tuple(maps)))
+    return places

@@ -1,0 +1,122 @@
+"""What one release keeps of each of several labels, and what serving all of them costs each one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from aegis.advisor.ranked import Ranked
+from aegis.advisor.scoring import Choice, Scorer
+from aegis.advisor.several import TaskScorer, tasks_of
+from aegis.words import counted
+
+ERASED = 1.0
+"""Percent kept below which a release tells nothing to speak of about a label."""
+
+
+@dataclass(frozen=True)
+class ServedLabel:
+    """One of several labels under the recommended configuration, on all rows.
+
+    Attributes
+    ----------
+    label
+        Its column.
+    weight
+        How much it counts in the mean.
+    measure
+        Name of its measure.
+    score, floor, reference
+        The measure of the configuration, of a constant prediction and of the unmasked table.
+    utility_kept
+        Percent of its utility that the configuration keeps; None if the unmasked table has none.
+    alone
+        Percent that the best configuration for this label alone keeps, of those that were ranked or
+        searched; None if it was not looked for.
+    proven
+        Whether no admissible configuration keeps more of it.
+    """
+
+    label: str
+    weight: float
+    measure: str
+    score: float
+    floor: float
+    reference: float
+    utility_kept: float | None
+    alone: float | None = None
+    proven: bool = False
+
+    @classmethod
+    def of(
+        cls, task: TaskScorer, choice: Choice, alone: float | None = None, *, proven: bool = False
+    ) -> ServedLabel:
+        """Return a label under a configuration."""
+        score, rows = task.value(choice), task.scorer.label_rows
+        share = task.share(score)
+        percent = None if share is None else 100 * share
+        return cls(
+            label=task.column,
+            weight=task.task.weight,
+            measure=task.measure.name,
+            score=score,
+            floor=task.measure.worst(rows),
+            reference=task.reference,
+            utility_kept=percent,
+            alone=None if percent is None or alone is None else max(alone, percent),
+            proven=proven,
+        )
+
+    @property
+    def price(self) -> float | None:
+        """Points of its utility that serving the other labels costs it; None if that is unknown."""
+        if self.utility_kept is None or self.alone is None:
+            return None
+        return self.alone - self.utility_kept
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields and the price as JSON values."""
+        return {**asdict(self), "price": self.price}
+
+
+def served_by_ranking(scorer: Scorer, ranking: Sequence[Ranked]) -> tuple[ServedLabel, ...]:
+    """Return the labels under the first of a ranking, next to the best of the ranking for each."""
+    best = next((r for r in ranking[:1] if r.admissible and r.method is None), None)
+    if best is None:
+        return ()
+    choice = scorer.choose(best.configuration)
+    rivals = [ranked.labels for ranked in ranking if ranked.admissible and ranked.labels]
+    return tuple(
+        ServedLabel.of(task, choice, _most(task.column, rivals)) for task in tasks_of(scorer)
+    )
+
+
+def _most(column: str, rivals: Sequence[Mapping[str, float | None]]) -> float | None:
+    return max((most for r in rivals if (most := r[column]) is not None), default=None)
+
+
+def notes_on_labels(scorer: Scorer, served: Sequence[ServedLabel]) -> tuple[str, ...]:
+    """Return what a reader should know of single labels."""
+    notes = [note for task in tasks_of(scorer) for note in task.notes]
+    notes += [
+        f"{counted(missing, 'row without a value counts', 'rows without a value count')} for privacy but "
+        f"not for scores of {task.column}"
+        for task in tasks_of(scorer)
+        if (missing := task.task.summary.label.unlabelled)
+    ]
+    for label in served:
+        if label.utility_kept is None:
+            notes.append(
+                f"by {label.measure} the attributes predict nothing of {label.label} even unmasked: it "
+                "has no part in what is kept"
+            )
+        elif label.utility_kept < ERASED:
+            best = (
+                "" if label.alone is None else f" (the best for it alone keeps {label.alone:.1f} %)"
+            )
+            notes.append(
+                f"the recommended configuration keeps next to nothing of {label.label}{best}: serve the "
+                "worst of the labels (`serve: worst`), or give it more weight"
+            )
+    return tuple(notes)

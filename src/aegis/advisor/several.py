@@ -1,0 +1,199 @@
+"""Score configurations for several labels: one scorer a label, and the shares kept combined.
+
+Nothing is scored here. Each label has the scorer of a table with that label alone, and a
+configuration of the whole table is one of each label's table: with the same candidates, by their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from aegis.advisor.common_levels import InCommon
+from aegis.advisor.default import measure_for
+from aegis.advisor.scores import utility_kept
+from aegis.advisor.scoring import Choice, Scorer
+from aegis.measures import LabelKind, Measure
+from aegis.measures.several import combined
+from aegis.summary import AttributeSummary, Candidate, Summary
+from aegis.summary.model import TaskSummary
+
+
+@dataclass(eq=False)
+class TaskScorer:
+    """Scores configurations for one of several labels.
+
+    Attributes
+    ----------
+    whole
+        The summary of the whole table, whose candidates configurations hold.
+    task
+        What is known of the label.
+    scorer
+        Scores a table with that label alone.
+    measure
+        By which measure.
+    notes
+        Why it is another measure than the default; empty if it is not.
+    """
+
+    whole: Summary
+    task: TaskSummary
+    scorer: Scorer
+    measure: Measure
+    notes: tuple[str, ...] = ()
+    _own: dict[Candidate, Candidate] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, whole: Summary, task: TaskSummary) -> TaskScorer:
+        """Return the scorer of a label."""
+        measure, notes = measure_for(task.summary, task.measure)
+        told = tuple(f"{task.column}: {note}" for note in notes)
+        return cls(whole, task, Scorer(task.summary), measure, told)
+
+    @property
+    def column(self) -> str:
+        """The label's column."""
+        return self.task.column
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that have candidates here, the label among them if its mask is chosen."""
+        return tuple(a.name for a in self.task.summary.all_attributes)
+
+    @cached_property
+    def reference(self) -> float:
+        """The score of the unmasked table."""
+        return self.scorer.value(self.scorer.unmasked, self.measure)
+
+    def choice(self, choice: Choice) -> Choice:
+        """Return the same candidates of the label's own table."""
+        return {name: self.candidate(name, choice[name]) for name in self.names}
+
+    def candidate(self, name: str, candidate: Candidate) -> Candidate:
+        """Return the candidate at the same place of the label's own table."""
+        if candidate not in self._own:
+            whole, own = self.whole.attribute(name), self.task.summary.attribute(name)
+            pairs = zip(
+                (*whole.candidates, whole.unmasked), (*own.candidates, own.unmasked), strict=True
+            )
+            self._own.update(pairs)
+        return self._own[candidate]
+
+    def value(self, choice: Choice) -> float:
+        """Return the score of a configuration."""
+        own = self.choice(choice)
+        if self.hides_label(own):
+            return self.measure.worst(self.scorer.label_rows)
+        return self.scorer.value(own, self.measure)
+
+    def hides_label(self, own: Choice) -> bool:
+        """Whether one class at most of the label is shown: then nothing is left to predict."""
+        label = own.get(self.column)
+        if label is None or label.noise is not None:
+            return False
+        counts = self.task.summary.attribute(self.column).joint.sum(axis=1)
+        return len(np.unique(label.groups[counts > 0])) < 2
+
+    def share(self, score: float) -> float | None:
+        """Return the share kept of a score, from 0 to 1; None if there was nothing to keep."""
+        percent = utility_kept(score, self.reference, self.measure, self.scorer.label_rows)
+        return None if percent is None else percent / 100
+
+    def alone(self, name: str, candidate: Candidate, label: Candidate | None) -> float | None:
+        """Return the share of the label's utility that one masked attribute has by itself."""
+        if name not in self.task.summary.attributes:
+            return 0.0
+        own = self.candidate(name, candidate)
+        score = self.scorer.attribute(self.task.summary.attributes[name], own, self.measure, label)
+        return self.share(score)
+
+
+class SeveralScorer(Scorer):
+    """Scores configurations of a table with several labels.
+
+    Parameters
+    ----------
+    summary
+        One with `several`.
+    """
+
+    def __init__(self, summary: Summary) -> None:
+        super().__init__(summary)
+        assert summary.several is not None
+        self.serve = summary.several.serve
+        self.tasks = [TaskScorer.of(summary, task) for task in summary.several.tasks]
+
+    @property
+    def in_common(self) -> InCommon:
+        """Takes note of what configurations share, for each label."""
+        return CommonOfTasks(self.tasks)
+
+    def value(self, choice: Choice, measure: Measure) -> float:
+        """Return the combination of the shares kept; of any other measure what it says without a label."""
+        if measure.label is not LabelKind.SEVERAL:
+            return super().value(choice, measure)
+        return self.combine([task.share(task.value(choice)) for task in self.tasks])
+
+    def attribute(
+        self,
+        attribute: AttributeSummary,
+        candidate: Candidate,
+        measure: Measure,
+        label: Candidate | None = None,
+    ) -> float:
+        """Return the combination of what one masked attribute keeps by itself of each label."""
+        if measure.label is not LabelKind.SEVERAL:
+            return super().attribute(attribute, candidate, measure, label)
+        return self.combine([task.alone(attribute.name, candidate, None) for task in self.tasks])
+
+    def combine(self, shares: Sequence[float | None]) -> float:
+        """Return the combination of shares kept, one a label."""
+        return combined(self.serve, shares, [task.task.weight for task in self.tasks])
+
+    def kept(self, choice: Choice) -> dict[str, float | None]:
+        """Return the percent kept of each label, by its column."""
+        shares = {task.column: task.share(task.value(choice)) for task in self.tasks}
+        return {name: None if share is None else 100 * share for name, share in shares.items()}
+
+
+class CommonOfTasks:
+    """Takes note of what configurations have in common, for the scorer of each label."""
+
+    def __init__(self, tasks: Sequence[TaskScorer]) -> None:
+        self._tasks = tasks
+
+    def expect(self, choices: Sequence[Choice]) -> None:
+        """Count what these configurations have in common once."""
+        for task in self._tasks:
+            task.scorer.common.expect([task.choice(choice) for choice in choices])
+
+    def share(self, masked: Choice) -> None:
+        """Count what stays as it is once."""
+        for task in self._tasks:
+            known = [name for name in masked if name in task.names]
+            task.scorer.common.share({name: task.candidate(name, masked[name]) for name in known})
+
+    def expect_alone(self, base: Choice, changed: Choice) -> None:
+        """Count once what configurations share that differ from a base in one attribute each."""
+        for task in self._tasks:
+            task.scorer.common.expect_alone(task.choice(base), task.choice(changed))
+
+    def expect_near(self, base: Choice, changed: Collection[str]) -> None:
+        """Count once what configurations share that differ from a base in one of some attributes."""
+        for task in self._tasks:
+            own = [name for name in changed if name in task.names]
+            task.scorer.common.expect_near(task.choice(base), own)
+
+
+def scorer_of(summary: Summary) -> Scorer:
+    """Return what scores configurations of a summary, of one label or of several."""
+    return Scorer(summary) if summary.several is None else SeveralScorer(summary)
+
+
+def tasks_of(scorer: Scorer) -> Sequence[TaskScorer]:
+    """Return the scorers of several labels; none where there is one label, or no label."""
+    return scorer.tasks if isinstance(scorer, SeveralScorer) else ()

@@ -1,0 +1,78 @@
+"""The shares kept of several labels, combined: the one figure in which labels of other units meet.
+
+The share kept of a label is (score - floor) / (reference - floor), between 0 and 1: the floor is what a
+constant prediction reaches, the reference the unmasked table, by the label's own measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from aegis.errors import InternalError, PolicyError
+from aegis.measures.cooccurrence import Cooccurrence
+from aegis.measures.record import SHARE_KEPT, Direction, LabelKind, Measure, Scope
+
+_SERVED = {
+    "mean": ("Mean share kept", "the weighted mean of them", "sum_t w_t kept_t / sum_t w_t"),
+    "worst": ("Worst share kept", "the smallest of them", "min_t kept_t"),
+}
+"""By how labels are served: title, description and formula."""
+
+
+def share_kept(serve: str) -> Measure:
+    """Return the measure that combines shares kept: `mean` or `worst`.
+
+    Raises
+    ------
+    PolicyError
+        It is another word.
+    """
+    if serve not in _SERVED:
+        raise PolicyError.unknown("way to serve several labels", serve, _SERVED)
+    title, combined, formula = _SERVED[serve]
+    return Measure(
+        name=f"{SHARE_KEPT}({serve})",
+        title=title,
+        description=f"The share of each of several labels that is kept, and {combined}: each label "
+        "is scored by its own measure, between what a constant prediction and the unmasked table reach.",
+        formula=f"{formula}; kept_t = (score_t - floor_t) / (reference_t - floor_t)",
+        reference="Aegis, theory.md",
+        range="0 to 1",
+        unit="share",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.CONFIGURATION,
+        cost="that of the measures of all labels",
+        compute=_no_single_counts,
+        label=LabelKind.SEVERAL,
+    )
+
+
+def combined(serve: str, shares: Sequence[float | None], weights: Sequence[float]) -> float:
+    """Return the combination of shares kept; None is a label that nothing predicts, and is left out.
+
+    Parameters
+    ----------
+    serve
+        `mean` or `worst`.
+    shares
+        From 0 to 1, one a label.
+    weights
+        Of the mean, each above zero.
+
+    Examples
+    --------
+    >>> combined("mean", [0.5, 1.0], [1, 3]), combined("worst", [0.5, None], [1, 1])
+    (0.875, 0.5)
+    """
+    known = [(share, w) for share, w in zip(shares, weights, strict=True) if share is not None]
+    if not known:
+        return 0.0
+    if serve == "worst":
+        return min(share for share, _ in known)
+    return sum(share * weight for share, weight in known) / sum(weight for _, weight in known)
+
+
+def _no_single_counts(counts: Cooccurrence) -> NoReturn:
+    raise InternalError(f"Shares of several labels are no figure of one label's {type(counts)}.")

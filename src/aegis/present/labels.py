@@ -1,0 +1,92 @@
+"""What a release keeps of each of several labels, in plain words and as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aegis.words import percent
+
+if TYPE_CHECKING:
+    from aegis.advisor import Advice
+    from aegis.advisor.served import ServedLabel
+
+NAMED = 5
+"""Labels that a sentence names, at most: those of which least is kept."""
+
+
+@dataclass(frozen=True)
+class LabelLine:
+    """One of several labels under the recommended configuration.
+
+    Attributes
+    ----------
+    label, measure, weight
+        Its column, its measure and how much it counts.
+    value, reference
+        The measure of the release and of the unmasked table.
+    utility_kept
+        Percent that the release keeps; None if there was nothing to keep.
+    alone
+        Percent that the best configuration for this label alone keeps, on all rows.
+    price
+        Points that serving the other labels costs, on all rows.
+    proven
+        Whether no admissible configuration keeps more of this label alone.
+    """
+
+    label: str
+    measure: str
+    weight: float
+    value: float
+    reference: float
+    utility_kept: float | None
+    alone: float | None
+    price: float | None
+    proven: bool
+
+    @classmethod
+    def of(cls, advice: Advice, served: ServedLabel) -> LabelLine:
+        """Return a label: of the released rows where they were measured, else of all rows."""
+        utility = None if advice.best is None else advice.best.utility
+        figure = None if utility is None else utility.labels.get(served.label)
+        value, reference, percentage = served.score, served.reference, served.utility_kept
+        if figure is not None:
+            value, reference, percentage = figure.value, figure.reference, figure.utility_kept
+        return cls(
+            label=served.label,
+            measure=served.measure,
+            weight=served.weight,
+            value=value,
+            reference=reference,
+            utility_kept=percentage,
+            alone=served.alone,
+            price=served.price,
+            proven=served.proven,
+        )
+
+
+def label_lines(advice: Advice) -> tuple[LabelLine, ...]:
+    """Return what the best of an advice keeps of each of several labels; empty for one label."""
+    return tuple(LabelLine.of(advice, served) for served in advice.labels)
+
+
+def labels_kept(advice: Advice) -> str:
+    """Return what is kept of each label as a sentence, the least first, without its full stop."""
+    lines = sorted(
+        label_lines(advice), key=lambda line: (line.utility_kept is None, line.utility_kept or 0.0)
+    )
+    named = [
+        f"{percent(line.utility_kept)} of {line.label}{_alone(line)}"
+        for line in lines[:NAMED]
+        if line.utility_kept is not None
+    ]
+    more = f", and more of {len(lines) - NAMED:,} others" if len(lines) > NAMED else ""
+    return f"It keeps {', '.join(named)}{more}"
+
+
+def _alone(line: LabelLine) -> str:
+    """Say how much more could be kept if this label alone counted, on all rows."""
+    if line.price is None or line.price < 0.1:
+        return ""
+    return f" ({line.price:.1f} points less than for it alone)"
