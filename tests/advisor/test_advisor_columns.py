@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
@@ -25,6 +26,7 @@ from aegis.advisor.search.column_bound import EveryColumn
 from aegis.measures import MEASURES, column_figures
 from aegis.measures.columns import PENALTIES
 from aegis.measures.cooccurrence import Need
+from aegis.policy import ANY_LABEL
 from aegis.privacy import PrivacyRule
 from aegis.summary import Summary, summarize
 from aegis.summary.deal import Dealer
@@ -264,8 +266,43 @@ def test_release_certificate_and_audit_state_the_same_figures(tmp_path: Path) ->
     assert release.utility.value == pytest.approx(learnt.mean(), abs=1e-10)
     check = aegis.check_certificate(out, certificate, original=tmp_path / "t.parquet")
     assert check.passed, list(map(str, check.mismatches))
+    page = study.report(advice)
+    assert "What can still be learnt about each column" in page
+    assert "the predictive value of each column" in page
+    assert json.loads(json.dumps(advice.to_dict()))["utility"]["columns"].keys() == figures.keys()
     told = json.loads(certificate.read_text())
     told["utility"]["columns"]["age"]["score"] += 0.1
     certificate.write_text(json.dumps(told))
     differing = aegis.check_certificate(out, certificate).mismatches
     assert "utility.columns.age.score" in [own.what for own in differing]
+    for broken in ({}, {"age": 3}, {"age": {**told["utility"]["columns"]["age"], "weight": "1"}}):
+        told["utility"]["columns"] = broken
+        shown = aegis.check_certificate(out, told).mismatches
+        assert "utility.columns" in [own.what for own in shown]
+
+
+def test_init_without_a_label_proposes_any() -> None:
+    proposed = aegis.init_policy(mixed())
+    assert "\nlabels: any\n" in proposed.yaml
+    again = aegis.load_policy(yaml.safe_load(proposed.yaml))
+    assert again.label == proposed.policy.label == ANY_LABEL
+    assert not again.label
+
+
+def test_a_table_of_too_many_values_is_measured_by_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aegis.advisor.default.MOST_COLUMNS", 5)
+    table = mixed()
+    advice = aegis.Study(table, policy_of(table)).rank(generate_count=1)
+    assert advice.measure == "adjusted-contingency"
+    assert any("in place of held-out-any" in text for text in advice.warnings)
+
+
+def test_weights_say_how_much_a_column_counts() -> None:
+    table = mixed()
+    policy = policy_of(table)
+    policy["attributes"]["job"]["weight"] = 3
+    policy["labels"] = "any"
+    scorer = Scorer(summarize(table, policy))
+    learnt = {name: own[0] for name, own in scorer.columns(scorer.unmasked).items()}
+    wanted = (sum(learnt.values()) + 2 * learnt["job"]) / 6
+    assert scorer.value(scorer.unmasked, MEASURE) == pytest.approx(wanted, abs=1e-12)

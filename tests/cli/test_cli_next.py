@@ -175,9 +175,11 @@ def test_without_a_label_the_page_says_what_is_kept(shell, folder):
     )
     page = " ".join(shell("advise", "table.csv", "-p", "free.yaml").out.split())
     assert "no label" in page
-    assert "of the association among the columns" in page
+    assert "of the predictive value of each column for the others" in page
     whole = " ".join(shell("advise", "table.csv", "-p", "free.yaml", "--explain").out.split())
-    assert "Label none: what is kept is association among all columns" in whole
+    assert "Label any: each column is predicted from the others" in whole
+    old = shell("advise", "table.csv", "-p", "free.yaml", "--measure", "adjusted-contingency")
+    assert "of the association among the columns" in " ".join(old.out.split())
 
 
 def test_a_summary_of_persons_suggests_the_table_that_advice_needs(shell, folder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -90,16 +90,31 @@ def columns_of(
     return figures
 
 
-def stated_roles(columns: object) -> dict[str, ColumnRole] | None:
-    """Return how much each column counts by the figures of a certificate; None where they are none."""
+def stated_roles(columns: object) -> dict[str, ColumnRole]:
+    """Return how much each column counts by what a certificate states; empty if these are no figures."""
     numbers = ("weight", "score", "unmasked", "explained", "unmasked_explained")
-    if not isinstance(columns, Mapping) or not columns:
-        return None
+    if not isinstance(columns, Mapping):
+        return {}
     for own in columns.values():
         if not isinstance(own, Mapping) or set(own) != {*numbers, "left_out", "twins", "kept"}:
-            return None
+            return {}
         if not isinstance(own["twins"], list) or not all(
             isinstance(own[key], (int, float)) and math.isfinite(own[key]) for key in numbers
         ):
-            return None
+            return {}
     return {name: ColumnFigure.from_dict(own).role for name, own in columns.items()}
+
+
+def columns_differ(
+    columns: Any, scorer: Scorer, measure: Measure
+) -> Iterator[tuple[str, object, object]]:
+    """Yield each figure of a column that a certificate states, and what a release shows of it."""
+    if Need.COLUMNS not in measure.needs:
+        return
+    if not stated_roles(columns):
+        yield "utility.columns", columns, "figures of each column"
+        return
+    for name, shown in scorer.columns(scorer.unmasked).items():
+        stated = columns.get(name, {})
+        for key, figure in zip(("score", "explained"), shown, strict=True):
+            yield f"utility.columns.{name}.{key}", stated.get(key), figure

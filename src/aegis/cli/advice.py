@@ -453,8 +453,8 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     def shown(name: str, score: AttributeScore) -> tuple[str, str, str]:
         if name in figures:
             return _learnt(figures[name])
-        kept = utility_kept(score.score, score.unmasked, measure, advice.label_rows)
-        return fixed(score.unmasked), fixed(score.score), percent(kept)
+        share = utility_kept(score.score, score.unmasked, measure, advice.label_rows)
+        return fixed(score.unmasked), fixed(score.score), percent(share)
 
     columns = (
         Column("attribute", wraps=True),

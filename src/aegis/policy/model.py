@@ -414,7 +414,7 @@ class Policy:
         >>> policy = aegis.load_policy("examples/adult/policy.yaml")
         >>> policy.refuse_several("A protected summary")
         """
-        if self.label.several is not None:
+        if self.tasks:
             raise PolicyError(
                 f"{what} serves one label, and the policy has several: {self.label}.",
                 hint="Name one of them in a policy for it: `label: COLUMN` in place of `labels`.",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from aegis.advisor.utility import UtilityFigure
 
 UNCHANGED, DROPPED = "identity", "suppress"
+_NAMED = 2
+"""Columns that a sentence names, at most."""
 SERVED = {
     f"{SHARE_KEPT}(mean)": "the labels' predictive value on average",
     f"{SHARE_KEPT}(worst)": "the label that keeps least",
@@ -54,7 +56,7 @@ class Finding:
         figure, masks = advice.stated_utility(best), best.shown
         return cls(
             title=f"{best.name}{_share(advice, figure.utility_kept)}",
-            figure=f"{_figure(advice, figure)}.",
+            figure=f"{_figure(advice, figure)}.{_least(figure)}",
             released=f"{_released(best, advice.summary['rows'])}.",
             proof=_proof(advice),
             changed=tuple(
@@ -90,6 +92,15 @@ def _share(advice: Advice, percentage: float | None) -> str:
     if advice.labels and percentage is not None:
         return f" keeps {percent(percentage)} of {SERVED[advice.measure]}"
     return "" if percentage is None else f" keeps {percent(percentage)} of the {what}"
+
+
+def _least(figure: UtilityFigure) -> str:
+    """Say about which columns least can still be learnt; empty where no column is predicted."""
+    shares = {name: own.kept for name, own in figure.columns.items() if not own.left_out}
+    known = {name: share for name, share in shares.items() if share is not None}
+    least = sorted(known, key=lambda name: (known[name], name))[:_NAMED]
+    named = ", ".join(f"{name} ({percent(known[name])} kept)" for name in least)
+    return f" Least can still be learnt about {named}." if least else ""
 
 
 def _released(best: Ranked, rows: int) -> str:

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from aegis.advisor import Scorer, utility_kept
-from aegis.advisor.column_figures import stated_roles
+from aegis.advisor.column_figures import columns_differ, stated_roles
 from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.advisor.utility import Reference, Rows, UtilityFigure
 from aegis.errors import AegisError, DataError, InternalError
 from aegis.masking import masked_population, noise_of
 from aegis.masks import Mask, parse_mask
-from aegis.measures import MEASURES, Measure, Need
+from aegis.measures import MEASURES, Measure
 from aegis.policy import (
     Configuration,
     Policy,
@@ -668,17 +668,13 @@ class _Check:
     def _measured_again(self, said: Mapping[str, Any], chosen: Measure, summary: Summary) -> None:
         """Compare the utility with that of the released rows, counted as they are."""
         self.mismatches += impossible_losses(self.document, summary.label.classes)
-        roles = stated_roles(said.get("columns")) if Need.COLUMNS in chosen.needs else {}
-        if roles is None:
-            self._differs("utility.columns", said.get("columns"), "figures of each column")
+        roles = stated_roles(said.get("columns"))
         scorer = Scorer(summary, (lambda: roles) if roles else None)
         name = "value" if "value" in said else "released"  # as earlier certificates call it
         value = scorer.value(scorer.unmasked, chosen)
         self._differs(f"utility.{name}", said.get(name), value)
-        for column, shown in scorer.columns(scorer.unmasked).items() if roles else ():
-            stated = said["columns"].get(column, {})
-            for key, figure in zip(("score", "explained"), shown, strict=True):
-                self._differs(f"utility.columns.{column}.{key}", stated.get(key), figure)
+        for what, stated, shown in columns_differ(said.get("columns"), scorer, chosen):
+            self._differs(what, stated, shown)
         if name == "value":
             self._compared(said, value, chosen, scorer)
 
@@ -707,8 +703,7 @@ class _Check:
             if key not in said:
                 self._differs(f"utility.{key}", NOTHING, "a field of every utility")
         of_input = ["utility.reference", "utility.stderr", "utility.lost_classes"]
-        if "columns" in said:
-            of_input.append("utility.columns.*.weight, .unmasked and .kept")
+        of_input += ["utility.columns.*.weight, .unmasked and .kept"] * ("columns" in said)
         if number is not None:
             figure = UtilityFigure(chosen.name, value, value).with_errors(number, number)
             self._differs("utility.rmse", said.get("rmse"), figure.rmse)

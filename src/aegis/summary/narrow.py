@@ -30,7 +30,7 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     ):
         return None
     several = _several(summary, policy)
-    if several is None and (summary.several is not None or policy.label.several is not None):
+    if several is None and (summary.several is not None or policy.tasks):
         return None
     narrowed = {a.name: _narrowed(a, asked[a.name]) for a in summary.all_attributes}
     chosen = {name: narrower for name, narrower in narrowed.items() if narrower is not None}
