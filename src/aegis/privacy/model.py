@@ -82,12 +82,12 @@ class ModelParameter:
         Whether `low` itself is excluded.
     whole
         Whether only whole numbers are allowed.
+    default
         Value if the parameter is not given. None: it must be given.
-        Value when it is not given; None: it must be given.
+    larger_is_stronger
         Whether a larger number is a stronger requirement, other parameters being equal. None for
         the limit: the direction of the model decides. None for other parameters, or if the model
         has `fails`: only equal numbers compare.
-        model's direction says it, unless the model has `fails`; else only equal numbers compare.
     """
 
     name: str
@@ -101,14 +101,14 @@ class ModelParameter:
 
     @property
     def range(self) -> str:
-        """The allowed values, in words, or an empty text."""
+        """The allowed values, in words."""
         kind = "a whole number" if self.whole else "a number"
         start = f"above {self.low:g}" if self.above else f"from {self.low:g}"
         return f"{kind} {start}" + ("" if math.isinf(self.high) else f" up to {self.high:g}")
 
     @property
     def limits(self) -> str:
-        """The allowed values, in words, even if only their size is limited."""
+        """The allowed values, in words, with the largest number that Aegis accepts."""
         return self.range + (f" up to {LARGEST:g}" if math.isinf(self.high) else "")
 
     def check(self, given: object, where: str) -> float:
@@ -294,7 +294,7 @@ class Weakening:
     parameter, change
         The parameter, and the amount that is added to it.
     least
-        Smallest value of the parameter after a step.
+        Smallest value of the parameter; no step goes below it.
     """
 
     parameter: str
