@@ -62,7 +62,8 @@ def engine_errors(origin: str, files: Sequence[Path] = ()) -> Iterator[None]:
     Raises
     ------
     KeyboardInterrupt
-        The user interrupted the work."""
+        The user interrupted the work.
+    """
     try:
         yield
     except Exception as error:
