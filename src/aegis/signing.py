@@ -1,8 +1,8 @@
-"""Who made a file: Ed25519 signatures over canonical bytes.
+"""Ed25519 signatures over canonical bytes, which show who made a file.
 
-A digest shows that bytes have changed, a signature shows who answers for them. Keys are PEM files:
-`aegis keygen` makes a pair, and `openssl genpkey -algorithm ed25519` does as well. The algorithm
-needs no parameters and gives the same signature for the same bytes.
+A digest shows that bytes have changed; a signature shows who is responsible for them. Keys are PEM
+files, made by `aegis keygen` or `openssl genpkey -algorithm ed25519`. The algorithm needs no
+parameters and gives the same signature for the same bytes.
 
 Reference: Josefsson and Liusvaara, RFC 8032 (EdDSA), section 5.1.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ALGORITHM = "ed25519"
 MOST_BYTES = 1 << 16
-"""Most bytes of a key file."""
+"""Largest size of a key file in bytes."""
 _MAKE = "Make a pair of keys: `aegis keygen NAME`."
 
 
@@ -38,8 +38,8 @@ class Signature:
     Attributes
     ----------
     key
-        The public key, 32 bytes in hexadecimal. It says with which key the bytes were signed, not
-        whose that is.
+        The public key, 32 bytes in hexadecimal. It shows which key signed the bytes, not who owns
+        the key.
     value
         The signature, 64 bytes in hexadecimal.
     """
@@ -66,14 +66,14 @@ class Signature:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A key that signatures are verified with.
+    """A public key for verifying signatures.
 
     Attributes
     ----------
     raw
-        Its 32 bytes.
+        The 32 bytes of the key.
     origin
-        Where it comes from, for messages.
+        Origin of the key, for messages.
     """
 
     raw: bytes
@@ -87,12 +87,12 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class PrivateKey:
-    """A key that is signed with; it shows in no text.
+    """A private key for signing, which never appears in any text.
 
     Attributes
     ----------
     key
-        The key of the library.
+        The key object of the library `cryptography`.
     """
 
     key: Ed25519PrivateKey
@@ -102,23 +102,24 @@ class PrivateKey:
 
     @property
     def public(self) -> PublicKey:
-        """The key that its signatures are verified with."""
+        """The public key that verifies its signatures."""
         return PublicKey(self.key.public_key().public_bytes_raw())
 
 
 def canonical(data: Mapping[str, Any]) -> bytes:
-    """Return plain JSON values as bytes that do not depend on the order of keys or on blanks."""
+    """Return JSON values as bytes that do not depend on the order of keys or on white space."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
 SEAL = ("digest", "signature")
-"""Keys of a sealed document that are of all others."""
+"""Keys of a sealed document that its digest and signature do not cover."""
 
 
 def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str, Any]:
-    """Return a document with the digest of its content, and signed where a key is given.
+    """Return a document with the digest of its content, and signed if a key is given.
 
-    The digest shows damage and careless edits; only the signature shows who answers for the content.
+    The digest shows damage and careless edits; only the signature shows who is responsible for the
+    content.
     """
     sealed = {name: value for name, value in document.items() if name not in SEAL}
     if key is not None:
@@ -133,18 +134,18 @@ def sealed_digest(document: Mapping[str, Any]) -> str:
 
 
 def verify_seal(document: Mapping[str, Any], signature: Signature, key: PublicKey) -> bool:
-    """Return whether `signature` is that of a sealed document under `key`."""
+    """Return whether `signature` is a valid signature of a sealed document for `key`."""
     content = {name: value for name, value in document.items() if name not in SEAL}
     return verify_bytes(canonical(content), signature, key)
 
 
 def sign_bytes(data: bytes, key: PrivateKey) -> Signature:
-    """Return the signature of `data`; the same bytes and key give the same one."""
+    """Return the signature of `data`; the same bytes and key give the same signature."""
     return Signature(key.public.text, key.key.sign(data).hex())
 
 
 def verify_bytes(data: bytes, signature: Signature, key: PublicKey) -> bool:
-    """Return whether `signature` is that of `data` under `key`."""
+    """Return whether `signature` is a valid signature of `data` for `key`."""
     from cryptography.exceptions import InvalidSignature
 
     if signature.key != key.text:
@@ -176,7 +177,7 @@ def load_private_key(path: Path) -> PrivateKey:
     Raises
     ------
     PolicyError
-        The file cannot be read or holds no Ed25519 private key, or the extra `sign` is missing.
+        The file cannot be read or contains no Ed25519 private key, or the extra `sign` is missing.
     """
     _require_library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -199,7 +200,7 @@ def load_public_key(path: Path) -> PublicKey:
     Raises
     ------
     PolicyError
-        The file cannot be read or holds no Ed25519 public key, or the extra `sign` is missing.
+        The file cannot be read or contains no Ed25519 public key, or the extra `sign` is missing.
     """
     _require_library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

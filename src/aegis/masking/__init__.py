@@ -1,4 +1,4 @@
-"""What applies masks to a table: fitting, the masked query, noise drawn here, suppression."""
+"""Apply masks to a table: fit them, build the masked query, draw noise, suppress rows."""
 
 from aegis.masking.crowd import masked_population
 from aegis.masking.fitting import count_unseen, fit_masks, refuse_unseen

@@ -1,4 +1,4 @@
-"""The population of a policy, masked as a release is."""
+"""The population that a policy names, masked in the same way as a release."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from aegis.summary.classes import ROWS
 
 
 def masked_population(policy: Policy, masks: Mapping[str, Mask | None]) -> Source | None:
-    """Return the population under the masks of its quasi-identifiers.
+    """Return the population with the masks applied to its quasi-identifiers.
 
-    None if the policy names none, or its rule depends on none.
+    None if the policy names no population, or if its rule does not depend on one.
     """
     if policy.population is None or not policy.privacy.by_crowd:
         return None

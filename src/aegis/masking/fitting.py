@@ -1,4 +1,4 @@
-"""Fit masks to a table, and count what in the table they do not know."""
+"""Fit masks to a table, and count values of the table that they do not know."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from aegis.summary.grouped import count_by
 def fit_masks(
     source: Source, masks: Mapping[str, Mask | None], shared_rows: int
 ) -> dict[str, Mask | None]:
-    """Fit what is not fitted yet to this table, and check that every mask fits its column.
+    """Fit all masks that are not fitted yet to this table, and check that every mask fits its column.
 
     Parameters
     ----------
     source
         The table.
     masks
-        The mask of each column; None for none.
+        The mask of each column; None shows the column as it is.
     shared_rows
-        Rows that share each bound that is learnt: see `Policy.shared_rows`.
+        Number of rows that must share each learnt bound: see `Policy.shared_rows`.
     """
     fitted: dict[str, Mask | None] = {}
     for name, mask in masks.items():
@@ -56,7 +56,7 @@ def _value_counts(source: Source, column: ir.Column, kind: Kind, shared_rows: in
 
 
 def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
-    """Return per attribute how many rows hold a value that its mask does not know."""
+    """Return for each attribute the number of rows with a value that its mask does not know."""
     table = source.table
     unseen = {}
     for name, mask in masks.items():
@@ -85,7 +85,7 @@ def _not_found(source: Source, name: str, mask: Mask | None) -> int:
 
 
 def refuse_unseen(unseen: Mapping[str, int]) -> None:
-    """Raise `DataError` when there are unseen values."""
+    """Raise `DataError` if there are unseen values; `unseen` maps attributes to numbers of rows."""
     if unseen:
         listed = ", ".join(f"{name} ({count:,} rows)" for name, count in unseen.items())
         raise DataError(

@@ -1,10 +1,10 @@
-"""A mask's expression with its results for the values of a column written into it.
+"""Speed up a mask's expression by writing its results for the values of a column into it.
 
-Texts made from whole numbers, such as "[20, 30[", cost an engine twenty times what it takes to
-choose among constants. Where a column has few values, each value's text is computed once and looked
-up. In Parquet such a column is stored as a dictionary, and a lookup in a map is done once for each
-entry of it; elsewhere the text is chosen by bisection. Any other value, and null, would still get
-the mask's own expression.
+To make texts from whole numbers, such as "[20, 30[", costs an engine twenty times as much as to
+choose among constants. If a column has few values, the text of each value is computed once and
+looked up. Parquet stores such a column as a dictionary, and a lookup in a map is then done once for
+each entry of the dictionary. Elsewhere bisection chooses the text. Any other value, and null, still
+gets the mask's own expression.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from aegis.sources import Source
 from aegis.sources.lookup import look_up
 
 MANY_ROWS = 1_000_000
-"""Fewer rows are masked before the values are known."""
+"""Number of rows from which the values of a column are listed first."""
 MOST_VALUES = 512
-"""Most values of a column that are written into an expression."""
+"""Largest number of values of a column that are written into an expression."""
 MOST_IN_MAP = 128
-"""Most values of a map: it is searched from its start."""
+"""Largest number of values of a map, because a map is searched from its start."""
 _FEW_ROWS = 2_000_000
-"""Up to so many rows the values of all columns are listed at once."""
+"""Up to this many rows, one query lists the values of all columns."""
 _TRIAL_ROWS = 100_000
-"""Rows on which it is seen whether a column has few values."""
+"""Number of rows on which it is tested whether a column has few values."""
 
 
 def expressions(
@@ -39,7 +39,7 @@ def expressions(
     *,
     rows: int = MANY_ROWS,
 ) -> dict[str, ir.Value]:
-    """Return the expressions of masked columns, or quicker ones that equal them on every value.
+    """Return the expressions of masked columns, replaced by faster ones with equal results if possible.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ def expressions(
     columns
         Columns of the source's table, by name.
     masks
-        A fitted mask for each of them.
+        A fitted mask for each column.
     rows
-        Least number of rows for which the values are listed.
+        Smallest number of rows for which the values are listed.
     """
     made = {name: mask.expression(columns[name]) for name, mask in masks.items()}
     if source.rows < rows or not source.engine.in_process:

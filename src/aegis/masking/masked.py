@@ -1,4 +1,4 @@
-"""The masked table as a query, and the same without the rows of classes that fail a rule."""
+"""The masked table as a query, with or without the rows of classes that fail a rule."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from aegis.summary.person_classes import same_class
 WEIGHT = "aegis_weight"
 """Column of the weights of rows, in a masked table that is scored before it is released."""
 ORDERED_ROWS = 2_000_000
-"""Above so many rows, what is left after suppression comes in no particular order."""
+"""Above this number of rows, the rows that remain after suppression are in no particular order."""
 
 
 def masked_table(
@@ -34,7 +34,7 @@ def masked_table(
     person: str | None = None,
     weight: str | None = None,
 ) -> ir.Table:
-    """Return the columns that `masks` names, masked (None: as they are), in the table's order.
+    """Return the columns that `masks` names, in the table's order; a mask of None changes nothing.
 
     With `numbered` the column `ROW_NUMBER` comes along, so that `suppress` can keep the rows in
     the table's order; but not where the engine's tables have none. With `person` the column of that
@@ -88,25 +88,26 @@ def suppress(
     leaves: ShownLeaves | None = None,
     earlier: Sequence[ShownColumns] = (),
 ) -> tuple[ir.Table, Verdict]:
-    """Leave out the rows of classes that fail the rule, and return the others with what it said.
+    """Remove the rows of classes that fail the rule; return the other rows and the verdict of the rule.
 
     Parameters
     ----------
     source
         Runs the query that counts the classes.
     table
-        The masked table, with row numbers where the order of its rows matters, and with persons
-        (`PERSON`) where the rule counts them.
+        The masked table, with row numbers if the order of its rows matters, and with persons
+        (`PERSON`) if the rule counts them.
     quasi, sensitive, rule
         Columns that form the classes, columns that the rule protects, and the rule.
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
     population
-        The population as the table shows it, for models that depend on it.
+        The table of the population, for models that depend on it.
     leaves
-        What each value of the quasi-identifiers, the first of `quasi`, may represent: for models that depend on it.
+        How many original values each shown value of the quasi-identifiers, the first columns of
+        `quasi`, may represent. Needed by models that depend on it.
     earlier
-        Columns of the table that hold what earlier releases showed, in order; they stay in it.
+        Columns of the table with the views of earlier releases, in order; they stay in the table.
 
     """
     # An engine joins in whatever order its threads finish: row numbers bring the rows back into the

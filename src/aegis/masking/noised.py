@@ -1,9 +1,9 @@
-"""Draw what noise masks show, in this process, for a table whose other masks the engine applies.
+"""Draw the values of noise masks in this process; the engine applies all other masks.
 
-Draws come from the randomness of the system. With a seed they repeat on the same table, and a reader
-who knows the seed can take the noise away: such draws also depend on the column, but a reader who
-knows most of its rows can try what the others are. Masks with a stated epsilon are drawn by OpenDP,
-take no seed and never repeat.
+Draws use the system's randomness. With a seed they repeat on the same table, and a reader who knows
+the seed can remove the noise. Such draws also depend on the column, but a reader who knows most of
+its rows can try out the other rows. OpenDP draws for masks with a stated epsilon; these draws use
+no seed and never repeat.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aegis.sources.source import ROW_NUMBER
 from aegis.summary.classes import PERSON
 
 TRUE = "aegis_true_"
-"""Prefix of the columns that hold true values of noised quasi-identifiers until classes are checked."""
+"""Prefix of the columns that hold the true values of noised quasi-identifiers until classes are checked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,8 @@ class DrawnTable:
     names
         The released columns, in order.
     quasi
-        The columns that form the classes: true values where a quasi-identifier is noised.
+        The columns that form the classes. For a noised quasi-identifier this is its column of true
+        values.
     """
 
     source: Source
@@ -48,7 +49,7 @@ class DrawnTable:
 
     @property
     def noised_quasi_identifiers(self) -> tuple[str, ...]:
-        """The quasi-identifiers that show noise."""
+        """The quasi-identifiers that are masked with noise."""
         return tuple(name.removeprefix(TRUE) for name in self.quasi if name.startswith(TRUE))
 
     def released(self, table: ir.Table) -> ir.Table:
@@ -77,10 +78,10 @@ def draw(
     source
         The table.
     masks
-        Per released column its fitted mask, None if it is shown as it is.
+        For each released column its fitted mask, or None if it is shown as it is.
     quasi
-        The quasi-identifiers. Classes are formed by their true values: noise hides nobody's class
-        from someone who can take it away, so it never helps to meet a rule.
+        The quasi-identifiers. Classes are formed by their true values: a reader who removes the
+        noise sees the true class, so noise never helps to meet a rule.
     seed
         Seed of the draws; None takes the randomness of the system.
     person, weight
@@ -105,16 +106,16 @@ def draw(
 
 
 def seeded_noise(masks: Mapping[str, Mask | None], seed: int | None) -> tuple[str, ...]:
-    """Return the columns whose noise a seed would bring back: a reader who knows it can remove it."""
+    """Return the columns whose noise can be removed by a reader who knows the seed."""
     if seed is None:
         return ()
     return tuple(name for name, mask in noise_of(masks).items() if not mask.exact_randomness)
 
 
 def draw_columns(table: pa.Table, noise: Mapping[str, NoiseMask], *, seed: int | None) -> pa.Table:
-    """Return a table with what noise masks show in place of the columns that they are for.
+    """Return a table in which each column with a noise mask is replaced by values drawn from the mask.
 
-    Without a `seed` they are drawn from the randomness of the system.
+    Without a `seed`, the draws use the system's randomness.
     """
     for name, mask in noise.items():
         place = table.column_names.index(name)

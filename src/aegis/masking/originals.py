@@ -1,4 +1,4 @@
-"""The rows of a release together with their true values: what released columns say of hidden ones."""
+"""Join the rows of a release to their true values, to measure how released columns predict hidden ones."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ _PREFIX = "aegis original"
 
 @dataclass(frozen=True)
 class WithOriginals:
-    """A table with the columns that masks hide once more, as they are.
+    """A table with an extra unmasked copy of each column that a mask hides.
 
     Attributes
     ----------
     source
         The table.
     columns
-        Per hidden column the name of the added one; they are not released.
+        For each hidden column the name of its copy; the copies are not released.
     known
-        Whether hidden columns could be added: the rows are in this process, few enough, without noise.
+        Whether the copies could be added: the rows must be in this process, few enough, and without
+        noise.
     """
 
     source: Source
@@ -36,7 +37,7 @@ class WithOriginals:
 
     @classmethod
     def of(cls, source: Source, masks: Mapping[str, Mask | None]) -> WithOriginals:
-        """Return the table with the columns that `masks` hide; as it is where they cannot be compared."""
+        """Return the table with copies of the columns that `masks` hide, or unchanged if not `known`."""
         schema = source.table.schema()
         hidden = {
             name: f"{_PREFIX} {place} {name}"
@@ -54,7 +55,7 @@ class WithOriginals:
 
     @property
     def masks(self) -> dict[str, Mask | None]:
-        """The added columns, as they are."""
+        """A mask of None for each added column."""
         return dict.fromkeys(self.columns.values())
 
     def implied(self, released: ir.Table) -> tuple[Implication, ...] | None:

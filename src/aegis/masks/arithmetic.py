@@ -1,10 +1,10 @@
 """Exact arithmetic in Ibis expressions, shared by the numeric masks.
 
-Engines differ in the sign of a remainder, in how they print floats and in what a cast of a value
-out of range does. The functions here avoid all three: remainders are made non-negative, numbers
-are printed from integers, and a cast never sees a value that does not fit.
+Engines differ in the sign of a remainder, in how they print floats, and in casts of values that are
+out of range. The functions here avoid all three differences: remainders are made non-negative,
+numbers are printed from integers, and a cast never sees a value that does not fit.
 
-A width, step or origin with d decimal places is used as an integer in units of 10**-d ("scaled").
+A width, step or origin with d decimal places is stored as an integer in units of 10**-d ("scaled").
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 TOLERANCE = 1e-9
-"""A quotient this close below a whole number counts as that number: 0.3 / 0.1 is 3."""
+"""A quotient this close below a whole number counts as that number, so that 0.3 / 0.1 is 3."""
 EXACT = 2**53
 """Whole numbers up to here are exact as floats."""
 SAFE_INT64 = 9 * 10**18
-"""Decimals up to here fit into 64 bits after rounding to whole numbers."""
+"""Decimals up to this size fit into 64 bits after rounding to whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Grid:
 
     @classmethod
     def of(cls, width: float, origin: float = 0) -> Grid:
-        """Return the grid of a width and origin as a policy writes them."""
+        """Return the grid of a width and an origin given as in a policy."""
         digits = max(decimals(width), decimals(origin))
         scaled = int(as_fraction(width) * 10**digits)
         return cls(scaled, int(as_fraction(origin) * 10**digits) % scaled, digits)
@@ -50,7 +50,7 @@ class Grid:
 
     @property
     def outermost(self) -> int:
-        """Number of the cells on either side of the origin whose bounds are exact as floats."""
+        """Number of cells on either side of the origin whose bounds are exact as floats."""
         return (EXACT - self.origin) // self.width - 2
 
 
@@ -66,16 +66,16 @@ def limits(dtype: dt.DataType) -> tuple[int, int]:
 
 
 def numbers_that(column: ir.NumericValue, condition: ir.BooleanValue) -> ir.BooleanValue:
-    """Return `condition`, but false for NaN, whatever the engine believes of it.
+    """Return `condition`, but false for NaN, even if the engine assumes otherwise.
 
-    The embedded engine takes a comparison for settled when the statistics of a Parquet file say
-    so, and they leave NaN out.
+    The embedded engine decides comparisons from the statistics of a Parquet file if it can, and
+    these statistics ignore NaN.
     """
     return ~column.isnan() & condition if column.type().is_floating() else condition
 
 
 def constant(value: int, column: ir.IntegerValue) -> ir.IntegerValue:
-    """Return a literal of the column's type, so that it may exceed 63 bits where the type does."""
+    """Return a literal of the column's type, so that it may exceed 63 bits if the type allows."""
     return ibis.literal(value, type=column.type())
 
 
@@ -88,8 +88,8 @@ def widened(column: ir.IntegerValue) -> ir.IntegerValue:
 def settled(value: ir.IntegerValue, dtype: dt.DataType) -> ir.IntegerValue:
     """Return `value` as the integer type `dtype`, in the engine as well as in Ibis.
 
-    The embedded engine computes with unsigned 64-bit numbers in 128 bits, of which Ibis does not
-    know, so that a plain cast would be left out as superfluous.
+    The embedded engine computes with unsigned 64-bit numbers in 128 bits. Ibis does not know this
+    and would leave out a plain cast as superfluous.
     """
     if dtype.is_unsigned_integer():
         value = value.cast("decimal(38,0)")
@@ -101,8 +101,9 @@ def floor_decimal(
 ) -> tuple[ir.IntegerValue, ir.BooleanValue | None]:
     """Return a decimal column rounded down to int64, and the condition that it is in [low, high).
 
-    The condition is None if the type guarantees that it fits; where it does not hold, the
-    value is that of 0. Whether the engine's cast rounds or truncates does not matter.
+    The condition is None if the type guarantees that the number fits. Where the condition is false,
+    the returned value is that of 0. The result does not depend on whether the engine's cast rounds
+    or truncates.
     """
     dtype = column.type()
     inside = None
@@ -114,9 +115,9 @@ def floor_decimal(
 
 
 def remainder(value: ir.IntegerValue, width: int, origin: int = 0) -> ir.IntegerValue:
-    """Return (value - origin) modulo `width`, in [0, width), whatever sign the engine's % gives.
+    """Return (value - origin) modulo `width`, in [0, width), for any sign of the engine's %.
 
-    `width` at most 2**61 and 0 <= origin < width, so that nothing overflows.
+    `width` must be at most 2**61 and 0 <= origin < width, so that nothing overflows.
     """
     rest = value % width
     shift = -origin % width
@@ -126,11 +127,11 @@ def remainder(value: ir.IntegerValue, width: int, origin: int = 0) -> ir.Integer
 
 
 def quotient(column: ir.NumericValue, grid: Grid, *, half: bool = False) -> ir.IntegerValue:
-    """Return floor((v - origin) / width), or the same of (v - origin) / width + 1/2, as int64.
+    """Return floor((v - origin) / width) as int64; with `half`, floor((v - origin) / width + 1/2).
 
-    Division of floats, with a tolerance of 1e-9 plus four units in the last place (of a 32-bit
-    column: of 32 bits), so that decimal fractions fall where they read: 0.3 with width 0.1 gives
-    3. The same IEEE operations on every engine. The caller keeps |v| within `grid.outermost`
+    Floats are divided with a tolerance of 1e-9 plus four units in the last place (of 32 bits for a
+    32-bit column), so that decimal fractions give the expected result: 0.3 with width 0.1 gives 3.
+    Every engine performs the same IEEE operations. The caller must keep |v| within `grid.outermost`
     cells.
     """
     relative = 2.0**-22 if column.type().is_float32() else 2.0**-51

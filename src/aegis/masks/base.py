@@ -1,8 +1,8 @@
 """The contract of a mask: one frozen object, one Ibis expression.
 
-Everything else about a mask follows from that expression. Which values it treats in the same way is found
-by evaluating it on the distinct values of a column; how it looks in SQL is what Ibis compiles;
-what it does to a table is what the engine computes. So a mask cannot mean two things.
+All other properties of a mask follow from this expression. Evaluated on the distinct values of a
+column, it shows which values the mask treats in the same way. Compiled by Ibis, it is the mask's
+SQL. Computed by the engine, it masks a table. So the three cannot disagree.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 SUPPRESSED = "*"
-"""The one value that a suppressed attribute shows."""
+"""The only value that a suppressed attribute shows."""
 SHARED_ROWS = 11
-"""Least rows that share a learnt bound: the smallest group that guidance on releases of health data
-allows (EMA policy 0070 and Health Canada, the presets of the privacy rule)."""
+"""Smallest number of rows that share a learnt bound.
+
+It is the smallest group that guidance on releases of health data allows (EMA policy 0070 and Health
+Canada, the presets of the privacy rule).
+"""
 
 
 class Kind(StrEnum):
-    """What a column holds, as far as masks care."""
+    """The kind of data in a column, as far as it matters to masks."""
 
     INTEGER = "integer"
     NUMBER = "number"
@@ -55,29 +58,29 @@ class Kind(StrEnum):
 
     @property
     def numeric(self) -> bool:
-        """Whether arithmetic makes sense on values of this kind."""
+        """Whether arithmetic is possible on values of this kind."""
         return self in (Kind.INTEGER, Kind.NUMBER)
 
     @property
     def ordered(self) -> bool:
-        """Whether values of this kind have their own order."""
+        """Whether values of this kind have a natural order."""
         return self.numeric or self is Kind.DATE
 
 
 @dataclass(frozen=True)
 class ValueCounts:
-    """The distinct values of a column and how many rows hold each; what data-driven masks fit to.
+    """The distinct values of a column and the number of rows of each; masks are fitted to them.
 
     Attributes
     ----------
     kind
-        What the column holds.
+        The kind of data in the column.
     values
-        Distinct values, shape (V,), in ascending order with null last where there is one.
+        Distinct values, shape (V,), in ascending order; null, if there is one, is last.
     counts
         Rows per value, shape (V,), int64.
     shared_rows
-        Rows that share each bound that a mask learns.
+        Number of rows that must share each bound that a mask learns.
     """
 
     kind: Kind
@@ -88,16 +91,16 @@ class ValueCounts:
 
 @dataclass(frozen=True)
 class Targets:
-    """What a mask shows, value by value.
+    """The masked value for each original value.
 
     Attributes
     ----------
     keyed
-        Each value that it names, as a column of the type asked for holds it, and what it shows.
+        Pairs of a value, in the type of the column, and its masked value.
     otherwise
-        What any other value shows.
+        The masked value of all other values.
     of_null
-        What null shows; None if it stays null.
+        The masked value of null; None if it stays null.
     """
 
     keyed: Mapping[Any, str]
@@ -109,25 +112,26 @@ class Targets:
 class Mask(ABC):
     """A masking function: a frozen object with its parameters as fields.
 
-    Two masks with equal parameters are equal and hash in the same way, so whatever is computed for a mask
-    can be remembered under it. Null stays null unless a mask says otherwise; NaN is a value of
-    its own.
+    Two masks with equal parameters are equal and have the same hash, so results can be cached by
+    mask. Null stays null unless a mask states otherwise. NaN is a separate value.
     """
 
     name: ClassVar[str]
-    """The name under which policies call the mask."""
+    """The name of the mask in policies."""
     summary: ClassVar[str]
-    """One sentence for `aegis masks` and the reference."""
+    """One sentence on the mask, for `aegis masks` and the reference."""
     fits: ClassVar[frozenset[Kind]]
     """Kinds of column that the mask can work on."""
     example: ClassVar[str] = ""
     """The mask as a policy writes it (YAML), for the reference."""
     learns: ClassVar[str | None] = None
-    """What bounds that are learnt from the data give away of it, for certificates; None if none
-    are. `{rows}` represents the rows that share one. A release cannot tell whether a policy declared
-    them."""
+    """What learnt bounds reveal of the data, as a sentence for certificates; None if no bounds are learnt.
+
+    `{rows}` is replaced by the number of rows that share a bound. A release does not show whether a
+    policy declared the bounds.
+    """
     shows_intervals: ClassVar[bool] = False
-    """Whether what is shown are intervals of numbers, as text."""
+    """Whether the mask shows intervals of numbers, as text."""
     deterministic: ClassVar[bool] = True
     """Whether equal values are always masked in the same way."""
 
@@ -142,47 +146,47 @@ class Mask(ABC):
         """
 
     def told_apart(self, column: ir.Column) -> ir.Value:
-        """Return an expression that is equal for two values just where the mask treats them in the same way.
+        """Return an expression that is equal for exactly the values that the mask treats in the same way.
 
-        The masked value itself, unless what is shown is drawn at random.
+        This is the masked value, unless the mask draws it at random.
         """
         return self.expression(column)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:  # noqa: ARG002 - most know all
-        """Return the Ibis condition that a value is one that the mask has a rule for.
+        """Return the Ibis condition that the mask has a rule for a value.
 
-        None represents "every value". A value that is not known is masked as `SUPPRESSED`, so
-        that it does not leak; whether it is also an error is for the policy to say.
+        None means that it has a rule for every value. An unknown value is masked as `SUPPRESSED`,
+        so that it is not revealed. The policy decides whether an unknown value is also an error.
         """
         return None
 
     def targets(self, dtype: dt.DataType) -> Targets | None:  # noqa: ARG002 - few masks have them
-        """Return what the mask shows value by value, where that is all there is to it; else None."""
+        """Return the masked value of each value; None if such a list cannot describe the mask."""
         return None
 
     def shows(self, text: str) -> bool | None:  # noqa: ARG002 - few masks can tell
-        """Return whether the mask can show a text; None if its parameters do not say."""
+        """Return whether the mask can show this text; None if the parameters do not determine it."""
         return None
 
     def output_kind(self, kind: Kind) -> Kind:  # noqa: ARG002 - most masks show text
-        """Return what the masked column holds when the column holds `kind`."""
+        """Return the kind of the masked column, if the original column has kind `kind`."""
         return Kind.TEXT
 
     @property
     def fitted(self) -> bool:
-        """Whether all parameters are known, so that the mask means the same on any table."""
+        """Whether all parameters are known, so that the mask does the same on any table."""
         return True
 
     def fit(self, data: ValueCounts) -> Mask:  # noqa: ARG002 - most masks have nothing to learn
-        """Return the mask with its data-driven parameters filled in from `data`.
+        """Return the mask with the parameters that it learns from `data` filled in.
 
-        A configuration stores the fitted mask, so that tomorrow's rows are masked by the same
-        cuts as today's.
+        A configuration stores the fitted mask, so that later rows are masked with the same cut
+        points.
         """
         return self
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters as a policy writes them, defaults left out."""
+        """Return the parameters as a policy writes them, without those that have their default value."""
         shown = {}
         for field in self.declared():
             value = getattr(self, field.name)
@@ -195,8 +199,8 @@ class Mask(ABC):
     def declared(cls) -> tuple[Field[Any], ...]:
         """Return the fields that a policy may write.
 
-        Each carries its documentation as `metadata["doc"]`. A field with `metadata["policy"]`
-        False is filled in by the program, for example the hierarchy of the attribute.
+        Each field has its documentation in `metadata["doc"]`. If `metadata["policy"]` is False, the
+        program sets the field, for example the hierarchy of the attribute.
         """
         return tuple(field for field in fields(cls) if field.metadata.get("policy", True))
 
@@ -206,7 +210,7 @@ class Mask(ABC):
         return tuple(field.name for field in cls.declared() if field.default is MISSING)
 
     def require_fitted(self) -> None:
-        """Raise `InternalError` when the mask still has parameters to learn from the data."""
+        """Raise `InternalError` if the mask still has to learn parameters from the data."""
         if not self.fitted:
             raise InternalError(
                 f"Mask {str(self)!r} has not been fitted.", hint="Call fit(ValueCounts) first."

@@ -1,9 +1,9 @@
-"""Bounds that masks learn from a column, rounded outward so that they name nobody.
+"""Bounds that masks learn from a column, rounded outward so that they identify nobody.
 
-The least and the greatest value of a column are often those of one person each, and a mask shows
-its bounds to everyone. So a bound is the value itself only where enough rows hold it. Else it is
-the end of a round interval, 1, 2 or 5 times a power of ten wide, in which enough rows lie: the
-narrowest such interval that starts at a multiple of its width.
+The smallest and the largest value of a column often belong to one person each, and a mask shows its
+bounds to everyone. So a bound is the value itself only if enough rows have it. Otherwise it is the
+end of a round interval that contains enough rows and is 1, 2 or 5 times a power of ten wide. The
+narrowest such interval that starts at a multiple of its width is used.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ LEARNS = (
     "bounds that are learnt under this rule are values that at least {rows} rows hold, or rounded "
     "outward to the end of an interval that as many rows share"
 )
-"""What a certificate says of a mask whose bounds are of `shared_range`."""
+"""Text in a certificate about a mask whose bounds come from `shared_range`."""
 _FINEST = 1000
-"""The narrowest interval is about this part of the range."""
+"""The narrowest interval is about this fraction of the range: one in so many."""
 
 Numbers = npt.NDArray[np.float64]
 
 
 def rows_to_share(smallest_class: int) -> int:
-    """Return how many rows share a learnt bound under a rule that allows classes so small."""
+    """Return how many rows share a learnt bound, if the rule requires classes of `smallest_class` rows."""
     return max(SHARED_ROWS, smallest_class)
 
 
 def shared_range(
     numbers: Numbers, counts: npt.NDArray[Any], rows: int
 ) -> tuple[Fraction, Fraction]:
-    """Return a lower and an upper bound of numbers, each shared by enough rows.
+    """Return a lower and an upper bound of the numbers, each shared by enough rows.
 
-    Where a whole side of 0, or the column, has fewer rows than that, its bound is a round number
-    not below the width of the range.
+    If the numbers on one side of 0, or the whole column, have fewer rows than `rows`, the bound of
+    that side is a round number at least as large as the width of the range.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def shared_range(
     counts
         Rows per number, shape (V,).
     rows
-        Rows that share a bound.
+        Number of rows that share a bound.
     """
     low = _lower(numbers, counts, rows)
     return low, -_lower(-numbers[::-1], counts[::-1], rows)

@@ -1,4 +1,4 @@
-"""The registry of masks, and masks from and to what a policy writes."""
+"""The registry of masks, and the conversion of masks from and to the form of a policy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from aegis.registry import Registry
 
 @dataclass(frozen=True)
 class MaskParameter:
-    """A parameter of a mask, for help and reference."""
+    """One parameter of a mask, for help texts and the reference."""
 
     name: str
     doc: str
@@ -36,14 +36,14 @@ class MaskParameter:
 
 @dataclass(frozen=True)
 class MaskType:
-    """A kind of mask: the class behind a name that policies use.
+    """A type of mask: the class for a name that policies use.
 
     Attributes
     ----------
     name
         The name in a policy.
     mask
-        The class; its parameters are its fields.
+        The class; its fields are the parameters.
     """
 
     name: str
@@ -51,7 +51,7 @@ class MaskType:
 
     @classmethod
     def of(cls, mask: type[Mask]) -> MaskType:
-        """Return the entry of a mask class."""
+        """Return the registry entry for a mask class."""
         return cls(mask.name, mask)
 
     @property
@@ -61,7 +61,7 @@ class MaskType:
 
     @property
     def example(self) -> str:
-        """The mask as a policy writes it, YAML."""
+        """An example of the mask in a policy, YAML."""
         return self.mask.example
 
     @property
@@ -118,7 +118,7 @@ for _mask in (
 def parse_mask(
     spec: str | Mapping[str, Any], *, hierarchy: Hierarchy | None = None, where: str = ""
 ) -> Mask:
-    """Return the mask that a policy writes as `spec`; the inverse of `Mask.spec`.
+    """Return the mask that a policy writes as `spec`, which is the inverse of `Mask.spec`.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def parse_mask(
     hierarchy
         The attribute's hierarchy, for `level`.
     where
-        Where the mask stands, for messages.
+        Where in the policy the mask is written, for messages.
 
     Raises
     ------

@@ -32,9 +32,9 @@ def as_text(column: ir.Column) -> ir.StringValue:
 class KeepFrequent(Mask):
     """Shows the most frequent values and pools all others.
 
-    Fitting sets `values`, the `count` most frequent ones; among equally frequent values the lesser
-    come first. Null stays null and is not counted. Values are shown as text. A value of tomorrow
-    is one of the others.
+    Fitting sets `values`, the `count` most frequent values. If values are equally frequent, the
+    smaller ones come first. Null stays null and is not counted. Values are shown as text. New
+    values in later rows are pooled with the others.
     """
 
     name: ClassVar[str] = "keep_frequent"
@@ -60,11 +60,11 @@ class KeepFrequent(Mask):
 
     @property
     def fitted(self) -> bool:
-        """Whether the values shown are known."""
+        """Whether the list of shown values is known."""
         return self.values is not None
 
     def fit(self, data: ValueCounts) -> KeepFrequent:
-        """Return the mask with the most frequent values of `data`; a fitted one stays as it is."""
+        """Return the mask with the most frequent values of `data`; a fitted mask stays as it is."""
         if self.fitted:
             return self
         order = np.argsort(-data.counts, kind="stable").tolist()
@@ -78,7 +78,7 @@ class KeepFrequent(Mask):
         return KeepFrequent(self.count, self.other, tuple(frequent))
 
     def shows(self, text: str) -> bool | None:
-        """Return whether a text is one of the values, or what the others are shown as."""
+        """Return whether a text is one of the shown values or the text of the pooled values."""
         if self.values is None:
             return None
         return text == self.other or text in {text_of(value) for value in self.values}
@@ -94,10 +94,10 @@ class KeepFrequent(Mask):
 class Group(Mask):
     """Shows the name of the group to which a value belongs.
 
-    Values are compared as text: 39, 39.0 and "39" are the same. What belongs to no group is an
-    unknown value by default (`rest: error`: `known` finds it and the expression shows "*"), stays
-    as it is (`rest: keep`, shown as text) or is shown as "other" (`rest: other`). Null stays null.
-    The order of the groups does not matter.
+    Values are compared as text: 39, 39.0 and "39" are the same. `rest` decides about values in no
+    group. With `rest: error` (the default) they are unknown values: `known` finds them and the
+    expression shows "*". With `rest: keep` they are shown as text, with `rest: other` as "other".
+    Null stays null. The order of the groups does not matter.
     """
 
     name: ClassVar[str] = "group"
@@ -126,7 +126,7 @@ class Group(Mask):
         return {str(text_of(value)): name for name, values in self.groups for value in values}
 
     def shows(self, text: str) -> bool | None:
-        """Return whether a text is a group, or what values of no group are shown as."""
+        """Return whether a text is the name of a group, or can be shown for values in no group."""
         if self.rest == "keep":
             return None
         rest = SUPPRESSED if self.rest == "error" else "other"
@@ -141,7 +141,7 @@ class Group(Mask):
         )
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
-        """Return whether a value is null or belongs to a group; None if the rest is allowed."""
+        """Return whether a value is null or belongs to a group; None if `rest` allows other values."""
         if self.rest != "error":
             return None
         belongs = mapped(column, dict.fromkeys(self._targets, True), ibis.literal(False))

@@ -1,11 +1,10 @@
 """Channels of the noise masks: P(report | true atom) as row-stochastic matrices.
 
-A channel is an array of shape (V, R): row i is the distribution of what is released for an atom
-whose value is i. Noise on numbers is released on a grid: the noisy value moves to the nearest
-point of `reports`, and whatever falls beyond the ends moves to the ends (clipping), so the
-tails are part of the first and last column and every row sums to one. Moving to a grid and
-clipping are post-processing and cost no privacy, provided grid and bounds were chosen without
-looking at the data.
+A channel is an array of shape (V, R): row i is the distribution of the released value for an atom
+with value i. Numbers with noise are released on a grid. The noisy value moves to the nearest point
+of `reports`, and values beyond the ends move to the ends (clipping). So the tails are part of the
+first and the last column, and every row sums to one. Rounding to a grid and clipping are
+post-processing: they cost no privacy if grid and bounds were chosen without looking at the data.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ def laplace_channel(
     reports
         Grid of released values, shape (R,), strictly ascending.
     epsilon
-        Privacy loss between two values that differ by `sensitivity`; above 0. Values that differ
-        by d get epsilon d / sensitivity. The release of a row is epsilon-differentially private
-        (locally) only where `sensitivity` is at least the width of the domain, max - min.
+        Privacy loss between two values that differ by `sensitivity`; above 0. The loss for values
+        that differ by d is epsilon d / sensitivity. The release of a row is epsilon-differentially
+        private (locally) only if `sensitivity` is at least the width of the domain, max - min.
     sensitivity
-        The distance between values that epsilon speaks of; above 0, in units of the attribute.
+        The difference between values for which epsilon holds; above 0, in units of the attribute.
 
     References
     ----------
@@ -58,8 +57,9 @@ def geometric_channel(
 ) -> FloatArray:
     """Return the channel of two-sided geometric noise on integers, clipped to lower..upper.
 
-    P(v + k | v) = (1 - alpha) / (1 + alpha) alpha^|k| with alpha = exp(-epsilon / sensitivity);
-    the ends take all beyond them. Column j represents the released value `lower` + j.
+    P(v + k | v) = (1 - alpha) / (1 + alpha) alpha^|k| with alpha = exp(-epsilon / sensitivity). The
+    first and the last column include all values beyond them. Column j is the released value `lower`
+    + j.
 
     Parameters
     ----------
@@ -101,10 +101,10 @@ def geometric_channel(
 def absolute_uniform_channel(
     values: npt.ArrayLike, reports: npt.ArrayLike, *, amount: float
 ) -> FloatArray:
-    """Return the channel of v + U[-amount, amount], moved to the grid `reports` and clipped.
+    """Return the channel of v + U[-amount, amount], rounded to the grid `reports` and clipped.
 
     `amount` is at least 0, in units of the attribute. Bounded noise gives no differential
-    privacy: a report excludes every value further than `amount` away.
+    privacy: a released value excludes every original value further than `amount` away.
     """
     if not (np.isfinite(amount) and amount >= 0):
         raise PolicyError(
@@ -117,7 +117,7 @@ def absolute_uniform_channel(
 def relative_uniform_channel(
     values: npt.ArrayLike, reports: npt.ArrayLike, *, ratio: float
 ) -> FloatArray:
-    """Return the channel of v (1 + U[-ratio, ratio]), moved to the grid `reports` and clipped.
+    """Return the channel of v (1 + U[-ratio, ratio]), rounded to the grid `reports` and clipped.
 
     `ratio` is at least 0. A value of 0 is released as it is; the noise gives no differential
     privacy.
@@ -138,11 +138,11 @@ def randomised_response_channel(
     Give exactly one of
 
     epsilon
-        Local differential privacy level, above 0: the true value is reported with probability
-        e^epsilon / (e^epsilon + V - 1), each other one with 1 / (e^epsilon + V - 1).
+        Local differential privacy level, above 0. The true value is reported with probability
+        e^epsilon / (e^epsilon + V - 1), each other value with 1 / (e^epsilon + V - 1).
     keep
-        0..1: with this probability the value is kept, otherwise drawn uniformly from all values,
-        its own included. 0 releases nothing, 1 everything.
+        From 0 to 1. The value is kept with this probability; otherwise a value is drawn uniformly
+        from all values, which may be the same value. 0 releases nothing, 1 everything.
 
     References
     ----------
@@ -171,9 +171,9 @@ def randomised_response_channel(
 
 
 def pram_channel(matrix: npt.ArrayLike) -> FloatArray:
-    """Return the channel of post-randomisation with the transition matrix given, (V, V).
+    """Return the channel of post-randomisation for the given transition matrix, shape (V, V).
 
-    Raises `PolicyError` unless it is square and every row is a distribution.
+    Raises `PolicyError` unless `matrix` is square and every row is a distribution.
 
     References
     ----------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 _FAR = 1_000_000
-"""Times `count` years, more than lie before year 0 on any engine."""
+"""A number of years that, times `count`, lies before year 0 on any engine."""
 UNITS = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
 
 
@@ -28,11 +28,11 @@ _DECADE = re.compile(r"(0|-?[1-9][0-9]*0)s")
 class Truncate(Mask):
     """The first day of the day, week, month, quarter or year in which a date or time falls.
 
-    With `count`, years are taken so many together, counted from year 0: with 10, 1987-05-14
-    becomes 1980-01-01; what would begin before year 1 begins there. A week starts on Monday
-    (ISO 8601). The result is a date; with `show: year` it is the year as a whole number, 1980; with
-    `count: 10` and `show: decade` it is the text 1980s. A timestamp with a time zone is read in the
-    time zone of the engine's connection, which Ibis sets to UTC on the embedded engine.
+    With `count`, several years are grouped together, counted from year 0: with 10, 1987-05-14
+    becomes 1980-01-01. A group that would begin before year 1 begins at year 1. A week starts on
+    Monday (ISO 8601). The result is a date. With `show: year` it is the year as a whole number,
+    1980. With `count: 10` and `show: decade` it is the text 1980s. A timestamp with a time zone is
+    read in the time zone of the engine's connection, which Ibis sets to UTC on the embedded engine.
     """
 
     name: ClassVar[str] = "truncate"
@@ -65,7 +65,7 @@ class Truncate(Mask):
             )
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, as dates stay dates; years are whole numbers, and decades are texts."""
+        """Return the kind of the result: `kind` for dates, whole number for years, text for decades."""
         return {"year": Kind.INTEGER, "decade": Kind.TEXT}.get(self.show, kind)
 
     def shows(self, text: str) -> bool | None:

@@ -1,7 +1,7 @@
-"""What masks treat in the same way: groupings of a column's distinct values, and their partial order.
+"""Groupings of a column's distinct values by a mask, and their partial order.
 
-A grouping is obtained by evaluating the mask's own expression on the distinct values, so it
-cannot differ from what the mask does to a table.
+A grouping is computed by evaluating the mask's own expression on the distinct values. So it cannot
+differ from what the mask does to a table.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from aegis.sources.source import fetch
 
 NULL_LABEL = "null"
 _FEW_VALUES = 10_000
-"""Distinct values up to which columns are masked in one query."""
+"""Largest number of distinct values for which several columns are masked in one query."""
 Codes = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Which distinct values of a column a mask treats in the same way.
+    """The distinct values of a column, grouped by whether a mask treats them in the same way.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ def evaluate(
     values
         Distinct values of a column, shape (V,).
     dtype
-        The column's Ibis type where the array's own does not tell; the values are cast to it.
+        The column's Ibis type, if the type of the array differs from it; the values are cast to it.
     connection
         The Ibis connection to evaluate on; by default the embedded engine.
 
@@ -98,9 +98,9 @@ def evaluate(
 def evaluate_columns(
     columns: Sequence[tuple[Sequence[Mask], pa.Array]], connection: Any = None
 ) -> list[list[Grouping]]:
-    """Return `evaluate` of the masks and the distinct values of several columns.
+    """Evaluate the masks of several columns on their distinct values: `evaluate` for each column.
 
-    Columns of few values go into one query: asking costs more than answering.
+    Columns with few values share one query, because a query costs more than its computation.
     """
     shown: dict[tuple[int, int], pa.ChunkedArray] = {}
     rest: list[tuple[int, list[int]]] = []
@@ -183,8 +183,8 @@ def _group(column: pa.ChunkedArray) -> Grouping:
 def refines(fine: Codes, coarse: Codes) -> bool:
     """Return whether each group of `fine` lies within one group of `coarse`.
 
-    Both are arrays of shape (V,) of codes from 0 on. Every grouping refines itself and the one
-    group of all values.
+    Both are arrays of shape (V,) with codes from 0. Every grouping refines itself and the grouping
+    with a single group.
     """
     _check_sizes(fine, coarse)
     if not len(fine):
@@ -195,15 +195,15 @@ def refines(fine: Codes, coarse: Codes) -> bool:
 
 
 def same(left: Codes, right: Codes) -> bool:
-    """Return whether two groupings have the same groups, however they are numbered."""
+    """Return whether two groupings have the same groups, even if numbered differently."""
     return refines(left, right) and refines(right, left)
 
 
 def common_refinement(groupings: Sequence[Codes]) -> npt.NDArray[np.int32]:
     """Return the coarsest grouping that refines all `groupings`, numbered by first appearance.
 
-    Each is an array of shape (V,) of codes from 0 on; so is the result, int32. Raises
-    `InternalError` when there are none, or of different shapes.
+    Each grouping is an array of shape (V,) with codes from 0; so is the result, int32. Raises
+    `InternalError` if there are no groupings, or if their shapes differ.
     """
     if not groupings:
         raise InternalError("There is no grouping to refine.")

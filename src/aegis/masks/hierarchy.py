@@ -1,4 +1,4 @@
-"""Generalisation hierarchies: the groups of a value, one level above the other."""
+"""Generalisation hierarchies: for each value, its groups on successive levels."""
 
 from __future__ import annotations
 
@@ -28,26 +28,27 @@ from aegis.masks.mapping import keyed_by, text_of
 SEPARATORS = (";", ",", "\t", "|")
 NULL = "NULL"
 MOST_CELLS = 5_000_000
-"""Most cells of a hierarchy file."""
+"""Largest number of cells of a hierarchy file."""
 _BATCH = 10_000
 Row = tuple[str | None, ...]
 _ESCAPED = r"[^ !#-\[\]-~]"
-"""What JSON does not write as it is: quotes, backslashes, and all beyond printable ASCII."""
+"""Characters that JSON escapes: quotes, backslashes, and all beyond printable ASCII."""
 _json = json.encoder.encode_basestring_ascii
 
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """A generalisation hierarchy: per value its group on every level.
+    """A generalisation hierarchy: for each value its group on every level.
 
-    Level 0 is the value itself; a higher level never splits a group of a lower one. Hierarchies
-    with the same rows are equal and hash in the same way, whatever their name and the order of their rows.
+    Level 0 is the value itself. A higher level never splits a group of a lower level. Hierarchies
+    with the same rows are equal and have the same hash; their names and the order of their rows do
+    not matter.
 
     Attributes
     ----------
     rows
-        One row per value: the value as text (None for null), then its group on levels 1, 2, ...;
-        all rows equally long.
+        One row per value: the value as text (None for null), then its group on levels 1, 2, ... All
+        rows have the same length.
     name
         Where the hierarchy comes from, for messages.
     """
@@ -64,9 +65,9 @@ class Hierarchy:
     def from_csv(cls, path: str | Path, *, null: str = NULL) -> Hierarchy:
         """Read a hierarchy in the format of ARX (https://arx.deidentifier.org).
 
-        No header; column 0 is the value, each further column one level up. The separator is the
-        first of ; , tab | that makes all rows equally long. A byte order mark, blank lines,
-        quotes and trailing separators are read as usual.
+        The file has no header. Column 0 is the value, each further column is one level up. The
+        separator is the first of ; , tab | that makes all rows equally long. A byte order mark,
+        blank lines, quotes and trailing separators are allowed.
 
         Parameters
         ----------
@@ -93,7 +94,7 @@ class Hierarchy:
 
     @classmethod
     def from_levels(cls, levels: Mapping[Any, Any], *, name: str = "hierarchy") -> Hierarchy:
-        """Return the hierarchy of `{value: [group on level 1, on level 2, ...]}`; None is null."""
+        """Return the hierarchy for `{value: [group on level 1, on level 2, ...]}`; None is null."""
         rows = []
         for value, groups in levels.items():
             listed = (
@@ -104,17 +105,17 @@ class Hierarchy:
 
     @classmethod
     def from_tree(cls, tree: Mapping[Any, Any], *, name: str = "hierarchy") -> Hierarchy:
-        """Return the hierarchy of nested mappings that end in lists of values.
+        """Return the hierarchy for nested mappings that end in lists of values.
 
         `{Europe: {north: [Oslo, Turku], south: [Rome]}, Asia: {east: [Tokyo]}}` has the levels
-        value, region, continent. `{levels: {value: [groups ...]}}` is read by `from_levels`.
+        value, region, continent. `{levels: {value: [groups ...]}}` is passed to `from_levels`.
 
         Raises
         ------
         PolicyError
-            The tree is empty or not made of mappings and lists.
+            The tree is empty or contains something other than mappings and lists.
         DataError
-            Its branches differ in depth, or a value occurs twice.
+            The branches differ in depth, or a value occurs twice.
         """
         if not isinstance(tree, Mapping) or not tree:
             raise PolicyError(
@@ -128,12 +129,12 @@ class Hierarchy:
 
     @property
     def height(self) -> int:
-        """The topmost level: levels are 0 (the values themselves) to `height`."""
+        """Number of the highest level; levels run from 0 (the values themselves) to `height`."""
         return len(self.rows[0]) - 1
 
     @cached_property
     def columns(self) -> tuple[pa.Array, ...]:
-        """The values, then their groups on levels 1, 2, ..., each as texts; in the order of the rows."""
+        """The values, then their groups on levels 1, 2, ..., as arrays of text in the order of the rows."""
         return tuple(pa.array(column, pa.string()) for column in zip(*self.rows, strict=True))
 
     @cached_property
@@ -166,7 +167,7 @@ class Hierarchy:
             )
 
     def ancestry(self, shown: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the group of each shown value on its own level and on every level above.
+        """Return the code of each shown value on its own level and on every level above.
 
         Parameters
         ----------
@@ -176,7 +177,7 @@ class Hierarchy:
         Returns
         -------
         array of shape (V, L)
-            Column 0 distinguishes the values; each further column holds the codes of one level up.
+            Column 0 has a different code for each shown value; each further column is one level up.
 
         Raises
         ------
@@ -200,7 +201,7 @@ class Hierarchy:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the rows, in hexadecimal; the order of the rows does not matter."""
+        """SHA-256 of the rows, in hexadecimal; it does not depend on the order of the rows."""
         plain = _plain_rows(self.columns)
         if plain is not None:
             return hashlib.sha256(plain).hexdigest()
@@ -229,10 +230,10 @@ class Hierarchy:
         return f"Hierarchy({self.name!r}, values={len(self.rows)}, height={self.height})"
 
     def uncovered(self, values: pa.Array | Iterable[object]) -> tuple[str, ...]:
-        """Return the values that the hierarchy does not cover, as text, in their order.
+        """Return the values that the hierarchy does not cover, as text, in the order of `values`.
 
-        Values are compared as a column of their type is: the number 39 is covered by "39". Null
-        is always covered: it stays null if the hierarchy has no row for it.
+        Values are compared according to their type: "39" covers the number 39. Null is always
+        covered; it stays null if the hierarchy has no row for it.
         """
         if isinstance(values, pa.Array) and pa.types.is_string(values.type):
             known = pc.is_in(values, value_set=self.columns[0].drop_null())
@@ -245,7 +246,7 @@ class Hierarchy:
         return tuple(str(text_of(value)) for value in unknown)
 
     def cover(self, values: pa.Array | Iterable[object], attribute: str) -> None:
-        """Raise `DataError` that lists up to five uncovered values of `attribute`, if any."""
+        """Raise `DataError` if values of `attribute` are not covered; the message lists up to five."""
         missing = self.uncovered(values)
         if missing:
             shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")

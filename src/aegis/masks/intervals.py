@@ -31,17 +31,17 @@ MOST_BINS = 1000
 class Bucketize(Mask):
     """Intervals of equal width: [floor((v - origin) / width) * width + origin, + width).
 
-    Shown as text, "[20, 30[", with as many decimal places as width and origin have; or, with
-    `show: lower`, as the lower bound, a number.
+    Intervals are shown as text, "[20, 30[", with as many decimal places as width and origin have.
+    With `show: lower`, the lower bound is shown, a number.
 
-    Whole numbers under whole widths are exact over the full range of their type. Everything else
-    goes through 64-bit floats, with a tolerance that puts 0.3 into [0.3, 0.4[
-    (`arithmetic.quotient`); numbers more than 2**53 units of the last decimal place from 0 then
-    share two outer intervals, "]-inf, a[" and "[b, inf[". NaN and the infinities are values of
-    their own, "NaN", "inf" and "-inf". With `show: lower` they stay as they are, and the lower
-    bound of a 64-bit integer is never below the least value of its type.
+    Whole numbers with a whole width are exact over the full range of their type. All other numbers
+    are computed as 64-bit floats, with a tolerance that puts 0.3 into [0.3, 0.4[
+    (`arithmetic.quotient`). Numbers more than 2**53 units of the last decimal place from 0 then
+    share two outer intervals, "]-inf, a[" and "[b, inf[". NaN and the infinities are separate
+    values, shown as "NaN", "inf" and "-inf". With `show: lower` they stay as they are, and the
+    lower bound of a 64-bit integer is never below the smallest value of its type.
 
-    Reference: bucketize of the AEGIS paper (Laskar et al., SIGMOD 2025).
+    Reference: "bucketize" of the AEGIS paper (Laskar et al., SIGMOD 2025).
     """
 
     name: ClassVar[str] = "bucketize"
@@ -67,7 +67,7 @@ class Bucketize(Mask):
             )
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return text for intervals; for lower bounds a number, whole where width and origin are."""
+        """Return text for intervals; for lower bounds a number, whole if width and origin are whole."""
         if self.show == "interval":
             return Kind.TEXT
         return (
@@ -94,7 +94,7 @@ class Bucketize(Mask):
         return arithmetic.keep_null(column, shown)
 
     def shows(self, text: str) -> bool:
-        """Return whether a text is an interval of the mask, an outer one, or NaN or an infinity."""
+        """Return whether a text is an interval of the mask, an outer interval, NaN or an infinity."""
         if text in ("NaN", "nan", "inf", "-inf"):
             return True
         grid = Grid.of(self.width, self.origin)
@@ -203,7 +203,7 @@ def _outer(grid: Grid, cells: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class _Cuts(Mask):
-    """What masks with cut points share: the expression over `edges`."""
+    """Base of the masks with cut points: the expression over `edges`."""
 
     count: int = field(metadata={"doc": "number of intervals, at least 2"})
     edges: tuple[int | float, ...] | None = field(
@@ -288,12 +288,13 @@ def _finite(data: ValueCounts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
 class EqualWidth(_Cuts):
     """A given number of intervals of equal width between a lower and an upper bound of the values.
 
-    Fitting sets `edges`, the count - 1 inner cut points; the outer intervals are open, so that a
-    value of tomorrow always falls somewhere (the infinities too). NaN is shown as "NaN". A column
-    without two different finite values gets one interval. The cut points give away the bounds, so
-    these are the least and the greatest value only where at least 11 rows hold them, or k where
-    the rule requires more, and else rounded outward to bounds that so many rows share
-    (`aegis.masks.bounds`).
+    Fitting sets `edges`, the count - 1 inner cut points. The outer intervals are open, so that
+    every later value falls into an interval (the infinities too). NaN is shown as "NaN". A column
+    without two different finite values gets one interval.
+
+    The cut points reveal the bounds. So the bounds are the smallest and the largest value only if
+    at least 11 rows have them, or k rows if the rule requires more. Otherwise they are rounded
+    outward to bounds that so many rows share (`aegis.masks.bounds`).
 
     Reference: equal-width generalisation of the AEGIS paper (Laskar et al., SIGMOD 2025).
     """
@@ -324,11 +325,11 @@ class EqualWidth(_Cuts):
 class Quantiles(_Cuts):
     """Intervals that hold about equally many rows.
 
-    Fitting sets `edges`: for each j = 1 .. count - 1 the value for which the share of rows below
-    it comes nearest to j / count (the lesser value on a tie), never the least value; duplicates
-    are dropped, so a frequent value may leave fewer intervals. Null, NaN and the infinities do not
-    count. The outer intervals are open; NaN is shown as "NaN". The cut points are values of the
-    data.
+    Fitting sets `edges`. For each j = 1 .. count - 1 the cut point is the value for which the share
+    of rows below it is nearest to j / count (the smaller value if two are equally near). It is
+    never the smallest value of the column. Duplicates are dropped, so a frequent value may leave
+    fewer intervals. Null, NaN and the infinities do not count. The outer intervals are open; NaN is
+    shown as "NaN". The cut points are values of the data.
     """
 
     name: ClassVar[str] = "quantiles"

@@ -1,4 +1,4 @@
-"""The mask that shows a level of the attribute's hierarchy."""
+"""The mask that shows a level of an attribute's hierarchy."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Level(Mask):
             self.hierarchy.require(self.level)
 
     def spec(self) -> str | dict[str, Any]:
-        """Return `{level: n}`; the hierarchy is the attribute's."""
+        """Return `{level: n}`; the hierarchy itself belongs to the attribute."""
         return {self.name: self.level}
 
     def __str__(self) -> str:
         return f"{self.name}({self.level})"
 
     def check(self, kind: Kind, attribute: str) -> None:
-        """Raise `PolicyError` when the attribute has no hierarchy."""
+        """Raise `PolicyError` if the attribute has no hierarchy."""
         super().check(kind, attribute)
         if self.hierarchy is None:
             raise PolicyError(
@@ -56,7 +56,7 @@ class Level(Mask):
             )
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind` for level 0, text for all others."""
+        """Return `kind` for level 0, text for all other levels."""
         return kind if self.level == 0 else Kind.TEXT
 
     def expression(self, column: ir.Column) -> ir.Value:
@@ -85,7 +85,7 @@ class Level(Mask):
 
     @property
     def shown_values(self) -> frozenset[Any]:
-        """What it shows of any value; raise `InternalError` without a hierarchy."""
+        """All values that the mask can show; raise `InternalError` without a hierarchy."""
         return frozenset(self._targets().values())
 
     def _targets(self) -> dict[Any, Any]:

@@ -1,8 +1,8 @@
-"""Masks of many values as a join with a small table, where one expression would be far too long.
+"""Apply masks of many values by a join with a small table, if an expression would be too long.
 
 A `Level` of a hierarchy of 100,000 values as a CASE of 100,000 branches costs an engine minutes and
-gigabytes. A table with a row per value, joined to the column, says the same. Values on their own
-are looked up in this process.
+gigabytes. A join of the column with a table that has a row per value gives the same result. Values
+outside a table are looked up in this process.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from aegis.masks.level import Level
 from aegis.sources import Source
 
 MANY = 1_000
-"""Least number of values for which a mask is looked up in a table."""
+"""Smallest number of values for which a mask is applied by a lookup table."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """What a mask shows for each value that it names.
+    """The masked value for each value that a mask lists.
 
     Attributes
     ----------
     values
-        The values, of the column's type, no two equal and without null.
+        The values, in the column's type, without duplicates and without null.
     shown
-        What each shows, texts.
+        The masked text of each value.
     otherwise
-        What any other value shows.
+        The masked text of all other values.
     of_null
-        What null shows; None if it stays null.
+        The masked text of null; None if it stays null.
     """
 
     values: pa.Array
@@ -49,20 +49,20 @@ class Lookup:
     of_null: str | None = None
 
     def evaluate(self, column: pa.Array) -> pa.Array:
-        """Return what each entry of an array of the column's type shows."""
+        """Return the masked value of each entry of an array of the column's type."""
         places = pc.index_in(column, value_set=self.values)
         shown = pc.fill_null(self.shown.take(places), self.otherwise)
         null = pa.scalar(self.of_null, pa.string())
         return pc.if_else(pc.is_null(column), null, shown)
 
     def expression(self, column: ir.Value, joined: ir.Value) -> ir.Value:
-        """Return the masked column from what the join found for it (null for nothing)."""
+        """Return the masked column, given the result of the join (null if the join found nothing)."""
         null = ibis.null(dt.string) if self.of_null is None else ibis.literal(self.of_null)
         return ibis.ifelse(column.isnull(), null, joined.fill_null(self.otherwise))
 
 
 def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
-    """Return a mask's lookup for a column of a type; None if its expression serves."""
+    """Return the lookup of a mask for a column of this type; None if its expression is good enough."""
     if mask is None or not (dtype.is_string() or dtype.is_integer()):
         return None
     if type(mask).targets is Mask.targets:
@@ -108,10 +108,11 @@ class Joined:
     Attributes
     ----------
     table
-        The table; its own columns keep their names, and rows come in no particular order where
-        there is a lookup.
+        The table. Its own columns keep their names. Rows are in no particular order if there is a
+        lookup.
     looked_up
-        Per column with a lookup what was found for each row, null for nothing.
+        For each column with a lookup, the result of the join for each row; null if nothing was
+        found.
     lookups
         The lookups by column.
     """
@@ -121,7 +122,7 @@ class Joined:
     lookups: Mapping[str, Lookup]
 
     def masked(self, name: str, mask: Mask | None) -> ir.Value:
-        """Return the expression of a masked column of `table`; as it is without a mask."""
+        """Return the expression of a masked column of `table`, or the column itself without a mask."""
         column = self.table[name]
         if name in self.lookups:
             return self.lookups[name].expression(column, self.looked_up[name])
@@ -131,7 +132,7 @@ class Joined:
 def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | None]) -> Joined:
     """Return a table of the source's engine with the lookups of `masks` joined to it.
 
-    Masks that need none leave the table as it is.
+    Masks that need no lookup do not change the table.
     """
     lookups: dict[str, Lookup] = {}
     handed: dict[str, ir.Table] = {}
@@ -148,7 +149,7 @@ def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | Non
 def joined_with(
     table: ir.Table, lookups: Mapping[str, Lookup], handed: Mapping[str, ir.Table]
 ) -> Joined:
-    """Return a table with lookup tables joined, whose columns are aegis_v0, aegis_g0, aegis_v1 ..."""
+    """Return a table joined with lookup tables; it adds the columns aegis_v0, aegis_g0, aegis_v1 ..."""
     for place, (name, small) in enumerate(handed.items()):
         table = table.left_join(small, table[name] == small[f"aegis_v{place}"])
     columns = {name: table[f"aegis_g{place}"] for place, name in enumerate(handed)}

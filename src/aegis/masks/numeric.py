@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Round(Mask):
-    """The nearest multiple of a step, or the number with so many significant digits.
+    """The nearest multiple of a step, or the number rounded to some significant digits.
 
-    Halves go up, towards plus infinity. Whole numbers stay whole under a whole step and under
-    significant digits, and are exact; one within a step of the ends of 64 bits whose multiple
-    would not fit stays as it is. Everything else becomes a 64-bit float, with the tolerance of
-    `arithmetic.quotient`; floats beyond 2**53 steps stay as they are, as do NaN, the infinities
+    Halves go up, towards plus infinity. Whole numbers stay whole, and are exact, with a whole step
+    and with significant digits. A whole number near the ends of 64 bits stays as it is if its
+    multiple would not fit. Everything else becomes a 64-bit float, with the tolerance of
+    `arithmetic.quotient`. Floats beyond 2**53 steps stay as they are, as do NaN, the infinities
     and, with `digits`, floats outside 1e-290 .. 1e290.
     """
 
@@ -53,7 +53,7 @@ class Round(Mask):
             parameters.whole(self.name, "digits", self.digits, at_least=1, at_most=15)
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, but a number where whole numbers are rounded to a fractional step."""
+        """Return `kind`, or a number if whole numbers are rounded to a fractional step."""
         whole = self.step is None or parameters.decimals(self.step) == 0
         return kind if whole else Kind.NUMBER
 
@@ -144,7 +144,7 @@ def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue
 
 @dataclass(frozen=True)
 class _Coding(Mask):
-    """What top and bottom coding share."""
+    """Base of top and bottom coding."""
 
     at: int | float = field(metadata={"doc": "the bound"})
 
@@ -155,11 +155,11 @@ class _Coding(Mask):
         parameters.number(self.name, "at", self.at)
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`: numbers stay numbers."""
+        """Return `kind`, because numbers stay numbers."""
         return kind
 
     def check(self, kind: Kind, attribute: str) -> None:
-        """Raise `PolicyError` when the mask does not fit, or would make fractions of whole numbers."""
+        """Raise `PolicyError` if the mask does not fit, or would turn whole numbers into fractions."""
         super().check(kind, attribute)
         if kind is Kind.INTEGER and parameters.decimals(self.at):
             raise PolicyError(
@@ -168,7 +168,7 @@ class _Coding(Mask):
             )
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the number, or the bound where it lies beyond it; NaN and null stay."""
+        """Return the number, or the bound if the number is beyond it; NaN and null stay."""
         dtype = column.type()
         if dtype.is_integer() and not parameters.decimals(self.at):
             return self._whole(column)
@@ -204,7 +204,7 @@ def _bound(column: ir.NumericValue, at: float) -> ir.NumericValue:
 
 @dataclass(frozen=True)
 class TopCode(_Coding):
-    """Numbers above the bound become the bound: with 90, ages over 90 read 90."""
+    """Replaces numbers above the bound by the bound: with 90, ages over 90 become 90."""
 
     name: ClassVar[str] = "top_code"
     summary: ClassVar[str] = "Replaces numbers above a bound by the bound."
@@ -214,7 +214,7 @@ class TopCode(_Coding):
 
 @dataclass(frozen=True)
 class BottomCode(_Coding):
-    """Numbers below the bound become the bound."""
+    """Replaces numbers below the bound by the bound."""
 
     name: ClassVar[str] = "bottom_code"
     summary: ClassVar[str] = "Replaces numbers below a bound by the bound."
@@ -224,12 +224,12 @@ class BottomCode(_Coding):
 
 @dataclass(frozen=True)
 class EraseDigits(Mask):
-    """Sets the last digits before the decimal point to 0 and drops what is behind it.
+    """Sets the last digits before the decimal point to 0 and drops the decimal places.
 
     The number moves towards 0, to a multiple of 10**digits: with 1, 1987 becomes 1980 and -29.5
     becomes -20. Whole numbers and decimals become whole numbers, exactly; floats stay floats. NaN
-    and the infinities stay, as do floats of 2**53 * 10**digits and more and decimals of 9 * 10**18
-    and more.
+    and the infinities stay. Floats of at least 2**53 * 10**digits and decimals of at least 9 *
+    10**18 stay, too.
 
     Reference: "erase the last n digits" of the AEGIS paper (Laskar et al., SIGMOD 2025).
     """
@@ -245,7 +245,7 @@ class EraseDigits(Mask):
         parameters.whole(self.name, "digits", self.digits, at_least=1, at_most=18)
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`: numbers stay numbers."""
+        """Return `kind`, because numbers stay numbers."""
         return kind
 
     def expression(self, column: ir.Column) -> ir.Value:

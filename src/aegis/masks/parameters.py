@@ -1,7 +1,7 @@
-"""Checks of mask parameters, made when a mask is constructed.
+"""Checks of mask parameters when a mask is constructed.
 
-Each check returns the parameter in its normal form or raises `PolicyError` that names mask and
-parameter, what was given and what is allowed.
+Each check returns the parameter in its normal form. Otherwise it raises `PolicyError`, which names
+the mask, the parameter, the given value and the allowed values.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from aegis.errors import InternalError, PolicyError, choices
 from aegis.words import brief
 
 MOST_SCALED = 2**50
-"""Largest width, step or origin in units of its last decimal place: keeps all bounds exact."""
+"""Largest width, step or origin, in units of its last decimal place; up to it all bounds are exact."""
 MOST_DIGITS = 12
-"""Most decimal places of a width, step or origin."""
+"""Largest number of decimal places of a width, step or origin."""
 MOST_WHOLE = 2**31 - 1
-"""Largest whole number, where a parameter has no limit of its own."""
+"""Largest whole number of a parameter that has no limit of its own."""
 LARGEST = 1e300
-"""Largest number: beyond, sums and products would not be finite."""
+"""Largest number; sums and products of larger numbers might not be finite."""
 
 
 def wrong(mask: str, parameter: str, given: object, allowed: str) -> PolicyError:
-    """Return the error for a parameter that is not what it must be."""
+    """Return the error for a parameter with a value that is not allowed."""
     return PolicyError(
         f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.", hint=f"Allowed: {allowed}."
     )
@@ -46,7 +46,7 @@ def whole(
 
 
 def number(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
-    """Return `given` as a finite int or float, above 0 where `positive`."""
+    """Return `given` as a finite int or float, above 0 if `positive`."""
     allowed = "a number above 0" if positive else "a finite number"
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise wrong(mask, parameter, given, allowed)
@@ -59,7 +59,7 @@ def number(mask: str, parameter: str, given: object, *, positive: bool = False) 
 
 
 def exact(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
-    """Return `given` as a number whose decimal digits are few enough for exact bounds."""
+    """Return `given` as a number with few enough decimal digits for exact bounds."""
     checked = number(mask, parameter, given, positive=positive)
     digits = decimals(checked)
     if digits > MOST_DIGITS or abs(checked) * 10**digits > MOST_SCALED:
@@ -73,7 +73,7 @@ def exact(mask: str, parameter: str, given: object, *, positive: bool = False) -
 
 
 def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> str:
-    """Return `given`, one of `allowed`."""
+    """Return `given` if it is one of `allowed`."""
     if not isinstance(given, str) or given not in allowed:
         raise PolicyError(
             f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.",
@@ -83,14 +83,14 @@ def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> 
 
 
 def text(mask: str, parameter: str, given: object) -> str:
-    """Return `given`, a text that is not empty."""
+    """Return `given` if it is a text that is not empty."""
     if not isinstance(given, str) or not given:
         raise wrong(mask, parameter, given, "a text that is not empty")
     return given
 
 
 def edges(mask: str, given: object) -> tuple[int | float, ...]:
-    """Return cut points: finite numbers in strictly ascending order."""
+    """Return `given` as cut points: finite numbers in strictly ascending order."""
     allowed = "a list of numbers in ascending order, none twice"
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise wrong(mask, "edges", given, allowed)
@@ -101,7 +101,7 @@ def edges(mask: str, given: object) -> tuple[int | float, ...]:
 
 
 def as_fraction(value: object) -> Fraction:
-    """Return a number of a column or parameter exactly, a float as its shortest decimal form."""
+    """Return a number as an exact fraction; a float is read in its shortest decimal form."""
     if isinstance(value, (int, Decimal)):
         return Fraction(value)
     if isinstance(value, float):
@@ -110,7 +110,7 @@ def as_fraction(value: object) -> Fraction:
 
 
 def plain(value: Fraction) -> int | float:
-    """Return `value` as an int where it is whole, else as the nearest float."""
+    """Return `value` as an int if it is whole, else as the nearest float."""
     return int(value) if value.denominator == 1 else float(value)
 
 

@@ -1,4 +1,4 @@
-"""The two ends of every candidate list: show everything, show nothing."""
+"""The two extreme masks: show everything, show nothing."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Identity(Mask):
         return column
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`: nothing changes."""
+        """Return `kind`, because nothing changes."""
         return kind
 
 
 @dataclass(frozen=True)
 class Suppress(Mask):
-    """Shows "*" for everything, null included, so that nothing can be distinguished."""
+    """Shows "*" for every value and for null, so that no values can be distinguished."""
 
     name: ClassVar[str] = "suppress"
     summary: ClassVar[str] = 'Shows "*" in place of every value, null included.'

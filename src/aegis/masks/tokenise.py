@@ -1,4 +1,4 @@
-"""Keyed tokens for identifiers: the same value gives the same token, which shows nothing of it."""
+"""Keyed tokens for identifiers: equal values give equal tokens, which do not reveal the value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 LEAST_KEY = 16
-"""Fewest bytes of a key: 128 bits where they are random."""
+"""Smallest number of bytes of a key: 128 bits if they are random."""
 BLOCK = 64
 """Block size of SHA-256 in bytes."""
 
@@ -35,16 +35,15 @@ SHA256 = ibis.udf.scalar.builtin(_text_to_text, name="sha256", signature=(("bina
 
 @dataclass(frozen=True)
 class Tokenise(Mask):
-    """HMAC-SHA256 of the value's text (UTF-8) under a secret key, in hexadecimal, cut to `length`.
+    """HMAC-SHA256 of the value's text (UTF-8) with a secret key, in hexadecimal, cut to `length`.
 
-    Equal values give equal tokens in every table masked under the same key, so joins keep working.
-    Without the key nobody can try out values; whoever has it can. 32 characters are 128 bits:
-    among a billion values two share a token with a probability of about 1e-21.
+    Equal values give equal tokens in every table masked with the same key, so joins keep working.
+    Only someone who has the key can try out values. 32 characters are 128 bits: among a billion
+    values, two share a token with a probability of about 1e-21.
 
-    The key is read, from the environment or a file (a trailing line break does not count), when
-    the expression is built. It is not part of the mask, its YAML or its text. It *is* part of the
-    expression, in the form of two constants: do not show or log the SQL of a tokenised column.
-    Null stays null.
+    The key is read from the environment or a file (without a trailing line break) when the
+    expression is built. It is not part of the mask, its YAML or its text. It *is* part of the
+    expression, as two constants: do not show or log the SQL of a tokenised column. Null stays null.
 
     Reference: Krawczyk, Bellare, Canetti, RFC 2104 (HMAC), section 2.
     """
@@ -76,7 +75,7 @@ class Tokenise(Mask):
         parameters.whole(self.name, "length", self.length, at_least=8, at_most=64)
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the token of each value; raise `PolicyError` when the key is missing or empty."""
+        """Return the token of each value; raise `PolicyError` if the key is missing or empty."""
         key = self._key()
         if len(key) > BLOCK:
             key = hashlib.sha256(key).digest()

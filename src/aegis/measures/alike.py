@@ -1,8 +1,8 @@
-"""Scores of many classes, from the counts between levels of all rows together.
+"""Scores of many classes, from one co-occurrence matrix of all rows instead of one per class.
 
-Counts by class grow with the number of classes. The label tables of each class are enough under two
-assumptions: all classes share one covariance, and the scores of a class and of the rest have the ratio of
-variances that independent attributes would give them (decision 0091).
+Co-occurrence counts by class grow with the number of classes. The label tables of each class are
+enough under two assumptions (decision 0091). All classes share one covariance. And the variances of
+the scores of a class and of the rest have the ratio that independent attributes would give them.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _BOUND = 1e-9
 def sums_alike(
     counts: Counts, every: Side, told: npt.NDArray[np.int64], slopes: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return sums over the rest's rows and the class's: of 1, of b'x, and of its squares.
+    """Return sums over the rows of the rest and of the class: of 1, of b'x, and of (b'x)^2.
 
-    Shapes (K, T, 2), (K, T, 2, P) and (K, T, 2, P). The squares within both sides together are those of
-    all rows less what the means of the sides differ by. The sides share them as the squares that
-    attributes have one by one.
+    The shapes are (K, T, 2), (K, T, 2, P) and (K, T, 2, P). The squares within both sides together
+    are the squares of all rows minus the contribution of the difference between the means. They are
+    divided between the sides in the ratio that the attributes have one by one.
 
     Parameters
     ----------
     counts
-        Counts by part, of which the co-occurrence by class is not looked at.
+        Counts by part. The co-occurrence by class is not used.
     every
         All rows.
     told
-        The classes told from the rest, shape (T,).
+        The classes that are compared with the rest, shape (T,).
     slopes
-        b, shape (K, T, P, d).
+        The directions b, shape (K, T, P, d).
     """
     own = counts.rows[:, told]
     rows = np.stack([every.rows[:, None] - own, own], axis=2)
@@ -91,20 +91,20 @@ def _by_attribute(counts: Counts, slopes: Floats) -> Iterator[tuple[Floats, Floa
 def reachable_alike(
     counts: Counts, every: Side, told: npt.NDArray[np.int64], scored: npt.NDArray[np.bool_]
 ) -> float:
-    """Return `reachable_auc` of scores whose squares are those of `sums_alike`.
+    """Return `reachable_auc` for scores with the squares that `sums_alike` estimates.
 
-    With p and q the shares of the class and of the rest in the parts that are scored, the variances of both
-    have p v_1 + q v_0 = v within, so that v_1 + v_0 is at least v / max(p, q). The largest squared gap
-    between means over v, of all scores linear in indicators by part, is U / (1 - p q U) with
-    U = n sum over parts k of c_k' E_k^+ c_k, c_k = J_1k / n_1 - J_0k / n_0, and E the co-occurrence
-    of all rows: p q U is the R^2 of least squares.
+    Let p and q be the shares of the class and of the rest in the scored parts. The variances
+    satisfy p v_1 + q v_0 = v within, so v_1 + v_0 is at least v / max(p, q). The largest squared
+    gap between means over v, among all scores linear in the indicators of each part, is U / (1 - p
+    q U) with U = n sum over parts k of c_k' E_k^+ c_k, c_k = J_1k / n_1 - J_0k / n_0, and E the
+    co-occurrence of all rows: p q U is the R^2 of least squares.
 
     Parameters
     ----------
     counts, every, told
-        As of `sums_alike`.
+        As in `sums_alike`.
     scored
-        Whether a part has a direction for a class, shape (K, T).
+        Whether each part has a direction for each class, shape (K, T).
     """
     own = np.where(scored, counts.rows[:, told], 0.0).sum(axis=0)
     whole = np.where(scored, every.rows[:, None], 0.0).sum(axis=0)

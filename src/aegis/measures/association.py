@@ -12,9 +12,9 @@ from aegis.measures.contingency import Contingency
 def phi_square(table: Contingency) -> float:
     """Return chi-square / N = sum (p_xy - p_x p_y)^2 / (p_x p_y), the mean square contingency.
 
-    From 0 to min(K_x, K_y) - 1; symmetric; 0 for a constant attribute, a label of one class or
-    an empty table. Monotone: it is Pillai's trace of a single attribute, and an f-divergence
-    from independence, which no deterministic mask can increase.
+    The value is from 0 to min(K_x, K_y) - 1 and symmetric. It is 0 for a constant attribute, a
+    label of one class or an empty table. It is monotone: it is Pillai's trace of a single attribute
+    and an f-divergence from independence, which no deterministic mask can increase.
     """
     if table.trivial:
         return 0.0
@@ -26,8 +26,9 @@ def phi_square(table: Contingency) -> float:
 def chi_square(table: Contingency) -> float:
     """Return Pearson's chi-square sum (O - E)^2 / E, without continuity correction.
 
-    From 0 to N (min(K_x, K_y) - 1); otherwise as `phi_square`. Reference: Pearson, On the
-    criterion that a given system of deviations ... , Philosophical Magazine 50, 1900.
+    The value is from 0 to N (min(K_x, K_y) - 1); its other properties are those of `phi_square`.
+    Reference: Pearson, On the criterion that a given system of deviations ... , Philosophical
+    Magazine 50, 1900.
     """
     return phi_square(table) * table.n
 
@@ -35,9 +36,9 @@ def chi_square(table: Contingency) -> float:
 def cramers_v(table: Contingency) -> float:
     """Return Cramer's V = sqrt(phi2 / min(K_x - 1, K_y - 1)).
 
-    From 0 to 1, 0 for a constant attribute, a label of one class or an empty table. Not
-    monotone: a mask may shrink the divisor. Reference: Cramer, Mathematical Methods of
-    Statistics, 1946, section 21.9.
+    The value is from 0 to 1, and 0 for a constant attribute, a label of one class or an empty
+    table. It is not monotone: a mask may shrink the divisor. Reference: Cramer, Mathematical
+    Methods of Statistics, 1946, section 21.9.
     """
     if table.trivial:
         return 0.0
@@ -47,12 +48,12 @@ def cramers_v(table: Contingency) -> float:
 def corrected_cramers_v(table: Contingency) -> float:
     """Return Cramer's V with Bergsma's correction of its bias.
 
-    With r = K_x and c = K_y: phi2~ = max(0, phi2 - (r - 1)(c - 1)/(N - 1)),
-    r~ = r - (r - 1)^2/(N - 1), c~ likewise, V~ = sqrt(phi2~ / min(r~ - 1, c~ - 1)). From 0 to 1;
-    not monotone under masks. 0 for a constant attribute, a label of one class or an empty table,
-    and 0 where every row of data has a value of its own, when r~ = 1 and nothing can be said.
-    Reference: Bergsma, A bias-correction for Cramer's V and Tschuprow's T, Journal of the Korean
-    Statistical Society 42, 2013.
+    Let r = K_x and c = K_y. Then phi2~ = max(0, phi2 - (r - 1)(c - 1)/(N - 1)), r~ = r - (r -
+    1)^2/(N - 1), c~ likewise, and V~ = sqrt(phi2~ / min(r~ - 1, c~ - 1)). The value is from 0 to 1
+    and not monotone under masks. It is 0 for a constant attribute, a label of one class or an empty
+    table. It is also 0 if every row has a different value: then r~ = 1 and nothing can be
+    estimated. Reference: Bergsma, A bias-correction for Cramer's V and Tschuprow's T, Journal of
+    the Korean Statistical Society 42, 2013.
     """
     if table.trivial:
         return 0.0

@@ -1,8 +1,9 @@
-"""The most that any linear scores of masked values can show: a bound on the expected AUC.
+"""An upper bound on the expected AUC: the largest AUC of any linear scores of masked values.
 
-Scores out of fold are linear in the level indicators of each part, whatever direction was fitted
-without that part: a linear function of indicators times part. Among all of those the one that
-separates best is known in closed form, and coarser masks leave fewer of them (theory.md, section 5).
+Out-of-fold scores are linear in the level indicators of each part, whatever direction was fitted
+without that part. So they are linear functions of the indicators multiplied by part. The best
+separating function of this kind is known in closed form, and coarser masks allow fewer such
+functions (theory.md, section 5).
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ _ROUNDING = 1e-9
 
 
 def reachable_auc(counts: PartCounts | SplitCounts) -> float:
-    """Return what no `held-out-auc` of these masks or coarser ones exceeds, for any learners.
+    """Return an upper bound on `held-out-auc` of these masks and coarser masks, for any learners.
 
-    For class t against the rest, n_1 and n_0 rows of either in the parts that are scored, let
-    V = sum over parts k of c_k' M_k^+ c_k, with c_k = (J_1k / n_1 - J_0k / n_0) / 2 and
-    M_k = (G_1k / n_1 + G_0k / n_0) / 2. That is the R^2 of a least-squares fit, in each part, of +-1
-    on the indicators, both classes weighing alike. No scores linear in them have an AUC above
-    Phi(sqrt(2 V / (1 - V))) under normal scores. Mean over classes; 1/2 where nothing can be told.
-    Of more than `OWN_COVARIANCES` classes it is that of `reachable_alike`.
+    For class t against the rest, with n_1 and n_0 rows of each in the scored parts, let V = sum
+    over parts k of c_k' M_k^+ c_k, with c_k = (J_1k / n_1 - J_0k / n_0) / 2 and M_k = (G_1k / n_1 +
+    G_0k / n_0) / 2. V is the R^2 of a least-squares fit of +-1 on the indicators, separately in
+    each part, with the same weight for both classes. Under normal scores, no scores linear in the
+    indicators have an AUC above Phi(sqrt(2 V / (1 - V))). The result is the mean over classes, or
+    1/2 if no class can be scored. With more than `OWN_COVARIANCES` classes it is the bound of
+    `reachable_alike`.
     """
     told, scored = told_apart(counts.rows)
     if len(told) > OWN_COVARIANCES:

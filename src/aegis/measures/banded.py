@@ -1,10 +1,10 @@
-"""A symmetric matrix in band form: most of the way to tridiagonal, in matrix products alone.
+"""A symmetric matrix in band form, reached by matrix products as a step towards tridiagonal form.
 
-The reduction to tridiagonal form reads the whole matrix once per column, so that memory, not the
-processor, sets its pace. To a band of some tens of columns it is made of matrix products (Bischof, Lang
-and Sun, A framework for symmetric band reduction, ACM TOMS 26, 2000). A band is solved as fast as it is
-read, and the trace of its inverse follows from the pivot blocks of two eliminations, from above and from
-below, as that of a tridiagonal matrix does from its pivots (Meurant 1992).
+The reduction to tridiagonal form reads the whole matrix once per column, so memory bandwidth limits
+it, not the processor. The reduction to a band of some tens of columns consists of matrix products
+(Bischof, Lang and Sun, A framework for symmetric band reduction, ACM TOMS 26, 2000). Solving a band
+takes as long as reading it. The trace of its inverse follows from the pivot blocks of two
+eliminations, from above and from below, as for a tridiagonal matrix (Meurant 1992).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from aegis.errors import InternalError
 Floats = npt.NDArray[np.float64]
 
 WIDTH = 64
-"""Columns of the band: more make products larger, and the band dearer to solve."""
+"""Number of columns of the band: more columns make larger products, but the band costs more to solve."""
 FROM = 1_536
-"""Rows from which on a band is reached sooner than tridiagonal form."""
+"""Number of rows from which a band form is faster to reach than tridiagonal form."""
 _STRIPE = 256
-"""Rows that are turned at a time."""
+"""Number of rows that are rotated at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Banded:
-    """B = Q' A Q with blocks on and beside its diagonal only, for a symmetric A of shape (d, d).
+    """B = Q' A Q, block tridiagonal, for a symmetric A of shape (d, d).
 
     Attributes
     ----------
     blocks
-        The blocks on the diagonal; all of WIDTH rows but the last, which may have fewer.
+        The diagonal blocks. All have WIDTH rows, except the last, which may have fewer.
     beside
-        Below each but the last, the block beside it.
+        For each diagonal block but the last, the block below it.
     right
         Q' times the right-hand sides, shape (d, k).
     """
@@ -46,7 +46,7 @@ class Banded:
 
     @classmethod
     def of(cls, matrix: Floats, right: Floats) -> Banded:
-        """Return the form of `matrix`, which is overwritten, and of right-hand sides, (d, k)."""
+        """Return the band form of `matrix`, which is overwritten, and of right-hand sides, shape (d, k)."""
         turned = np.array(right)
         blocks, beside = [], []
         room = np.empty(len(matrix) * _STRIPE)

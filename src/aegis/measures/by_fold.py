@@ -1,4 +1,4 @@
-"""Second-order counts of one configuration by part of the rows, and what is outside of each part."""
+"""Second-order counts of one configuration by part of the rows, and of all rows outside each part."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from aegis.errors import InternalError
 Floats = npt.NDArray[np.float64]
 
 OWN_COVARIANCES = 16
-"""Classes told from the rest up to which each of them has a covariance within: more share one."""
+"""Up to this number of scored classes, each has its own covariance within classes; more share one."""
 _ROUNDING = 1e-13
-"""Part of two means up to which their difference is rounding."""
+"""Relative difference of two means that counts as rounding."""
 
 
 class ClassCounts:
-    """Co-occurrence of levels by part of the rows, of which few classes are in memory at a time.
+    """Co-occurrence counts by part and class, with only a few classes in memory at a time.
 
     Parameters
     ----------
     count
-        Returns the counts of some neighbouring classes, shape (K, c, q, d), or of all rows, c = 1.
+        Returns the counts of some consecutive classes, shape (K, c, q, d), or of all rows, with c =
+        1.
     classes
         C, the number of classes.
     at_once
-        How many classes are counted at once, at least 1.
+        Number of classes to count at once, at least 1.
     """
 
     def __init__(self, count: Callable[[slice | None], Floats], classes: int, at_once: int) -> None:
@@ -41,7 +42,7 @@ class ClassCounts:
 
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
-        """Return the counts of all classes, shape (K, C, q, d), that are in memory already."""
+        """Return the counts of all classes, shape (K, C, q, d), if they are in memory already."""
 
         def count(some: slice | None) -> Floats:
             return total.sum(axis=1, keepdims=True) if some is None else total[:, some]
@@ -49,7 +50,7 @@ class ClassCounts:
         return cls(count, total.shape[1], max(total.shape[1], 1))
 
     def of_class(self, own: int) -> Floats:
-        """Return the counts of one class, shape (K, q, d): the quickest in ascending order."""
+        """Return the counts of one class, shape (K, q, d); fastest in ascending order of classes."""
         start = own - own % self._at_once
         if self._known is None or self._known[0] != start:
             self._known = None  # so that its memory is free before the next classes are counted
@@ -68,7 +69,7 @@ class ClassCounts:
 
 
 class Countable(Protocol):
-    """Counts by part and class, in one piece or with levels that are common to many."""
+    """Counts by part and class, either in one piece or with levels that many configurations share."""
 
     @property
     def rows(self) -> Floats:
@@ -79,25 +80,25 @@ class Countable(Protocol):
         """Rows per part, class and level, shape (K, C, d)."""
 
     def square(self, own: int | None) -> Square:
-        """Return the co-occurrence of levels of one class, or of all."""
+        """Return the co-occurrence of levels for the class `own`, or for all classes if it is None."""
 
 
 class Square(NamedTuple):
-    """Co-occurrence of d levels by part for some of the rows, of which c levels are common to many.
+    """Co-occurrence of d levels by part for some of the rows; many configurations share c of the levels.
 
     Attributes
     ----------
     corner
-        Of the common levels, which come first, shape (K, c, c); c may be 0.
+        Co-occurrence of the shared levels, which come first, shape (K, c, c); c may be 0.
     border
-        Of the other levels with all, shape (K, d - c, d).
+        Co-occurrence of the other levels with all levels, shape (K, d - c, d).
     """
 
     corner: Floats
     border: Floats
 
     def less(self, other: Square) -> Square:
-        """Return the counts of the rows that are not among those of `other`."""
+        """Return the counts of the rows that `other` does not include."""
         return Square(self.corner - other.corner, self.border - other.border)
 
     def diagonal(self) -> Floats:
@@ -107,7 +108,7 @@ class Square(NamedTuple):
         return np.concatenate([np.diagonal(own, axis1=1, axis2=2) for own in parts], axis=1)
 
     def times(self, across: Floats) -> Floats:
-        """Return directions, shape (K, n, d), times the counts, shape (K, n, d)."""
+        """Return directions, shape (K, n, d), multiplied by the counts, shape (K, n, d)."""
         first = self.corner.shape[-1]
         products: Floats = across[..., first:] @ self.border
         if first:
@@ -124,12 +125,12 @@ class Square(NamedTuple):
 
 
 class Side(NamedTuple):
-    """The rows of one class, or all others, by part.
+    """The rows of one class, or of all other classes, by part.
 
     Attributes
     ----------
     rows
-        Shape (K,).
+        Number of rows, shape (K,).
     joint
         Rows by level, shape (K, d).
     square
@@ -141,16 +142,17 @@ class Side(NamedTuple):
     square: Square
 
     def less(self, other: Side) -> Side:
-        """Return the rows that are not among `other`."""
+        """Return the counts of the rows that `other` does not include."""
         return Side(
             self.rows - other.rows, self.joint - other.joint, self.square.less(other.square)
         )
 
     def products(self, across: Floats, *, below: bool) -> Floats:
-        """Return directions, shape (K, n, d), times the co-occurrence of levels, shape (K, n, d).
+        """Return directions, shape (K, n, d), multiplied by the co-occurrence of levels, shape (K, n, d).
 
-        Where what is above the diagonal is left out, so is half of the diagonal: the product with the
-        directions once more, and the same turned round, add up to what all of it gives.
+        If the entries above the diagonal are left out (`below`), half of the diagonal is left out,
+        too. Then this product plus its transpose, each multiplied with the directions once more,
+        gives the full result.
         """
         products = self.square.times(across)
         if below:
@@ -159,14 +161,14 @@ class Side(NamedTuple):
 
 
 class Response(NamedTuple):
-    """Sums of a numeric label by part, less a constant near its mean.
+    """Sums of a numeric label by part, after subtracting a constant near its mean.
 
     Attributes
     ----------
     sums
-        Over the rows that show what is counted, shape (K, d).
+        Sums over the rows that have each level, shape (K, d).
     total, squares
-        Over all rows, of the label and of its square, shape (K,).
+        Sums over all rows of the label and of its square, shape (K,).
     """
 
     sums: Floats
@@ -175,14 +177,14 @@ class Response(NamedTuple):
 
 
 class ShownLevels(NamedTuple):
-    """What one attribute shows: levels, or a few numbers that are functions of the level.
+    """The masked values of one attribute: its levels, or a few numbers that are functions of the level.
 
     Attributes
     ----------
     joint
         Rows by part, class and level, shape (K, C, L).
     told
-        What is shown of each level, shape (L, d); None if it is the level itself.
+        The numbers for each level, shape (L, d); None if the levels themselves are used.
     """
 
     joint: Floats
@@ -190,7 +192,7 @@ class ShownLevels(NamedTuple):
 
     @property
     def matrix(self) -> Floats:
-        """What is shown of each level, shape (L, d)."""
+        """The numbers for each level, shape (L, d)."""
         return np.eye(self.joint.shape[2]) if self.told is None else self.told
 
 
@@ -198,8 +200,8 @@ class ShownLevels(NamedTuple):
 class PartCounts:
     """Second-order counts of one configuration by part of the rows and class.
 
-    What is counted are levels, each shown by a row or not. Thresholds and numbers are sums of levels
-    with weights, and their counts are the same sums.
+    The counts are of levels, each of which a row has or does not have. Thresholds and numbers are
+    weighted sums of levels, and their counts are the same weighted sums.
 
     Attributes
     ----------
@@ -208,19 +210,20 @@ class PartCounts:
     joint
         Rows per part, class and level, shape (K, C, d).
     total
-        Co-occurrence of levels per part and class, shape (K, C, d, d), symmetric, or what counts it.
+        Co-occurrence of levels per part and class, shape (K, C, d, d), symmetric, or an object that
+        counts it.
     chance
-        As of `Cooccurrence`, shape (d, k): how much more the counts of drawn rows vary than the
-        expected ones that are given. None if the counts are of rows.
+        As in `Cooccurrence`, shape (d, k): how much more the counts of drawn rows vary than the
+        given expected counts. None if the counts are of rows.
     below
-        Whether `total` holds what is on the diagonal and below it alone.
+        Whether `total` has only the entries on and below the diagonal.
     outside
-        `OtherParts` of these rows, where it is known already: levels that all rows show, or none,
-        are then left out already, too.
+        `OtherParts` of these rows, if it is known already. Then levels that all rows or no rows
+        have are left out already, too.
     shown
-        What each attribute shows, d columns together; None if that is not known.
+        The masked values of each attribute, d columns together; None if unknown.
     response
-        Sums of a numeric label, whose rows are of one class; None of a label of classes.
+        Sums of a numeric label, with all rows in one class; None if the label has classes.
     """
 
     rows: Floats
@@ -246,24 +249,27 @@ class PartCounts:
 
     @cached_property
     def by_class(self) -> ClassCounts:
-        """`total`, one class at a time."""
+        """`total` as counts of one class at a time."""
         return ClassCounts.of(self.total) if isinstance(self.total, np.ndarray) else self.total
 
     def square(self, own: int | None) -> Square:
-        """Return the co-occurrence of levels of one class, or of all."""
+        """Return the co-occurrence of levels for the class `own`, or for all classes if it is None."""
         border = self.by_class.every if own is None else self.by_class.of_class(own)
         return Square(np.zeros((len(border), 0, 0)), border)
 
 
 def side(counts: Countable, own: int | None) -> Side:
-    """Return the rows of one class, or of all."""
+    """Return the rows of the class `own`, or all rows if it is None."""
     if own is None:
         return Side(counts.rows.sum(axis=1), counts.joint.sum(axis=1), counts.square(None))
     return Side(counts.rows[:, own], counts.joint[:, own], counts.square(own))
 
 
 def against_the_rest(counts: Countable, told: npt.NDArray[np.int64]) -> Iterator[tuple[Side, Side]]:
-    """Yield for each class told the rows of all others and its own, few classes in memory at a time."""
+    """Yield the rows of all other classes and of the class, for each class in `told`.
+
+    Only few classes are in memory at a time.
+    """
     if not len(told):
         return
     if counts.rows.shape[1] == 2:
@@ -277,18 +283,19 @@ def against_the_rest(counts: Countable, told: npt.NDArray[np.int64]) -> Iterator
 
 @dataclass(frozen=True, eq=False)
 class OtherParts:
-    """The rows outside of each part, class by class told from the rest.
+    """The rows outside each part, for each class that is compared with the rest.
 
     Attributes
     ----------
     told
-        As of `Scores`, shape (T,).
+        As in `Scores`, shape (T,).
     rows
-        Rows of the rest and of the class outside of each part, shape (K, T, 2).
+        Number of rows of the rest and of the class outside each part, shape (K, T, 2).
     scored
-        Whether both have rows there, shape (K, T).
+        Whether both have rows outside the part, shape (K, T).
     weights
-        One over these rows for each part of the counts, shape (K, T, 2, K).
+        Weights that average the counts of the parts: one over these row numbers, shape (K, T, 2,
+        K).
     """
 
     told: npt.NDArray[np.int64]
@@ -298,7 +305,7 @@ class OtherParts:
 
     @classmethod
     def of(cls, rows: Floats) -> OtherParts:
-        """Return what rows per part and class, shape (K, C), leave outside of each part."""
+        """Return the object for the rows per part and class, shape (K, C)."""
         told, scored = told_apart(rows)
         outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides_of(told, rows.shape[1]))
         share = np.divide(scored[..., None], outside, out=np.zeros_like(outside), where=outside > 0)
@@ -307,9 +314,9 @@ class OtherParts:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return the means of level indicators of the rest and of the class, shape (K, T, 2, d).
+        """Return the mean level indicators of the rest and of the class outside each part, (K, T, 2, d).
 
-        They are equal where they differ by rounding, as those of noise that hides the class.
+        Means that differ only by rounding are made equal, as for noise that hides the class.
         """
         by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
         means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)
@@ -321,48 +328,49 @@ class OtherParts:
 
     @property
     def pooled(self) -> bool:
-        """Whether all classes told share one covariance."""
+        """Whether all classes that are compared with the rest share one covariance."""
         return len(self.told) > OWN_COVARIANCES
 
     def targets_of(self, place: int) -> slice:
-        """Return the places of the classes told that share a covariance with one of them."""
+        """Return the indices of the classes in `told` that share a covariance with the class at `place`."""
         return slice(0, len(self.told)) if self.pooled else slice(place, place + 1)
 
     @property
     def factors(self) -> int:
-        """How many covariances there are, one for each part."""
+        """Number of covariances for each part."""
         return len(self.scored) * (1 if self.pooled else len(self.told))
 
     def scored_in(self, targets: slice) -> list[int]:
-        """Return the parts that have a direction for one of these classes told."""
+        """Return the parts that have a direction for one of these classes."""
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
     def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
-        """Return what penalties, in rows, come to beside a covariance of the rows outside a part."""
+        """Return the ridges, relative to a covariance of the rows outside a part, for penalties in rows."""
         rows = self.rows[part, 0].sum()
         return [penalty / rows for penalty in penalties]
 
     def within(
         self, counted: Sequence[Floats], means: Floats, targets: slice, first: int = 0
     ) -> Floats:
-        """Return a covariance within classes outside of each part, shape (K, d - first, d).
+        """Return the covariance within classes outside each part, shape (K, d - first, d).
 
-        For one class told from the rest both weigh alike. For several classes it is the covariance of
-        all rows: that is p S_1 + q S_0 by the shares of rows, and p q times the square of the gap
-        between means, which changes no direction but its length. Right where the counts are: on the
-        diagonal and below it, or everywhere.
+        For one class against the rest, both covariances have the same weight. For several classes,
+        it is the covariance of all rows. This equals p S_1 + q S_0, weighted by the shares of rows,
+        plus p q times the square of the gap between means. That term changes only the length of a
+        direction. The result is correct wherever the counts are given: on and below the diagonal,
+        or everywhere.
 
         Parameters
         ----------
         counted
-            Co-occurrence by part of the levels from `first` on with all, of all other classes and of
-            the class, or of all rows, each of shape (K, d - first, d).
+            Co-occurrence by part of the levels from `first` on with all levels: of all other
+            classes and of the class, or of all rows. Each has shape (K, d - first, d).
         means
-            Of all levels, shape (K, T, 2, d).
+            Means of all levels, shape (K, T, 2, d).
         targets
-            The places of the classes among those told from the rest, as of `targets`.
+            The indices of the classes in `told`, as returned by `targets_of`.
         first
-            The level that comes first in the counts.
+            Index of the first level in the counts.
         """
         if len(counted) == 2:
             weights = 0.5 * self.weights[:, targets.start]  # (K, 2, K)
@@ -382,7 +390,7 @@ class OtherParts:
 
 
 def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
-    """Return the classes of the rest and of each class told as 0 and 1, shape (T, 2, C)."""
+    """Return which classes are the rest and which the class, as 0 and 1, shape (T, 2, C)."""
     sides = np.zeros((len(told), 2, classes))
     sides[:, 0] = 1.0
     sides[np.arange(len(told)), :, told] = [0.0, 1.0]
@@ -390,7 +398,7 @@ def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
 
 
 def told_apart(rows: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return `PartCounts.told_apart` of rows per part and class, shape (K, C).
+    """Return the scored classes and which parts can score them, from rows per part and class (K, C).
 
     >>> import numpy as np
     >>> told, scored = told_apart(np.array([[3.0, 1.0], [4.0, 0.0]]))
@@ -405,7 +413,7 @@ def told_apart(rows: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool
 
 
 def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
-    """Return the counts of levels that some rows show and others do not, and their places, (d,)."""
+    """Return the counts of the levels that vary between rows, and the indices of these levels (d,)."""
     count = counts.joint.sum(axis=(0, 1))
     varying = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
     if len(varying) == len(count):
@@ -427,6 +435,6 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
 
 
 def later(values: Floats, axis: int) -> Floats:
-    """Return the sums of each entry and all later ones along an axis."""
+    """Return for each entry the sum of it and all later entries along an axis."""
     turned: Floats = np.flip(np.cumsum(np.flip(values, axis), axis), axis)
     return turned

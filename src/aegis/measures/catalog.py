@@ -1,6 +1,6 @@
-"""The measures that Aegis ships, with everything that a reader needs to choose among them.
+"""The measures of single attributes that Aegis ships, with the properties that help to choose one.
 
-Those of single attributes; the others stand in `configuration_catalog`.
+`configuration_catalog` has the measures of whole configurations.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from aegis.measures.record import (
 from aegis.measures.several import share_kept
 
 FALLBACK_MEASURE = "held-out-pillai"
-"""What takes its place where it cannot be had: it needs no parts of the rows, and takes any classes."""
+"""The measure used if the chosen one cannot be computed: it needs no parts and accepts any classes."""
 
 
 def _entropy_limit(margins: Margins) -> float:

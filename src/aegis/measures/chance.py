@@ -1,4 +1,4 @@
-"""Mean of plug-in mutual information when the label is permuted at random, exact for any N."""
+"""Mean of plug-in mutual information over random permutations of the label, exact for any N."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from aegis.measures.contingency import Contingency
 Floats = npt.NDArray[np.float64]
 
 _NEGLECTED = 1e-17
-"""Largest probability left outside of the window of summation."""
+"""Largest probability that the window of summation may leave out."""
 _STRIDE_FROM = 8.0
-"""Standard deviation from which the sum visits every h-th count only (see the docstring below)."""
+"""Standard deviation from which the sum visits only every h-th count (see the docstring below)."""
 _CHUNK = 1 << 18
-"""Counts visited at once, which bounds memory."""
+"""Number of counts visited at once, which bounds memory."""
 _SMALL = 32
 _SMALL_REMAINDER = np.array(
     [math.lgamma(o + 1) - (o * math.log(o) - o if o else 0.0) for o in range(_SMALL)]
@@ -33,15 +33,16 @@ def expected_mutual_information(table: Contingency) -> float:
     equals the sum of E[o ln(o / e) - o + e] / (N ln 2), whose terms are all of the size of their
     sum, so nothing cancels at large N.
 
-    Work depends on the number of distinct row and column totals only. The sum runs over a window
-    around the mean; a hypergeometric count is a sum of independent indicators, so Bernstein's
-    inequality bounds the neglected probability (below 1e-16). Where the standard deviation s is
-    8 or more the sum visits every h-th count with h = floor(s / 2.5): by Poisson summation the
+    The work depends only on the number of distinct row and column totals. The sum runs over a
+    window around the mean. A hypergeometric count is a sum of independent indicators, so
+    Bernstein's inequality bounds the neglected probability (below 1e-16). If the standard deviation
+    s is 8 or more the sum visits every h-th count with h = floor(s / 2.5): by Poisson summation the
     error is governed by the characteristic function at 2 pi / h, which for a sum of independent
-    indicators is at most exp(-s^2 (1 - cos(2 pi / h))) < exp(-50). N = 1e9 costs no more than
-    N = 1e4.
+    indicators is at most exp(-s^2 (1 - cos(2 pi / h))) < exp(-50). N = 1e9 costs no more than N =
+    1e4.
 
-    From 0 up; 0 for a constant attribute, a label of one class or an empty table.
+    The value is at least 0. It is 0 for a constant attribute, a label of one class or an empty
+    table.
     """
     if table.trivial:
         return 0.0

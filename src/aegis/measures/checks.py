@@ -1,4 +1,4 @@
-"""What arrays of counts, of codes and of probabilities must hold."""
+"""Checks of arrays of counts, codes and probabilities."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from aegis.errors import DataError, PolicyError
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 ROW_SUM = 1e-9
-"""Largest deviation of a row sum from one that is taken as rounding."""
+"""Largest deviation of a row sum from 1 that counts as rounding."""
 
 
 def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
     """Return `matrix` as a channel of shape (V, R), its rows scaled to sum to one exactly.
 
-    Raises `PolicyError` that names the first row which holds a negative or missing probability or
-    does not sum to one within 1e-9; `what` says whose channel it is.
+    Raises `PolicyError`, which names the first row that has a negative or missing probability or
+    does not sum to one within 1e-9. `what` names the owner of the channel in the message.
     """
     channel = np.asarray(matrix, dtype=np.float64)
     title = f"The channel {what}".strip()
@@ -42,7 +42,7 @@ def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
 
 
 def counts(values: npt.ArrayLike, what: str) -> FloatArray:
-    """Return `values` as float64; raise `DataError` naming `what` unless finite and >= 0."""
+    """Return `values` as float64; raise `DataError` naming `what` unless all are finite and >= 0."""
     array = np.asarray(values, dtype=np.float64)
     # A missing count makes the least and the greatest one missing, too.
     least = np.minimum.reduce(array, axis=None, initial=0.0)

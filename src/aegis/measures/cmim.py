@@ -1,4 +1,4 @@
-"""Conditional mutual information of a configuration: what each attribute adds to the others."""
+"""Conditional mutual information of a configuration: the information that each attribute adds."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 _NO_GAIN = 1e-12
-"""Gains up to this many bits are rounding: an attribute that another determines adds nothing."""
+"""Gains up to this many bits count as rounding: an attribute that another determines adds nothing."""
 
 
 @dataclass(frozen=True)
 class CmimPath:
-    """The attributes that conditional mutual information maximisation chooses, in order.
+    """The attributes that conditional mutual information maximisation (CMIM) chooses, in order.
 
     Attributes
     ----------
     order
         Indices of the chosen attributes; those without a positive gain are left out.
     gains
-        What each adds, in bits, positive, in the same order; after the first never increasing.
+        The information that each chosen attribute adds, in bits, positive; never increasing after
+        the first.
     pairs
-        How many pairs of attributes were looked at, of m (m - 1) / 2.
+        Number of pairs of attributes that were evaluated, out of m (m - 1) / 2.
     """
 
     order: tuple[int, ...]
@@ -41,7 +42,7 @@ class CmimPath:
 
     @property
     def total(self) -> float:
-        """The sum of the gains in bits, 0 where nothing was chosen."""
+        """The sum of the gains in bits; 0 if nothing was chosen."""
         return math.fsum(self.gains)
 
 
@@ -62,13 +63,15 @@ def attribute_information(counts: Cooccurrence) -> Floats:
 def cmim_path(counts: Cooccurrence) -> CmimPath:
     """Choose attributes by conditional mutual information maximisation.
 
-    First the attribute with the largest I(A; Y); then, while positive, the one with the largest
-    minimum over the chosen B of I(A; Y | B) = I(A, B; Y) - I(B; Y); ties go to the lower index.
-    All terms are corrected for their first-order bias. Fleuret, Fast binary feature selection
-    with conditional mutual information, JMLR 5, 2004, the fast implementation: the minimum only
-    falls as attributes are chosen, so an attribute's partial minimum bounds it and most pairs
-    are never looked at. Nulls are values; empty levels are skipped. A gain of at most 1e-12 bits
-    is rounding and counts as none.
+    The first attribute is the one with the largest I(A; Y). Each next one has the largest minimum,
+    over the chosen B, of I(A; Y | B) = I(A, B; Y) - I(B; Y), as long as that is positive. Of equal
+    attributes the one with the lower index is chosen. All terms are corrected for their first-order
+    bias.
+
+    This is the fast implementation of Fleuret, Fast binary feature selection with conditional
+    mutual information, JMLR 5, 2004. The minimum only falls as attributes are chosen. So an
+    attribute's partial minimum bounds it, and most pairs are never evaluated. Nulls are values;
+    empty levels are skipped. A gain of at most 1e-12 bits is rounding and counts as 0.
     """
     alone = attribute_information(counts)
     lazy = _LazyMinimum(counts, alone)
@@ -80,7 +83,7 @@ def cmim_path(counts: Cooccurrence) -> CmimPath:
 
 
 class _LazyMinimum:
-    """Partial minima of I(A; Y | B) over the chosen B, brought up to date only where it matters."""
+    """Partial minima of I(A; Y | B) over the chosen B, updated only if needed."""
 
     def __init__(self, counts: Cooccurrence, alone: Floats) -> None:
         if counts.pairs is None:
@@ -95,7 +98,10 @@ class _LazyMinimum:
         self.pairs = 0
 
     def best(self) -> int | None:
-        """Return the attribute with the largest minimum, the lowest on ties; None if none gains."""
+        """Return the attribute with the largest minimum, or None if none gains.
+
+        Of equal attributes, the one with the lowest index is returned.
+        """
         best: int | None = None
         for index in sorted(self.left, key=lambda i: (-self.score[i], i)):
             while self._leads(index, best) and self.seen[index] < len(self.chosen):
@@ -123,5 +129,5 @@ class _LazyMinimum:
 
 
 def cmim(counts: Cooccurrence) -> float:
-    """Return the sum of the gains of `cmim_path` in bits, 0 where no attribute has a gain."""
+    """Return the sum of the gains of `cmim_path` in bits; 0 if no attribute has a gain."""
     return cmim_path(counts).total

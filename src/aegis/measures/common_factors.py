@@ -1,7 +1,8 @@
-"""Levels that many configurations share, factorised once: only what differs is solved for each.
+"""Factorise levels that many configurations share once, so that only the difference is solved each time.
 
-Configurations of one ranking have attributes in common, such as features that no mask touches. The
-covariance of a configuration is then that of the shared levels, bordered by the levels beside.
+Configurations of one ranking have attributes in common, such as features without a mask. The
+covariance of a configuration is then the covariance of the shared levels, bordered by its other
+levels.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
 
 FEWEST_LEVELS = 128
-"""Shared levels from which on their eigenvectors cost less than they save."""
+"""Number of shared levels from which computing their eigenvectors saves more time than it costs."""
 _ROOM = 1 << 25
-"""Most numbers that are remembered of the levels beside shared ones."""
+"""Largest number of stored numbers for the levels that are not shared."""
 
 
 class _Beside(NamedTuple):
-    """What levels beside the shared ones come to, for all expected configurations at once.
+    """Precomputed products for the levels that are not shared, for all expected configurations at once.
 
     Attributes
     ----------
     border
-        B of `SharedBlock.moments` in the eigenvectors of A, shape (d, q).
+        B of `SharedBlock.moments` in the basis of the eigenvectors of A, shape (d, q).
     place
-        The place of a level of `Together` among these q, shape (U,).
+        For each level of `Together`, its index among these q levels, shape (U,).
     products, squares
-        B' K B and B' K^2 B under each penalty, shape (P, q, q).
+        B' K B and B' K^2 B for each penalty, shape (P, q, q).
     """
 
     border: Floats
@@ -47,7 +48,7 @@ class _Beside(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SharedBlock:
-    """The covariance of shared levels under one coding, A = V diag(l) V'.
+    """Eigen-decomposition of the covariance of shared levels under one coding, A = V diag(l) V'.
 
     Attributes
     ----------
@@ -56,7 +57,7 @@ class SharedBlock:
     label
         V' times the covariance with the label, shape (d, C).
     levels
-        Per shared attribute how many of its levels are in A.
+        For each shared attribute the number of its levels in A.
     """
 
     values: Floats
@@ -69,12 +70,12 @@ class SharedBlock:
 
     @classmethod
     def of_many(cls, given: Centred, offsets: npt.NDArray[np.int64]) -> SharedBlock | None:
-        """Return the block of some attributes alone; None if too few of their levels vary."""
+        """Return the decomposition for some attributes; None if too few of their levels vary."""
         return None if len(given.varying) < FEWEST_LEVELS else cls.of(given, offsets)
 
     @classmethod
     def of(cls, given: Centred, offsets: npt.NDArray[np.int64]) -> SharedBlock:
-        """Return the block of some attributes alone."""
+        """Decompose the covariance of some attributes, so that configurations can share it."""
         from scipy.linalg.lapack import dsyevd
 
         values, vectors, info = dsyevd(given.covariance().T, lower=1, overwrite_a=1)
@@ -92,27 +93,30 @@ class SharedBlock:
     ) -> tuple[Floats, Floats] | None:
         """Return effective degrees of freedom, shape (P,), and explained squares, shape (P, C).
 
-        Let A be the shared covariance, D that of the q levels beside, B their covariance with the
-        shared ones. The regression of the label on all of them, x on the shared and u on the others,
-        solves (A + p I) x + B u = a and B' x + (D + p I) u = b. With K = (A + p I)^-1, diagonal in the
-        eigenvectors of A, and S = D + p I - B' K B, u = S^-1 (b - B' K a), x = K (a - B u), and the
-        trace of the inverse of the whole is tr K + tr S^-1 + tr(S^-1 B' K^2 B).
+        Let A be the shared covariance, D the covariance of the q other levels, and B the covariance
+        of the shared levels with the others. The regression of the label on all levels, with
+        coefficients x for the shared and u for the other levels, solves (A + p I) x + B u = a and
+        B' x + (D + p I) u = b. With K = (A + p I)^-1, diagonal in the eigenvectors of A, and S = D
+        + p I - B' K B, u = S^-1 (b - B' K a), x = K (a - B u), and the trace of the inverse of the
+        whole is tr K + tr S^-1 + tr(S^-1 B' K^2 B).
 
         Parameters
         ----------
         given
-            What a configuration counts.
+            The centred counts of a configuration.
         places
-            Per shared attribute the places of its levels among those of the configuration that vary.
+            For each shared attribute, the indices of its levels among the varying levels of the
+            configuration.
         penalties
-            As of `held_out_traces`.
+            As in `held_out_traces`.
         together
-            The levels of other configurations, with which B' K B and B' K^2 B are solved at once.
+            The levels of all expected configurations, for which B' K B and B' K^2 B are solved at
+            once.
 
         Returns
         -------
-        None if the shared levels are others, where so many stand beside them that the whole is as
-        quickly solved, or where counts are no counts of rows.
+        None in three cases: the shared levels differ; there are so many other levels that solving
+        the whole is as fast; or the counts are not counts of rows.
         """
         if [len(own) for own in places] != list(self.levels):
             return None
@@ -224,12 +228,13 @@ def _solved(matrix: Floats, right: Floats) -> tuple[Floats, Floats] | None:
 
 
 class SharedLevels:
-    """Attributes under masks that many configurations have in common.
+    """Attributes with their masks that many configurations have in common.
 
     Parameters
     ----------
     values, thresholds
-        Return the block of their levels one by one, and as thresholds where they have an order; None if few vary, or noise is among them.
+        Functions that return the block of their levels as separate values, and as thresholds if the
+        levels are ordered. They return None if few levels vary or noise is among them.
     """
 
     def __init__(
@@ -242,29 +247,29 @@ class SharedLevels:
 
     @cached_property
     def values(self) -> SharedBlock | None:
-        """Their levels one by one; None if few vary, or noise is among them."""
+        """The block of the levels as separate values; None if few vary, or noise is among them."""
         return self._values()
 
     @cached_property
     def thresholds(self) -> SharedBlock | None:
-        """Their levels as thresholds, where they have an order."""
+        """The block of the levels as thresholds, if they are ordered; else None."""
         return self._thresholds()
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What one configuration shares with others, under one coding.
+    """The part of a configuration that it shares with others, under one coding.
 
     Attributes
     ----------
     block
-        What is shared.
+        The shared decomposition.
     offsets
-        Where the levels of each of its own attributes start, shape (m + 1,).
+        Start of the levels of each attribute of the configuration, shape (m + 1,).
     which
-        The places of the shared attributes among its own.
+        The indices of the shared attributes in the configuration.
     together
-        The levels of all configurations that are expected, counted at once, where they were.
+        The levels of all expected configurations, counted at once; None if they were not.
     """
 
     block: SharedBlock
@@ -273,7 +278,7 @@ class Shared:
     together: Together | None = None
 
     def moments(self, given: Centred, penalties: Sequence[float]) -> tuple[Floats, Floats] | None:
-        """Return `SharedBlock.moments` of a configuration."""
+        """Return `SharedBlock.moments` for a configuration, or None."""
         bounds = np.searchsorted(given.varying, self.offsets).tolist()
         places = [np.arange(bounds[own], bounds[own + 1]) for own in self.which]
         return self.block.moments(given, places, penalties, self.together)
@@ -281,16 +286,17 @@ class Shared:
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """What a configuration shares with others, under both codings.
+    """The part of a configuration that it shares with others, under both codings.
 
     Attributes
     ----------
     levels
-        What is shared.
+        The shared levels.
     which
-        The places of the shared attributes among those of the configuration.
+        The indices of the shared attributes in the configuration.
     together
-        The levels one by one of all configurations that are expected, where they were counted.
+        The levels, as separate values, of all expected configurations; None if they were not
+        counted.
     """
 
     levels: SharedLevels
@@ -298,11 +304,11 @@ class Sharing:
     together: Together | None = None
 
     def values(self, offsets: npt.NDArray[np.int64]) -> Shared | None:
-        """Return what is shared of levels one by one."""
+        """Return the shared data for levels as separate values, or None if there is none."""
         block = self.levels.values
         return None if block is None else Shared(block, offsets, self.which, self.together)
 
     def thresholds(self, offsets: npt.NDArray[np.int64]) -> Shared | None:
-        """Return what is shared of levels as thresholds."""
+        """Return the shared data for levels as thresholds, or None if there is none."""
         block = self.levels.thresholds
         return None if block is None else Shared(block, offsets, self.which)

@@ -1,4 +1,4 @@
-"""The measures of whole configurations that Aegis ships: what all attributes tell together."""
+"""The measures of whole configurations that Aegis ships: how well all attributes together predict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contingency table of one attribute against the label: what attribute measures read."""
+"""The contingency table of one attribute against the label, from which attribute measures are computed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from aegis.errors import DataError
 Counts = npt.NDArray[np.int64]
 
 _MERGE_FROM = 256
-"""Rows from which merging equal rows is tried; below, sorting costs more than it saves."""
+"""Number of rows from which equal rows are merged; with fewer, sorting costs more than it saves."""
 _MERGE_GAIN = 0.75
-"""Merged rows are kept when at most this share of the rows remains."""
+"""Merged rows are kept if they are at most this share of the rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,16 +23,17 @@ class Contingency:
     """A contingency table of an attribute (rows) against the label (columns).
 
     Build it with `Contingency.of`, which checks the counts. All measures of one attribute are
-    symmetric in the rows, so rows with equal counts are stored once with a multiplicity: a
-    near-key column of a million values takes a few hundred rows. Row order carries no meaning;
-    column order is that of the label and only breaks ties (see `held_out_error`).
+    symmetric in the rows, so rows with equal counts are stored once with a multiplicity. For
+    example, a near-key column of a million values takes a few hundred rows. The order of rows has
+    no meaning. The order of columns is the order of the label's classes and only breaks ties (see
+    `held_out_error`).
 
     Attributes
     ----------
     table
         Counts, shape (r, C), int64, no all-zero row and no all-zero column.
     multiplicity
-        Shape (r,), int64, at least 1: how many rows of the full table share this count vector.
+        Number of rows of the full table with this count vector, at least 1, shape (r,), int64.
     """
 
     table: Counts
@@ -42,8 +43,8 @@ class Contingency:
     def of(cls, counts: npt.ArrayLike) -> Contingency:
         """Return the table of `counts`, shape (R, C), one row per value and one column per class.
 
-        Empty rows and columns are dropped. Nulls are the caller's: a null is a value, with a row
-        of its own. A table without any count is allowed; every measure of it is 0.
+        Empty rows and columns are dropped. The caller decides about nulls: a null is a value with
+        its own row. A table without any count is allowed; every measure of it is 0.
 
         Raises
         ------
@@ -58,19 +59,19 @@ class Contingency:
 
     @classmethod
     def grouped(cls, counts: npt.ArrayLike, groups: npt.ArrayLike) -> Contingency:
-        """Return the table after a deterministic mask: rows of `counts` added up by group.
+        """Return the table after a deterministic mask: the rows of `counts` in each group are added up.
 
         Parameters
         ----------
         counts
             Shape (R, C), one row per atom.
         groups
-            Shape (R,), integers from 0 up: the group that the mask puts each atom in.
+            Group of each atom under the mask, shape (R,), whole numbers from 0.
 
         Raises
         ------
         DataError
-            As `of`; or `groups` does not name one group, numbered from 0 up, for each row.
+            `counts` is invalid as in `of`, or `groups` does not give one group number for each row.
         """
         fine = _whole_counts(counts)
         index = np.asarray(groups)
@@ -87,7 +88,7 @@ class Contingency:
 
     @cached_property
     def n(self) -> int:
-        """Rows of data behind the table, N."""
+        """Number of data rows in the table, N."""
         return int(self.row_totals @ self.multiplicity)
 
     @cached_property
@@ -119,7 +120,7 @@ class Contingency:
 
     @property
     def trivial(self) -> bool:
-        """Whether attribute or label is constant, so that neither can tell about the other."""
+        """Whether attribute or label is constant, so that neither can predict the other."""
         return self.rows < 2 or self.columns < 2
 
 

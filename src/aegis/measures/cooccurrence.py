@@ -1,4 +1,4 @@
-"""Second-order counts of one configuration: what measures of a whole configuration read."""
+"""Second-order counts of one configuration, from which measures of a whole configuration are computed."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from aegis.measures.information import pair_information
 from aegis.measures.split import SplitCounts
 
 Divided = PartCounts | SplitCounts | Callable[[], PartCounts | SplitCounts]
-"""Counts by part, or what counts them."""
+"""Counts by part, or a function that counts them."""
 
 
 class Coding(StrEnum):
-    """How what masks show of numbers and dates enters a score; all else enters as names."""
+    """How masked numbers and dates enter a score; all other values enter as names."""
 
     NAMES = "names"
-    """As the name of each value."""
+    """One indicator for each value."""
     THRESHOLDS = "thresholds"
-    """As whether it is so much or more, as trees see it."""
+    """Indicators of "at least this value", as tree models split."""
     NUMBERS = "numbers"
-    """As the number itself, as linear models see it."""
+    """The number itself, as linear models use it."""
 
 
 class Need(StrEnum):
-    """What a measure of a configuration reads beside the co-occurrence of all rows."""
+    """Data that a measure of a configuration needs in addition to the co-occurrence of all rows."""
 
     PAIRS = "pairs"
     """The information of every pair of attributes: `Cooccurrence.pairs`."""
     ORDER = "order"
     """Levels in the order of their values: `Cooccurrence.order`."""
     POOLED = "pooled"
-    """What values that share a level cost: `Cooccurrence.pooled`."""
+    """The loss for values that share a level: `Cooccurrence.pooled`."""
     PARTS = "parts"
     """Counts by part of the rows and class: `Cooccurrence.parts`."""
     COLUMNS = "columns"
@@ -68,16 +68,16 @@ class ColumnCounts:
 
 @dataclass(frozen=True, eq=False)
 class OrderedCounts:
-    """Second-order counts of one configuration whose levels stand in the order of their values.
+    """Second-order counts of one configuration, with levels in the order of their values.
 
     Attributes
     ----------
     counted, joint, offsets
-        As of `Cooccurrence`; the levels need not be the same ones, only the rows.
+        As in `Cooccurrence`. The levels may be different ones, but the rows are the same.
     ordered
-        Per attribute whether its levels have an order, m in all.
+        For each of the m attributes, whether its levels are ordered.
     chance
-        As of `Cooccurrence`.
+        As in `Cooccurrence`.
     """
 
     counted: Counted
@@ -95,7 +95,7 @@ class OrderedCounts:
 
     @property
     def total(self) -> Numbers:
-        """As of `Cooccurrence`."""
+        """Co-occurrence of all levels, as in `Cooccurrence`."""
         return total_of(self.counted)
 
 
@@ -103,41 +103,42 @@ class OrderedCounts:
 class Cooccurrence:
     """Second-order counts of the masked attributes of one configuration.
 
-    These are S' G_y S of the theory: the levels of all m attributes are stacked, attribute i
-    owns the levels `offsets[i]:offsets[i + 1]`, d in all. Levels that no row shows are allowed
-    and skipped by every measure.
+    These are the matrices S' G_y S of the theory. The levels of all m attributes are stacked, d in
+    all: attribute i has the levels `offsets[i]:offsets[i + 1]`. Levels without rows are allowed;
+    every measure skips them.
 
     Attributes
     ----------
     n
-        Rows behind the counts.
+        Number of rows that are counted.
     joint
         Level by class counts, shape (d, C).
     counted
-        What `total` is taken from: itself, or the co-occurrence of the levels of several
+        The source of `total`: the matrix itself, or the co-occurrence of the levels of several
         configurations.
     offsets
-        Shape (m + 1,), from 0 to d.
+        Start of the levels of each attribute, shape (m + 1,), from 0 to d.
     chance
-        Where the counts are expected ones of rows yet to be drawn: B, shape (d, k). With a label
-        that says nothing, the level by class counts of drawn rows vary by B B' (times the variance
-        of a class) more than the expected ones do. So drawn rows fit a little better by chance,
-        which is what corrected and held-out measures take off. None if the counts are of rows.
+        B, shape (d, k), if the counts are expected counts of rows that are not drawn yet. With an
+        uninformative label, the level by class counts of drawn rows vary more than the expected
+        counts, by B B' (times the variance of a class). So drawn rows fit slightly better by
+        chance; corrected and held-out measures subtract this. None if the counts are of rows.
     pairs
         Corrected I(A_i, A_j; Y) in bits of each pair of attributes, as `pair_information` computes
         it, shape (m, m), symmetric.
     order
-        The same rows with levels in the order of their values; without it no attribute is taken
-        for ordered.
+        The same rows with levels in the order of their values. None: no attribute counts as
+        ordered.
     pooled
-        Sum over attributes of `pooled_losses`, for values that share a level, one figure per penalty
-        of `UNPOOLED`; without it no level is taken for shared.
+        Sum over attributes of `pooled_losses`, for values that share a level, one figure for each
+        penalty of `UNPOOLED`. None: no level counts as shared.
     parts
-        The counts by part of the rows and class, under each coding, or what counts them: scores are made
-        of them once, and they take much memory. Equal ones are one and the same.
+        The counts by part of the rows and class under each coding, or a function that counts them.
+        They take much memory and are used once, to compute scores. Codings with equal counts share
+        one object.
     sharing
-        What other configurations have too, so that it need not be solved again for this one. It
-        changes no figure.
+        The part of this configuration that other configurations share, so that it is solved only
+        once. It changes no result.
     tables_of_pairs
         What counts every pair of attributes by part and class, and says what the pairs add: it is
         asked by measures that look at interactions alone.
@@ -170,7 +171,7 @@ class Cooccurrence:
 
     @classmethod
     def of(cls, by_class: Numbers, offsets: npt.ArrayLike) -> Cooccurrence:
-        """Return the counts of a full stack of matrices, shape (C, d, d), one G_y per class."""
+        """Return the counts for a full stack of matrices, shape (C, d, d), one G_y per class."""
         bounds = np.asarray(offsets, dtype=np.int64)
         joint = np.ascontiguousarray(np.diagonal(by_class, axis1=1, axis2=2).T)
         n = float(joint[: bounds[1]].sum()) if len(bounds) > 1 else 0.0
@@ -200,7 +201,7 @@ class Cooccurrence:
         return {}
 
     def remember(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return what was computed from these counts under a key; compute it the first time."""
+        """Return the cached result of `compute` for a key; compute it at the first call."""
         if key not in self._remembered:
             self._remembered[key] = compute()
         return self._remembered[key]
@@ -211,7 +212,7 @@ class Cooccurrence:
         Raises
         ------
         InternalError
-            They were not filled in.
+            The counts by part are missing.
         """
         if self.parts is None:
             raise InternalError("The counts by part were not filled in.")
@@ -219,18 +220,18 @@ class Cooccurrence:
         return divided() if callable(divided) else divided
 
     def same_as(self, coding: Coding) -> Coding:
-        """Return the first coding that shows what this one shows: where nothing has an order, all do."""
+        """Return the first coding with the same result as this one; without an order all are the same."""
         parts = self.parts or {}
         return next((c for c in parts if parts[c] is parts[coding]), coding)
 
     @cached_property
     def pair_gains(self) -> npt.NDArray[np.float64]:
-        """What each pair of attributes tells beyond the sum of the two, shape (M, T, 1 + K).
+        """The gain of each pair of attributes over the sum of the two, shape (M, T, 1 + K).
 
         Raises
         ------
         InternalError
-            The tables of pairs were not filled in.
+            The tables of pairs are missing.
         """
         if self.tables_of_pairs is None:
             raise InternalError("The tables of pairs by part were not filled in.")
@@ -246,11 +247,11 @@ class Cooccurrence:
 
     @property
     def losses(self) -> npt.NDArray[np.float64]:
-        """What values that share a level take from a held-out trace; see `pooled_losses`."""
+        """The losses of a held-out trace by values that share a level; see `pooled_losses`."""
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 
     def extended(self, **more: Any) -> Cooccurrence:
-        """Return the same counts with more filled in; what was computed from them stays."""
+        """Return the same counts with more fields filled in; cached results are kept."""
         other = replace(self, **more)
         names = ("total", "class_totals")
         other.__dict__.update({n: self.__dict__[n] for n in names if n in self.__dict__})
@@ -259,7 +260,7 @@ class Cooccurrence:
         return other
 
     def lacks(self, needs: Collection[Need]) -> list[Need]:
-        """Return what of `needs` was not filled in."""
+        """Return the entries of `needs` that are missing from these counts."""
         filled = {
             Need.PAIRS: self.pairs is not None,
             Need.ORDER: True,
@@ -271,7 +272,7 @@ class Cooccurrence:
 
     @cached_property
     def class_totals(self) -> Numbers:
-        """Rows per class, shape (C,), as the first attribute counts them."""
+        """Rows per class, shape (C,), from the levels of the first attribute."""
         first = int(self.offsets[1]) if self.attributes else 0
         totals: Numbers = self.joint[:first].sum(axis=0)
         return totals

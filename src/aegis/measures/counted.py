@@ -1,4 +1,4 @@
-"""Counts of the levels of one configuration: by themselves, among those of others, less their means."""
+"""Counts of the levels of one configuration: separate or among those of others, and centred."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ import numpy.typing as npt
 Numbers = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0)
-"""Rows that a masked value needs before half of what they say of it is believed."""
+"""Ridge penalties in rows: a masked value with this many rows keeps half of its effect."""
 UNPOOLED = (1.0, *PENALTIES)
-"""And one for a learner that believes a value after one row."""
+"""The same penalties, and one for a learner that gives half weight to a value after one row."""
 
 
 class Together(NamedTuple):
-    """The levels of all configurations that are expected, counted at once.
+    """The levels of all expected configurations, counted at once.
 
     Attributes
     ----------
     total
-        Their co-occurrence, shape (U, U); of no meaning between two maskings of one attribute.
+        Co-occurrence of these levels, shape (U, U); undefined between two maskings of one
+        attribute.
     at
-        Where the levels of one configuration stand among them, shape (d,).
+        Indices of the levels of one configuration among them, shape (d,).
     configurations
-        How many configurations are expected.
+        Number of expected configurations.
     """
 
     total: Floats
@@ -35,7 +36,7 @@ class Together(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of the co-occurrence of the levels of the configuration."""
+        """The shape of the co-occurrence of the levels of the configuration."""
         return len(self.at), len(self.at)
 
     def diagonal(self) -> Floats:
@@ -44,13 +45,13 @@ class Together(NamedTuple):
 
 
 Counted = Numbers | Together
-"""Co-occurrence of the levels of one configuration, by itself or among those of others."""
+"""Co-occurrence of the levels of one configuration, as its own matrix or within that of several."""
 
 
 def block_of(
     counted: Counted, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]
 ) -> Numbers:
-    """Return the co-occurrence of some levels of a configuration with others, as a copy."""
+    """Return the co-occurrence of some levels of a configuration with other levels, as a copy."""
     if isinstance(counted, Together):
         rows, columns, counted = counted.at[rows], counted.at[columns], counted.total
     block: Numbers = counted.take(rows, 0).take(columns, 1)
@@ -67,22 +68,22 @@ def total_of(counted: Counted) -> Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Centred:
-    """Second-order counts of the levels that some rows show and others do not, less their means.
+    """Second-order counts of the levels that vary between rows, centred.
 
     Attributes
     ----------
     counted
         Co-occurrence of all levels, shape (D, D).
     varying
-        Places of the levels that vary, shape (d,).
+        Indices of the levels that vary, shape (d,).
     count
-        Rows of each of these, shape (d,).
+        Rows of each level that varies, shape (d,).
     rows
         Rows of each class that occurs, shape (C,).
     label
         Covariance of varying levels and classes, times n, shape (d, C).
     n
-        Rows behind the counts.
+        Number of rows that are counted.
     """
 
     counted: Counted
@@ -96,7 +97,7 @@ class Centred:
     def of(
         cls, counted: Counted, joint: Numbers, class_counts: Numbers, n: float
     ) -> Centred | None:
-        """Return the centred counts; None if no level varies, or no class."""
+        """Return the centred counts; None if no level varies, or if there is only one class."""
         count = counted.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
         seen = np.flatnonzero(class_counts)
@@ -111,7 +112,7 @@ class Centred:
         rows: npt.NDArray[np.intp] | None = None,
         columns: npt.NDArray[np.intp] | None = None,
     ) -> Floats:
-        """Return the covariance of varying levels, times n: of all, or between some and others."""
+        """Return the covariance of varying levels, times n: of all levels, or of some with some others."""
         above, beside = (
             np.arange(len(self.varying)) if which is None else which for which in (rows, columns)
         )

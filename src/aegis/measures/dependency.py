@@ -14,9 +14,9 @@ from aegis.measures.contingency import Contingency
 def g1(table: Contingency) -> float:
     """Return the share of ordered row pairs that agree on the attribute but not on the label.
 
-    (sum n_x^2 - sum n_xy^2) / N^2, from 0 (the attribute determines the label) to 1 - 1/K_y.
-    Lower is better; monotone: no coarser deterministic mask can lower it. A constant attribute
-    has the error of the label alone; a label of one class or an empty table has 0.
+    The value (sum n_x^2 - sum n_xy^2) / N^2 is from 0 (the attribute determines the label) to 1 -
+    1/K_y. Lower is better. It is monotone: no coarser deterministic mask can lower it. A constant
+    attribute has the error of the label alone; a label of one class or an empty table has 0.
     """
     if not table.n:
         return 0.0
@@ -28,8 +28,8 @@ def g1(table: Contingency) -> float:
 def g2(table: Contingency) -> float:
     """Return the share of rows whose value of the attribute occurs with more than one class.
 
-    From 0 to 1, lower is better; monotone: no coarser deterministic mask can lower it. 0 for a
-    label of one class or an empty table.
+    The value is from 0 to 1, lower is better. It is monotone: no coarser deterministic mask can
+    lower it. It is 0 for a label of one class or an empty table.
     """
     if not table.n:
         return 0.0
@@ -40,10 +40,10 @@ def g2(table: Contingency) -> float:
 def g3(table: Contingency) -> float:
     """Return the least share of rows to remove so that the attribute determines the label.
 
-    1 - sum_x max_y n_xy / N, from 0 to 1 - 1/K_y, lower is better; monotone: no coarser
-    deterministic mask can lower it. It is the error of the majority rule on the rows it was made
-    from, so a key has 0. A constant attribute has the error of the majority class; a label of
-    one class or an empty table has 0.
+    The value is 1 - sum_x max_y n_xy / N, from 0 to 1 - 1/K_y; lower is better. It is monotone: no
+    coarser deterministic mask can lower it. It is the training error of the majority rule, so a key
+    has 0. A constant attribute has the error of the majority class; a label of one class or an
+    empty table has 0.
     """
     if not table.n:
         return 0.0
@@ -54,14 +54,15 @@ def g3(table: Contingency) -> float:
 def held_out_error(table: Contingency) -> float:
     """Return the leave-one-out error of the majority rule, exactly.
 
-    For each row of data the rule is made from the other N - 1 rows: predict the most frequent
-    class among those with the same value of the attribute; a tie goes to the class that is more
-    frequent among all N - 1 rows, and a tie there to the class that stands first in the table.
-    A value that no other row has is such a tie at zero, so it is predicted by the overall
-    majority. From 0 to 1 (it may exceed the majority error, and reach 1 on a balanced label by
-    the well-known pessimism of leave-one-out), lower is better, not monotone. A constant
-    attribute has the leave-one-out error of the majority class; a label of one class or an empty
-    table has 0.
+    For each row, the rule is fitted to the other N - 1 rows: predict the most frequent class among
+    the rows with the same value of the attribute. If classes are equally frequent, predict the one
+    that is more frequent among all N - 1 rows; if they are still equal, the first one in the table.
+    For a value that no other row has, all classes are equally frequent at zero, so the overall
+    majority is predicted.
+
+    The value is from 0 to 1, lower is better, not monotone. It may exceed the majority error, and
+    reach 1 on a balanced label by the known pessimism of leave-one-out. A constant attribute has
+    the leave-one-out error of the majority class; a label of one class or an empty table has 0.
     """
     if table.columns < 2:
         return 0.0

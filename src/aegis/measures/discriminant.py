@@ -1,11 +1,11 @@
-"""What linear discriminants reach on rows that they were not fitted to, from counts by fold.
+"""Cross-validated results of linear discriminants, computed from counts by fold.
 
-The rows are divided into K parts. On all parts but one a penalised discriminant direction is fitted
-to the second-order counts by class; on the part left out it has a sum and a sum of squares per
-class, which are functions of that part's counts. So every row is scored by a direction that has not
-seen it, and no row is read. The log-odds of naive Bayes are such a direction, too. Under normal
-scores these moments give the area under the ROC curve (AUC) here, and in `merits` the accuracy and
-the log loss that a model is expected to reach (theory.md, section 3).
+The rows are divided into K parts. For each part, a penalised discriminant direction is fitted to
+the second-order counts by class of all other parts. The sums and sums of squares of its scores on
+the part left out are functions of the counts of that part. So every row is scored by a direction
+that was fitted without it, and no row is read. The log-odds of naive Bayes are such a direction,
+too. Under normal scores these moments give the area under the ROC curve (AUC). `merits` computes
+the expected accuracy and log loss from them (theory.md, section 3).
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from aegis.measures.split import SplitCounts
 Floats = npt.NDArray[np.float64]
 
 PENALTIES = (10.0, 100.0, 1000.0)
-"""Rows that a masked value needs before half of what they say of it is believed."""
+"""Ridge penalties in rows: a masked value with this many rows keeps half of its effect."""
 _SHAPED_BY = 10.0
-"""The penalty whose scores have the shape that is stated of all of them."""
+"""The penalty whose scores determine the shape that is used for all penalties."""
 _ROUNDING = 1e-12
-"""Share of a mean square, or of means, up to which what is left of a difference is rounding."""
+"""Relative difference, of a mean square or of means, that counts as rounding."""
 
 
 class JointMoments(NamedTuple):
-    """Moments of the scores of each class's rows by all directions.
+    """Moments of the scores of the rows of each class by all directions.
 
     Attributes
     ----------
@@ -61,27 +61,28 @@ class JointMoments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Moments of the scores of rows by directions that have not seen them.
+    """Moments of the out-of-fold scores of rows.
 
     Attributes
     ----------
     rows
         Rows per part and class, shape (K, C).
     told
-        The classes that are told from the rest, shape (T,).
+        The classes that are compared with the rest, shape (T,).
     scored
-        Whether a part has a direction for a class, shape (K, T).
+        Whether each part has a direction for each class, shape (K, T).
     counted
-        Rows of the rest and of the class told in the parts that are scored, shape (K, T, 2).
+        Rows of the rest and of the class in the scored parts, shape (K, T, 2).
     first, second
-        Sums of their scores and of the squares, P by direction: shape (K, T, 2, P). What noise adds
-        is in the squares.
+        Sums of their scores and of the squared scores for each of P directions, shape (K, T, 2, P).
+        The squares include the contribution of noise.
     together
-        Where they are asked for: the scores of each class by the directions of all.
+        The scores of each class by the directions of all classes, if they were requested; else
+        None.
     log_odds
-        Whether the scores are a model's own log-odds, so that nothing is left to calibrate.
+        Whether the scores are log-odds of a model, so that they need no calibration.
     shape
-        `shape_factors`, shape (1 + K,), of two classes; None if nothing is known of a shape.
+        `shape_factors`, shape (1 + K,), for two classes; None if the shape is unknown.
     """
 
     rows: Floats
@@ -96,20 +97,20 @@ class Scores:
 
     @cached_property
     def variants(self) -> Floats:
-        """Which parts count: all of them, and all but one, shape (1 + K, K)."""
+        """Indicator of the parts that count: all of them, then all but one, shape (1 + K, K)."""
         parts = len(self.rows)
         return np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
 
     def summed(self, values: Floats) -> Floats:
-        """Return values by part, shape (K, ...), added up over the parts of each variant."""
+        """Return values by part, shape (K, ...), added up over the parts of each of the `variants`."""
         flat = self.variants @ values.reshape(len(values), math.prod(values.shape[1:]))
         return flat.reshape(len(flat), *values.shape[1:])
 
     @cached_property
     def sides(self) -> tuple[Floats, Floats, Floats]:
-        """Rows (V, T, 2), means and variances (V, T, 2, P) of the rest and of each class told.
+        """Rows (V, T, 2), means and variances (V, T, 2, P) of the rest and of each class, V variants.
 
-        One entry per variant. A variance within rounding of the mean square counts as none.
+        A variance within rounding of the mean square counts as 0.
         """
         rows, first, second = map(self.summed, (self.counted, self.first, self.second))
         rows = rows[..., None]
@@ -122,9 +123,9 @@ class Scores:
     def areas(self) -> Floats:
         """The AUC of each direction under normal scores, mean over classes, shape (1 + K, P).
 
-        P(score of a row of the class > score of another) = Phi((m_1 - m_0) / sqrt(v_1 + v_0)),
-        one class against the rest; classes of which no row was scored take no part, and where
-        that leaves none, nothing can be told: 1/2. First of all parts, then without each.
+        P(score of a row of the class > score of another row) = Phi((m_1 - m_0) / sqrt(v_1 + v_0)),
+        for one class against the rest. Classes without a scored row are left out; if none remains,
+        the AUC is 1/2. The first entry uses all parts, the others leave out one part each.
         """
         rows, mean, spread = self.sides
         if not len(self.told):
@@ -150,14 +151,14 @@ def _ratio(gap: Floats, variance: Floats) -> Floats:
 
 
 class _Direction(NamedTuple):
-    """Directions that tell one class from the rest, by the part that they have not seen.
+    """Discriminant directions of one class against the rest, by the part left out.
 
     Attributes
     ----------
     slopes, offsets
         b and o of the scores b'x - o, shapes (K, P, d) and (K, P).
     drawn
-        What noise adds to the squares of the rest's scores and of the class's, shape (2, K, P).
+        Contribution of noise to the squared scores of the rest and of the class, shape (2, K, P).
     """
 
     slopes: Floats
@@ -167,14 +168,14 @@ class _Direction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Others:
-    """What is known of all rows outside of each part.
+    """Moments of all rows outside each part.
 
     Attributes
     ----------
     counts
-        By part, less the levels that all rows show, or none.
+        Counts by part, without the levels that all rows or no rows have.
     outside
-        The rows behind it.
+        The rows outside each part.
     """
 
     counts: PartCounts | SplitCounts
@@ -194,31 +195,31 @@ class _Others:
 
     @property
     def chance(self) -> Floats:
-        """As of `PartCounts`, shape (d, k); k is 0 without noise."""
+        """As in `PartCounts`, shape (d, k); k is 0 without noise."""
         chance = self.counts.chance
         return np.zeros((self.counts.joint.shape[-1], 0)) if chance is None else chance
 
     @cached_property
     def means(self) -> Floats:
-        """Means of the level indicators, shape (K, T, 2, d)."""
+        """Means of the level indicators outside each part, shape (K, T, 2, d)."""
         return self.outside.means(self.counts.joint)
 
     def drawn(
         self, place: int, sides: tuple[Side, Side], fitted: Callable[[int], Floats], width: int
     ) -> Floats | float:
-        """Return what noise adds to the squares of scores, as of `_Direction`; 0 without noise.
+        """Return the contribution of noise to squared scores, as in `_Direction`; 0 without noise.
 
         Parameters
         ----------
         place
-            Of the class told.
+            Index of the class in `told`.
         sides
-            All other rows, and those of the class.
+            All other rows, and the rows of the class.
         fitted
-            Returns by how much the slopes of a part vary, shape (P, d, k), where the counts vary by
+            Returns how much the slopes of a part vary, shape (P, d, k), if the counts vary by
             `PartCounts.chance`.
         width
-            P, the number of directions.
+            Number of directions, P.
         """
         counts = self.counts
         if counts.chance is None:
@@ -244,19 +245,19 @@ class _Others:
         jointly: bool,
         log_odds: bool = False,
     ) -> Scores:
-        """Return the moments of scores, one class told from the rest at a time.
+        """Return the moments of scores, computed for one class against the rest at a time.
 
         Parameters
         ----------
         direction
-            Returns the directions of a class, by its place among those told, from the counts of all
-            other rows and of its own.
+            Returns the directions for a class, given its index in `told`, the counts of all other
+            rows and the counts of the class.
         width
-            P, the number of directions.
+            Number of directions, P.
         shaped_by
-            The direction whose scores have the shape that is stated.
+            The direction whose scores determine the shape.
         jointly, log_odds
-            As of `out_of_fold` and `Scores`.
+            As in `out_of_fold` and `Scores`.
         """
         counts, told = self.counts, self.told
         parts, _, levels = counts.joint.shape
@@ -376,32 +377,33 @@ def out_of_fold(
 ) -> Scores:
     """Return the moments of out-of-fold scores under penalised discriminant directions.
 
-    For class t against the rest (two classes: the second against the first) and the part k left
-    out, with m_1, m_0 the means of the level indicators over the rows of the class and over the
-    others outside of part k, S_1, S_0 their covariances there and n rows in all,
+    Take class t against the rest (of two classes: the second against the first), and leave out part
+    k. Let m_1 and m_0 be the means of the level indicators over the rows of the class and over the
+    other rows, all outside part k, S_1 and S_0 their covariances, and n the number of these rows.
+    Then
 
         b = (W + (p / n) I)^-1 (m_1 - m_0),   W = (S_1 + S_0) / 2,
 
-    and a row x of part k has the score b'(x - (m_1 + m_0) / 2). Both classes weigh alike in W,
-    however rare one of them is. Where more than `OWN_COVARIANCES` classes are told, W is S_1 and S_0
-    weighted by their rows, so that one factor serves all of them, and squares are those of
-    `sums_alike`. A part outside of which a class has no row is not scored for it.
-    One class is held against the rest at a time, so that memory grows with the counts of one class.
+    and a row x of part k has the score b'(x - (m_1 + m_0) / 2). Both classes have the same weight
+    in W, even if one is rare. If more than `OWN_COVARIANCES` classes are scored, W is the average
+    of S_1 and S_0 weighted by rows, so that all of them use one factorisation, and squares come
+    from `sums_alike`. A part is not scored for a class that has no row outside the part. One class
+    is compared with the rest at a time, so memory grows with the counts of one class.
 
     Parameters
     ----------
     counts
-        Counts by part and class; levels without rows do no harm.
+        Counts by part and class. Levels without rows are allowed.
     penalties
         Ridge penalties p, each above 0, in rows.
     jointly
-        Whether the scores of each class by the directions of all classes are worked out, too, where
-        there are more than two: that takes the cube of their number.
+        Whether to compute the scores of each class by the directions of all classes, too, if there
+        are more than two. The time grows with the cube of the number of classes.
 
     Raises
     ------
     InternalError
-        There is NaN in the counts.
+        The counts contain NaN.
     """
     others = _Others.of(counts)
     fitted = _Fitted(others, tuple(penalties))
@@ -417,14 +419,14 @@ def out_of_fold(
 
 
 class _Fitted:
-    """The directions b of `out_of_fold`: one class told at a time, or all that share a covariance.
+    """The directions b of `out_of_fold`: for one class at a time, or for all that share a covariance.
 
     Parameters
     ----------
     others
-        What is outside of each part.
+        The rows outside each part.
     penalties
-        As of `out_of_fold`.
+        As in `out_of_fold`.
     """
 
     def __init__(self, others: _Others, penalties: tuple[float, ...]) -> None:
@@ -433,14 +435,14 @@ class _Fitted:
         self._known: tuple[slice, Floats, dict[int, Floats]] | None = None
 
     def slopes(self, place: int, sides: tuple[Side, Side]) -> Floats:
-        """Return b of one class told, shape (K, P, d)."""
+        """Return b for one class, shape (K, P, d)."""
         targets = self._others.outside.targets_of(place)
         if self._known is None or self._known[0] != targets:
             self._known = targets, *self._solved(targets, sides)
         return self._known[1][:, place - targets.start]
 
     def varied(self, place: int, part: int) -> Floats:
-        """Return by how much the slopes of a class vary, as of `_Others.drawn`, once they are known."""
+        """Return how much the slopes of a class vary, as in `_Others.drawn`; call `slopes` first."""
         if self._known is None:
             raise InternalError("Slopes vary once they are known.")
         targets, slopes, varied = self._known
@@ -487,13 +489,13 @@ NB_PRIOR = 1.0
 
 
 def naive_bayes(counts: PartCounts | SplitCounts, *, jointly: bool = False) -> Scores:
-    """Return the moments of the log-odds of naive Bayes on rows that it was not fitted to.
+    """Return the moments of the out-of-fold log-odds of naive Bayes.
 
-    For class t against the rest the log-odds are those of independent level indicators (Bernoulli),
-    with p_v = (n_v + 1) / (n + 2) for level v of n rows: log n_1 / n_0 + sum_v log((1 - p_1v) /
-    (1 - p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted to label tables alone; what
-    they vary by on the part left out takes the pairs, too, since what attributes share counts twice.
-    `jointly` is as of `out_of_fold`.
+    For class t against the rest, the log-odds use independent level indicators (Bernoulli), with
+    p_v = (n_v + 1) / (n + 2) for level v of n rows: log n_1 / n_0 + sum_v log((1 - p_1v) / (1 -
+    p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted to label tables only. Their
+    variance on the part left out also uses the counts of pairs, because naive Bayes counts
+    information that attributes share twice. `jointly` is as in `out_of_fold`.
     """
     others = _Others.of(counts)
 
@@ -529,7 +531,7 @@ def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
 
 
 def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
-    """Return (matrix + r I)^-1 right for each ridge r, shape (P, d, k); read below the diagonal."""
+    """Return (matrix + r I)^-1 right for each ridge r, shape (P, d, k); uses the lower triangle only."""
     from scipy.linalg.lapack import dposv
 
     shifted = np.empty((len(ridges), *matrix.shape))

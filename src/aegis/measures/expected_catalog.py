@@ -1,4 +1,4 @@
-"""What readers are told of the measures that expect a figure of merit."""
+"""Descriptions of the measures that predict a metric of trained models."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ LEARNERS = {
     Learner.PAIRS: "boosted trees with interactions (the same, and what the strongest pair of"
     " attributes tells together)",
 }
-"""Models whose metrics are expected, each in words."""
+"""The learners whose metrics are predicted, each described in words."""
 
 
 _COST = "O(d^3) in the number of masked levels d, for each of five parts, each penalty and class"
@@ -75,7 +75,7 @@ _PAIRS_COST = "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part a
 
 
 def expected_measure(what: Expected) -> Measure:
-    """Return the measure of a figure of merit, for some learners or for whatever is trained."""
+    """Return the measure that predicts a metric, for some learners or for the better of two codings."""
     said = {"direction": Direction.HIGHER, **_SAID[what.merit]}
     if what.learners:
         learners = ", ".join(LEARNERS[learner] for learner in what.learners)
@@ -101,5 +101,5 @@ def expected_measure(what: Expected) -> Measure:
 
 
 def measure_of_learners(merit: Merit, given: str) -> Measure:
-    """Return the measure of a figure of merit for the learners that are named, as `lr+nb`."""
+    """Return the measure that predicts a metric for named learners, such as `lr+nb`."""
     return expected_measure(Expected(merit, learners_of(given)))

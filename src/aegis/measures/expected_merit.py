@@ -1,10 +1,10 @@
-"""The figures of merit that models are expected to reach, in their own units.
+"""Predict the metrics that trained models reach, in the metrics' own units.
 
-Two codings of what masks show are held out: numbers and dates as the number itself, as linear models
-see them, and as thresholds, as trees do. Values without an order enter both as names. Each is scored
-under penalties from weak to strong, of which the best counts, as whoever trains a model picks it. The
-better coding is what is expected of whatever is trained; where models are named, each has the coding
-that stands for it, and all of them count alike.
+Two codings of masked numbers and dates are evaluated out of fold: the number itself, as in linear
+models, and thresholds, as in trees. Values without an order enter both codings as names. Each
+coding is scored with penalties from weak to strong, and the best penalty counts, because users tune
+their models. If no learner is named, the better coding is the prediction. If learners are named,
+each uses the coding that fits it, and the prediction is their mean.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ Floats = npt.NDArray[np.float64]
 FLOOR = 0.5
 """AUC of a constant prediction."""
 R2 = "r2"
-"""The metric of a number to predict, which has a measure apart: `aegis.measures.number`."""
+"""The metric for a numeric label, which has a separate measure: `aegis.measures.number`."""
 
 
 class Learner(StrEnum):
-    """A kind of model that scores stand for."""
+    """A kind of model whose metric is predicted."""
 
     LR = "lr"
     """Logistic regression and other linear models."""
     NB = "nb"
     """Naive Bayes."""
     GBDT = "gbdt"
-    """Boosted trees, interactions left out."""
+    """Boosted trees, without interactions."""
     PAIRS = "pairs"
-    """Boosted trees, with the strongest interaction of two attributes; of them an AUC alone."""
+    """Boosted trees with the strongest interaction of two attributes; predicts only the AUC."""
 
 
 _ANY = (Coding.NUMBERS, Coding.THRESHOLDS)
-"""The better one is what is expected of whatever is trained."""
+"""The codings of which the better one counts if no learner is named."""
 _STANDS_FOR = {
     Learner.LR: Coding.NUMBERS,
     Learner.GBDT: Coding.THRESHOLDS,
@@ -57,7 +57,7 @@ _STANDS_FOR = {
 
 
 class Merit(StrEnum):
-    """A figure of merit."""
+    """A metric of a trained classifier."""
 
     AUC = "auc"
     ACCURACY = "accuracy"
@@ -65,7 +65,7 @@ class Merit(StrEnum):
 
     @property
     def measure(self) -> str:
-        """The name of the measure that expects it."""
+        """The name of the measure that predicts this metric."""
         return f"held-out-{self.value}"
 
 
@@ -94,9 +94,9 @@ def held_out(
     merit: Merit,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
-    """Return a figure of merit at the best penalty, of all parts and without each, shape (1 + K,).
+    """Return a metric at its best penalty, for all parts and without each part, shape (1 + K,).
 
-    Worked out once for all measures that read it.
+    The result is computed once and shared by all measures that need it.
     """
     coding = counts.same_as(coding)
 
@@ -114,19 +114,19 @@ def held_out(
 
 @dataclass(frozen=True)
 class Expected:
-    """A figure of merit of some learners, or of whatever is trained, as measures compute it.
+    """A metric that measures predict for some learners, or without naming one.
 
     Attributes
     ----------
     merit
-        Which figure.
+        The metric.
     learners
-        The learners whose mean it is; none: the better one of linear models and trees.
+        The learners whose mean is predicted; empty: the better one of linear models and trees.
 
     Raises
     ------
     PolicyError
-        Interactions of pairs are asked for, of which nothing but an AUC is expected.
+        Interactions of pairs were requested for another metric than AUC.
     """
 
     merit: Merit
@@ -141,16 +141,16 @@ class Expected:
 
     @property
     def interacting(self) -> bool:
-        """Whether interactions of pairs count."""
+        """Whether interactions of pairs are included."""
         return Learner.PAIRS in self.learners
 
     @property
     def name(self) -> str:
-        """The name of the measure: `held-out-auc`, `held-out-auc(lr+nb)`."""
+        """The name of the measure, such as `held-out-auc` or `held-out-auc(lr+nb)`."""
         return self.merit.measure + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the figure of all parts and without each one, shape (1 + K,)."""
+        """Return the metric for all parts and without each part, shape (1 + K,)."""
         if self.learners:
             total: Floats = np.mean([self._of(counts, own) for own in self.learners], axis=0)
         else:
@@ -167,19 +167,19 @@ class Expected:
         return alone
 
     def compute(self, counts: Cooccurrence) -> float:
-        """Return what models are expected to reach on rows that they were not fitted to.
+        """Return the metric that models are predicted to reach on held-out rows.
 
-        From what a constant prediction reaches: that is its value for one class, for constant
-        attributes and without rows.
+        The metric is at least as good as that of a constant prediction, and equal to it for one
+        class, for constant attributes and without rows.
         """
         return float(self.values(counts)[0])
 
     def without_parts(self, counts: Cooccurrence) -> Floats:
-        """Return the same without the scores of each part in turn, shape (K,): for its error."""
+        """Return the metric without the scores of each part in turn, shape (K,), for its standard error."""
         return self.values(counts)[1:]
 
     def constant(self, classes: Sequence[float] | Floats) -> float:
-        """Return what a constant prediction reaches, from the rows of each class."""
+        """Return the metric of a constant prediction, given the number of rows of each class."""
         return _CONSTANT[self.merit](np.asarray(classes, dtype=np.float64))
 
 
@@ -191,12 +191,12 @@ def _farther(areas: Floats | np.float64, added: Floats | np.float64) -> Floats:
 
 
 def learners_of(text: str) -> tuple[Learner, ...]:
-    """Read names of learners, divided by commas or plus signs; repeated ones count once.
+    """Parse names of learners, separated by commas or plus signs; duplicates count once.
 
     Raises
     ------
     PolicyError
-        A name is unknown, or there is none.
+        A name is unknown, or no name is given.
     """
     names = [name.strip() for name in text.replace("+", ",").split(",")]
     for name in names:
@@ -206,12 +206,12 @@ def learners_of(text: str) -> tuple[Learner, ...]:
 
 
 def merit_name(merit: str | None, models: str | None) -> str | None:
-    """Return the name of the measure that a merit and models ask for; None if neither is given.
+    """Return the name of the measure for a metric and models; None if neither is given.
 
     Raises
     ------
     PolicyError
-        The merit or a model is unknown.
+        The metric or a model is unknown.
     """
     if merit is None and models is None:
         return None

@@ -1,4 +1,4 @@
-"""Pillai's trace as penalised regressions would reach it on rows that they were not fitted to."""
+"""Pillai's trace that penalised regressions are predicted to reach on held-out rows."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ def held_out_traces(
 ) -> Floats:
     """Return an estimate of the held-out trace under each penalty, shape (len(penalties),).
 
-    With Z the one-hot indicators of the masked values and U the one-hot label, both centred, the
+    Let Z be the one-hot indicators of the masked values and U the one-hot label, both centred. The
     ridge regression of U on Z with penalty p leaves the residual sum of squares RSS_c(p) of class
-    c; TSS_c = n_c (1 - n_c / N) is what the class's share alone leaves. Generalised
-    cross-validation (Golub, Heath and Wahba, Generalized cross-validation as a method for choosing
-    a good ridge parameter, Technometrics 21, 1979, equation 1.4) puts the error on rows that took
-    no part at RSS_c / (1 - (1 + df) / N)^2, df = trace(Z (Z'Z + p I)^-1 Z'). Hence the trace
+    c; TSS_c = n_c (1 - n_c / N) is the sum of squares if only the class's share is predicted.
+    Generalised cross-validation (Golub, Heath and Wahba, Generalized cross-validation as a method
+    for choosing a good ridge parameter, Technometrics 21, 1979, equation 1.4) estimates the error
+    on held-out rows as RSS_c / (1 - (1 + df) / N)^2, df = trace(Z (Z'Z + p I)^-1 Z'). Hence the
+    trace is
 
         sum_c (TSS_c - RSS_c ((N - 1) / (N - 1 - df))^2) / n_c,
 
-    which without a penalty differs from the adjusted trace only by the square. Where all rows have
-    the same leverage it is leave-one-out itself. It is never above the plug-in trace, and negative
-    where the regression predicts worse than the shares of the classes do.
+    Without a penalty it differs from the adjusted trace only by the square. If all rows have the
+    same leverage, it is exactly leave-one-out. It is never above the plug-in trace, and it is
+    negative if the regression predicts worse than the shares of the classes.
 
     One reduction to tridiagonal form serves all penalties (Elden, Algorithms for the
     regularization of ill-conditioned least squares problems, BIT 17, 1977).
@@ -51,19 +52,19 @@ def held_out_traces(
     class_counts
         Rows per class, shape (C,).
     n
-        Rows behind the counts.
+        Number of rows that are counted.
     penalties
         Ridge penalties, each above 0, in rows.
     chance
-        As of `Cooccurrence`, shape (d, k): what drawn rows explain more by chance than expected
-        counts do, which takes its share off the residual sum of squares.
+        As in `Cooccurrence`, shape (d, k): how much more drawn rows explain by chance than expected
+        counts do. This reduces the residual sum of squares.
     shared
-        Levels that other configurations have too, from which these are solved with less work.
+        Levels that other configurations share, with which this one is solved with less work.
 
     Raises
     ------
     InternalError
-        There is NaN in the counts, or LAPACK reports a failure.
+        The counts contain NaN, or LAPACK reports a failure.
     """
     given = Centred.of(counted, joint, class_counts, n)
     if given is None:
@@ -109,7 +110,7 @@ def _moments(
 
 
 def value_traces(counts: Cooccurrence) -> Floats:
-    """Return held-out traces of the values at each penalty of `UNPOOLED`, for all that use them."""
+    """Return held-out traces of the values at each penalty of `UNPOOLED`, cached for all measures."""
 
     def traces() -> Floats:
         shared = None if counts.sharing is None else counts.sharing.values(counts.offsets)
@@ -128,13 +129,14 @@ def value_traces(counts: Cooccurrence) -> Floats:
 
 
 def held_out(counts: Cooccurrence) -> float:
-    """Return Pillai's trace on rows held out, the mean over learners of different strength.
+    """Return Pillai's trace on held-out rows, averaged over learners with different penalties.
 
-    `held_out_traces` under the penalties p_1 < ... < p_5; a learner that can penalise by up to p_k
-    reaches the largest of the first k, and at least 0. The mean over k is returned: which model
-    will be trained on a release is not known, and a mask that only serves models with a strong
-    penalty is worth less than one that serves all. From 0 to C - 1, never above the plug-in
-    trace; 0 for one class, for constant attributes and without rows.
+    `held_out_traces` gives the trace for the penalties p_1 < ... < p_5. A learner that can penalise
+    by up to p_k reaches the largest of the first k traces, and at least 0. The result is the mean
+    over k, because the model that will be trained on a release is unknown: a mask that serves only
+    strongly penalised models is worth less than one that serves all models. The value is from 0 to
+    C - 1 and never above the plug-in trace. It is 0 for one class, for constant attributes and
+    without rows.
     """
     return mean_reached(value_traces(counts)[1:])
 

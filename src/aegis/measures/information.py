@@ -13,14 +13,14 @@ from aegis.measures.contingency import Contingency
 
 
 def n_log_n(counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return n ln n for each count, 0 for an empty cell."""
+    """Return n ln n for each count; 0 for an empty cell."""
     numbers = np.asarray(counts, dtype=np.float64)
     result: npt.NDArray[np.float64] = numbers * np.log(np.where(numbers > 0, numbers, 1.0))
     return result
 
 
 def entropy(counts: npt.NDArray[Any]) -> float:
-    """Return the plug-in entropy of counts, in bits; 0 for none."""
+    """Return the plug-in entropy of counts, in bits; 0 if there are no counts."""
     shares = counts[counts > 0] / max(counts.sum(), 1)
     return float(-(shares * np.log2(shares)).sum())
 
@@ -28,7 +28,7 @@ def entropy(counts: npt.NDArray[Any]) -> float:
 def first_order_bias(rows: float, columns: float, n: float) -> float:
     """Return (K_x - 1)(K_y - 1) / (2 N ln 2), the leading term of the bias of plug-in MI, in bits.
 
-    It is what plug-in MI shows on average, to first order in 1/N, when attribute and label are
+    This is the average of plug-in MI, to first order in 1/N, if attribute and label are
     independent: N * 2 ln 2 * MI is then about chi-square with (K_x - 1)(K_y - 1) degrees of
     freedom. Reference: Miller, Note on the bias of information estimates, 1955; Roulston,
     Estimating the errors on measured entropy and mutual information, Physica D 125, 1999.
@@ -39,9 +39,10 @@ def first_order_bias(rows: float, columns: float, n: float) -> float:
 def mutual_information(table: Contingency) -> float:
     """Return the plug-in mutual information sum p_xy log2(p_xy / (p_x p_y)), in bits.
 
-    Symmetric in attribute and label; from 0 to min(H(X), H(Y)); 0 for a constant attribute, a
-    label of one class or an empty table. Monotone: no deterministic mask can increase it (data
-    processing inequality, Cover and Thomas, Elements of Information Theory, theorem 2.8.1).
+    It is symmetric in attribute and label, and from 0 to min(H(X), H(Y)). It is 0 for a constant
+    attribute, a label of one class or an empty table. It is monotone: no deterministic mask can
+    increase it (data processing inequality, Cover and Thomas, Elements of Information Theory,
+    theorem 2.8.1).
     """
     if table.trivial:
         return 0.0
@@ -54,9 +55,9 @@ def mutual_information(table: Contingency) -> float:
 def corrected_mutual_information(table: Contingency) -> float:
     """Return max(0, MI - (K_x - 1)(K_y - 1) / (2 N ln 2)), in bits.
 
-    Plug-in MI less its first-order bias under independence (`first_order_bias`), so that a
-    column of many values does not shine by chance. Not monotone under masks. 0 for a constant
-    attribute, a label of one class or an empty table.
+    This is plug-in MI minus its first-order bias under independence (`first_order_bias`), so that a
+    column of many values does not score high by chance. It is not monotone under masks. It is 0 for
+    a constant attribute, a label of one class or an empty table.
     """
     bias = first_order_bias(table.rows, table.columns, table.n)
     return max(0.0, mutual_information(table) - bias)
@@ -65,11 +66,11 @@ def corrected_mutual_information(table: Contingency) -> float:
 def miller_madow_information(table: Contingency) -> float:
     """Return MI + (K_x + K_y - K_xy - 1) / (2 N ln 2), in bits.
 
-    The Miller-Madow correction of each of the three entropies of H(X) + H(Y) - H(X, Y), over
-    non-empty cells. It corrects less than `corrected_mutual_information` where most cells are
-    empty, and may be negative. Not monotone under masks. 0 for a constant attribute, a label of
-    one class or an empty table. Reference: Miller, Note on the bias of information estimates,
-    1955.
+    This applies the Miller-Madow correction, over non-empty cells, to each of the three entropies
+    of H(X) + H(Y) - H(X, Y). It corrects less than `corrected_mutual_information` if most cells are
+    empty, and may be negative. It is not monotone under masks. It is 0 for a constant attribute, a
+    label of one class or an empty table. Reference: Miller, Note on the bias of information
+    estimates, 1955.
     """
     if table.trivial:
         return 0.0
@@ -78,7 +79,7 @@ def miller_madow_information(table: Contingency) -> float:
 
 
 def label_entropy(table: Contingency) -> float:
-    """Return the plug-in entropy H(Y) of the label in bits, 0 for one class or no rows."""
+    """Return the plug-in entropy H(Y) of the label in bits; 0 for one class or no rows."""
     if table.columns < 2:
         return 0.0
     n = float(table.n)
@@ -89,10 +90,10 @@ def reliable_information(table: Contingency) -> float:
     """Return the reliable fraction of information (MI - E0[MI]) / H(Y).
 
     E0 is the exact mean of plug-in MI over all permutations of the label
-    (`expected_mutual_information`). At most 1; 0 on average when attribute and label are
-    independent, so it may be slightly negative; not monotone under masks. 0 for a constant
-    attribute, a label of one class or an empty table. Reference: Mandros, Boley and Vreeken,
-    Discovering reliable approximate functional dependencies, KDD 2017.
+    (`expected_mutual_information`). The value is at most 1. Its average is 0 if attribute and label
+    are independent, so it may be slightly negative. It is not monotone under masks. It is 0 for a
+    constant attribute, a label of one class or an empty table. Reference: Mandros, Boley and
+    Vreeken, Discovering reliable approximate functional dependencies, KDD 2017.
     """
     if table.trivial:
         return 0.0
@@ -103,13 +104,14 @@ def reliable_information(table: Contingency) -> float:
 def pair_information(block: npt.NDArray[Any]) -> float:
     """Return the corrected I(A, B; Y) of two attributes together, in bits.
 
-    As `corrected_mutual_information`, with the pairs of values that occur as the rows: K_x is
-    their number. 0 where only one pair or one class occurs.
+    It is computed like `corrected_mutual_information`, with the pairs of values that occur as rows:
+    K_x is the number of these pairs. It is 0 if only one pair or one class occurs.
 
     Parameters
     ----------
     block
-        Counts by class, shape (C, d_a, d_b). It counts its own N, so it may come from a sample.
+        Counts by class, shape (C, d_a, d_b). N is the sum of the block, so it may come from a
+        sample.
     """
     columns = block.reshape(len(block), -1)
     totals = columns.sum(axis=0)
@@ -120,7 +122,7 @@ def pair_information(block: npt.NDArray[Any]) -> float:
 
 
 def corrected_information(inside: float, rows: int, classes: npt.NDArray[Any]) -> float:
-    """Return corrected MI in bits from sum n_xy ln n_xy - sum n_x ln n_x, K_x and the n_y."""
+    """Return corrected MI in bits from `inside` = sum n_xy ln n_xy - sum n_x ln n_x, K_x and the n_y."""
     columns = int(np.count_nonzero(classes))
     if rows < 2 or columns < 2:
         return 0.0

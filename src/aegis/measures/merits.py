@@ -1,9 +1,9 @@
-"""Accuracy and log loss that scores out of fold allow, under normal scores by class.
+"""Accuracy and log loss from the moments of out-of-fold scores, under normal scores by class.
 
-Moments are those of `Scores`: of rows by directions that have not seen them. Two classes are told
-by one direction: accuracy is that of the best threshold, log loss that of the best logistic curve,
-both exact under two normal distributions. Of more classes each has a direction against the rest,
-and a row is told by all of them together, as linear discriminants tell it (theory.md, section 3).
+The moments come from `Scores`. With two classes there is one direction. Accuracy is then that of
+the best threshold, and log loss that of the best logistic curve; both are exact under two normal
+distributions. With more classes, each class has a direction against the rest, and a row is
+classified by all scores together, as in linear discriminant analysis (theory.md, section 3).
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from aegis.measures.normal import cumulative
 Floats = npt.NDArray[np.float64]
 
 _REACH, _NODES = 8.5, 137
-"""Half-width of the grid on a standard normal score, and its points: the trapezoid rule."""
+"""Half-width and number of points of the trapezoid grid on a standard normal score."""
 _DRAWN = 1024
-"""Points in the space of several scores."""
+"""Number of points in the space of several scores."""
 _STEPS = 30
 _ZERO = 1e-12
 _ROUNDING = 1e-14
 
 
 def constant_accuracy(classes: Floats) -> float:
-    """Return the share of the most frequent class: what a constant prediction gets right."""
+    """Return the share of the most frequent class, which is the accuracy of a constant prediction."""
     total = float(np.sum(classes))
     return float(np.max(classes)) / total if total > 0 else 1.0
 
 
 def area_error(area: float, classes: Floats) -> float:
-    """Return the standard error that an AUC has from so few rows of a class alone.
+    """Return the standard error of an AUC that comes from the number of rows of each class.
 
-    Hanley and McNeil (The meaning and use of the area under a ROC curve, Radiology 143, 1982): with
-    Q_1 = A / (2 - A) and Q_2 = 2 A^2 / (1 + A), of n_1 rows of the class and n_0 others
-    (A (1 - A) + (n_1 - 1) (Q_1 - A^2) + (n_0 - 1) (Q_2 - A^2)) / (n_1 n_0) is the square. Of several
-    classes, each against the rest, that of the mean as if they were independent.
+    Hanley and McNeil (The meaning and use of the area under a ROC curve, Radiology 143, 1982): let
+    Q_1 = A / (2 - A) and Q_2 = 2 A^2 / (1 + A), with n_1 rows of the class and n_0 other rows. The
+    squared error is (A (1 - A) + (n_1 - 1) (Q_1 - A^2) + (n_0 - 1) (Q_2 - A^2)) / (n_1 n_0). With
+    several classes, each against the rest, it is the error of the mean as if they were independent.
 
     Parameters
     ----------
     area
         The AUC, at least 1/2.
     classes
-        Rows of each class, shape (C,); of two only one is told from the rest.
+        Rows of each class, shape (C,). With two classes only one is compared with the rest.
     """
     rows = np.asarray(classes, dtype=np.float64)
     rows = rows[rows > 0]
@@ -61,16 +61,17 @@ def area_error(area: float, classes: Floats) -> float:
 
 
 def constant_log_loss(classes: Floats) -> float:
-    """Return the entropy of the classes in nats: the log loss of predicting their shares."""
+    """Return the entropy of the classes in nats, which is the log loss of predicting their shares."""
     total = float(np.sum(classes))
     share = np.asarray(classes, dtype=np.float64)[np.asarray(classes) > 0] / max(total, 1.0)
     return float(-(share * np.log(share)).sum()) + 0.0
 
 
 def accuracies(scores: Scores) -> Floats:
-    """Return the accuracy that each direction allows, shape (1 + K, P): all parts, then without each.
+    """Return the accuracy of each direction, shape (1 + K, P): for all parts, then without each part.
 
-    At least what a constant prediction gets right, which is what counts where nothing can be told.
+    It is at least the accuracy of a constant prediction, which is used if the classes cannot be
+    separated.
     """
     rows, base = _rows(scores, constant_accuracy)
     if len(scores.told) == 1:
@@ -84,10 +85,11 @@ def accuracies(scores: Scores) -> Floats:
 
 
 def log_losses(scores: Scores) -> Floats:
-    """Return the log loss in nats that each direction allows, shape (1 + K, P).
+    """Return the log loss in nats of each direction, shape (1 + K, P).
 
-    At most the entropy of the classes. The log-odds of naive Bayes are taken as they are, too
-    sure of themselves where attributes repeat each other, and may do worse than that.
+    It is at most the entropy of the classes, except for naive Bayes. The log-odds of naive Bayes
+    are used as they are: they are overconfident if attributes repeat each other, and may have a
+    larger log loss.
     """
     rows, base = _rows(scores, constant_log_loss)
     if len(scores.told) == 1:

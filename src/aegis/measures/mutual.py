@@ -1,4 +1,4 @@
-"""Association among all columns: what a table keeps where no column is singled out as a label."""
+"""Association among all columns, for tables without a label."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def pair_contingency(
 ) -> float:
     """Return the squared contingency coefficient of two columns, corrected for chance.
 
-    With phi^2 = sum n_ab^2 / (n_a n_b) - 1 Pearson's mean square contingency, x = phi^2 less what
-    rows in random order would show, (K_a - 1) (K_b - 1) / (N - 1), whatever the counts (Bartlett,
-    1937): x / (1 + |x|). Pearson's C^2 = phi^2 / (1 + phi^2) is this without the correction, and no
-    coarsening of either column can raise it. It needs no divisor that depends on the number of
-    values, so that tables under different masks compare. From below 0 (chance) to below 1; 0 where a
-    column shows one value only, or no row is there.
+    Pearson's mean square contingency is phi^2 = sum n_ab^2 / (n_a n_b) - 1. Let x be phi^2 minus
+    its mean for rows in random order, (K_a - 1) (K_b - 1) / (N - 1), which holds for any counts
+    (Bartlett, 1937). The result is x / (1 + |x|). Without the correction this is Pearson's C^2 =
+    phi^2 / (1 + phi^2), which no coarsening of either column can raise. It needs no divisor that
+    depends on the number of values, so tables under different masks can be compared. The value is
+    from below 0 (by chance) to below 1. It is 0 if a column has only one value, or without rows.
 
     Parameters
     ----------
     block
-        Rows by value of the one column and of the other, shape (K_a, K_b); expected rows under noise.
+        Rows by value of both columns, shape (K_a, K_b); expected rows under noise.
     told_apart
-        In place of the numbers of values K: what noise leaves of them, sum over values a and reports r
-        of p_a P(r | a)^2 / p_r.
+        Replacements for the numbers of values K under noise: for each column the sum over values a
+        and reports r of p_a P(r | a)^2 / p_r.
     """
     counts = np.asarray(block, dtype=np.float64)
     rows, columns = counts.sum(axis=1), counts.sum(axis=0)
@@ -49,7 +49,7 @@ def pair_contingency(
 def mean_contingency(counts: Cooccurrence) -> float:
     """Return the mean of `pair_contingency` over all pairs of attributes; 0 with fewer than two.
 
-    The label has no part in it.
+    The label is ignored.
     """
     bounds = [slice(*counts.offsets[i : i + 2]) for i in range(counts.attributes)]
     values = [pair_contingency(counts.total[a, b]) for a, b in combinations(bounds, 2)]

@@ -1,4 +1,4 @@
-"""The normal distribution, of which a ranking needs a few values only."""
+"""The normal distribution, for the few values that a ranking needs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _INVERSE = np.frompyfunc(NormalDist().inv_cdf, 1, 1)
 
 
 def cumulative(values: npt.NDArray[Any] | float) -> Floats:
-    """Return Phi of each value: the share of a standard normal that lies below it.
+    """Return Phi of each value, the probability that a standard normal variable is below it.
 
-    By the standard library: SciPy's special functions take longer to load than a small ranking takes
-    to compute, and are no faster on the few values that there are.
+    It uses the standard library. SciPy's special functions take longer to load than a small ranking
+    takes to compute, and they are no faster on so few values.
 
     Parameters
     ----------
     values
-        Any shape; infinities are allowed, and NaN stays NaN.
+        An array of any shape. Infinities are allowed, and NaN stays NaN.
 
     Examples
     --------
@@ -37,12 +37,12 @@ def cumulative(values: npt.NDArray[Any] | float) -> Floats:
 
 
 def quantile(shares: npt.NDArray[Any] | float) -> Floats:
-    """Return what a share of a standard normal lies below, the inverse of `cumulative`.
+    """Return the quantile of the standard normal distribution for each share; inverse of `cumulative`.
 
     Parameters
     ----------
     shares
-        Any shape, above 0 and below 1.
+        An array of any shape, with values above 0 and below 1.
 
     Examples
     --------

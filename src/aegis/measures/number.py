@@ -1,9 +1,9 @@
-"""What linear models reach of a number on rows that they were not fitted to, from sums by fold.
+"""Cross-validated R2 of linear models for a numeric label, computed from sums by fold.
 
-The rows are divided into K parts. On all parts but one ridge regression is fitted to second-order counts
-and to sums of the number; its squared error on the part left out is a function of that part's counts
-and sums. So nothing is approximated: this is the cross-validated error of the regression (theory.md,
-section 3).
+The rows are divided into K parts. For each part, ridge regression is fitted to the second-order
+counts and the sums of the label over all other parts. Its squared error on the part left out is a
+function of the counts and sums of that part. So this is exactly the cross-validated error of the
+regression (theory.md, section 3).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
-"""Ridge penalties in rows, of which the best counts: where little is left unexplained, 10 rows cost much."""
+"""Ridge penalties in rows; the best one counts. A strong label needs weak penalties."""
 _ROUNDING = 1e-9
 _STANDS_FOR = {Learner.LR: Coding.NUMBERS, Learner.GBDT: Coding.THRESHOLDS}
 
 
 def response_of(counts: PartCounts | SplitCounts) -> Response:
-    """Return the sums of the number; raise `InternalError` where the counts are of classes."""
+    """Return the sums of the numeric label; raise `InternalError` if the label has classes."""
     if isinstance(counts, SplitCounts) or counts.response is None:
         raise InternalError("The counts hold no sums of a number.")
     return counts.response
@@ -46,17 +46,17 @@ def squared_errors(
 ) -> Floats:
     """Return the squared errors of ridge regression on each part left out, shape (K, P).
 
-    With x the indicators, thresholds and numbers of a row, y its label, means x0, y0, the scatter S
-    of x and s of x with y over the rows outside of part k, b = (S + p I)^-1 s, and the error is the
-    sum of (y - y0 - b'(x - x0))^2 over part k. A part outside of which no row is left is predicted by
-    nothing: its error is that of the mean of all rows.
+    Let x be the indicators, thresholds and numbers of a row and y its label. Over the rows outside
+    part k, let x0 and y0 be the means, S the scatter of x and s the scatter of x with y. Then b =
+    (S + p I)^-1 s, and the error is the sum of (y - y0 - b'(x - x0))^2 over part k. If no row is
+    outside a part, its error is that of the mean of all rows.
 
     Parameters
     ----------
     counts
-        Of one class, with the sums of the number.
+        Counts with a single class and with the sums of the label.
     penalties
-        Each above 0, in rows.
+        Ridge penalties, each above 0, in rows.
     """
     of_rows, response = side(counts, None), response_of(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
@@ -96,16 +96,16 @@ def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
 
 
 def spread(response: Response, rows: Floats) -> Floats:
-    """Return the squared distance of the numbers of each part from the mean of all, shape (K,)."""
+    """Return the sum of squared distances of the labels of each part from the overall mean, shape (K,)."""
     mean = response.total.sum() / max(float(rows.sum()), 1.0)
     away: Floats = response.squares - 2 * mean * response.total + rows * mean**2
     return np.maximum(away, 0.0)
 
 
 def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
-    """Return R2 at the best penalty, of all parts and without each, shape (1 + K,), at least 0.
+    """Return R2 at the best penalty, for all parts and without each part, shape (1 + K,), at least 0.
 
-    Worked out once for all measures that read it.
+    The result is computed once and shared by all measures that need it.
     """
     coding = counts.same_as(coding)
 
@@ -126,10 +126,10 @@ def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
 
 
 def explained_share(counts: PartCounts | SplitCounts) -> float:
-    """Return the R2 of least squares on all rows: what no held-out R2 of coarser masks exceeds.
+    """Return the R2 of least squares on all rows, an upper bound on the held-out R2 of coarser masks.
 
-    Whatever the penalty, errors on a part left out are no smaller than the residuals of the fit to
-    all rows, and these are no smaller than those of least squares (theory.md, section 5).
+    For any penalty, the errors on a part left out are at least the residuals of the fit to all
+    rows. These are at least the residuals of least squares (theory.md, section 5).
     """
     of_rows, response = side(counts, None), response_of(counts)
     n = float(of_rows.rows.sum())
@@ -152,17 +152,17 @@ def explained_share(counts: PartCounts | SplitCounts) -> float:
 
 @dataclass(frozen=True)
 class ExpectedR2:
-    """The R2 of some learners, or of whatever is trained, as measures compute it.
+    """The R2 that measures predict for some learners, or without naming one.
 
     Attributes
     ----------
     learners
-        The learners whose mean it is; none: the better one of linear models and trees.
+        The learners whose mean is predicted; empty: the better one of linear models and trees.
 
     Raises
     ------
     PolicyError
-        A learner has no R2.
+        A learner cannot predict R2.
     """
 
     learners: tuple[Learner, ...] = ()
@@ -177,27 +177,27 @@ class ExpectedR2:
 
     @property
     def name(self) -> str:
-        """The name of the measure: `held-out-r2`, `held-out-r2(lr)`."""
+        """The name of the measure, such as `held-out-r2` or `held-out-r2(lr)`."""
         return NUMBER_MEASURE + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return R2 of all parts and without each one, shape (1 + K,)."""
+        """Return R2 for all parts and without each part, shape (1 + K,)."""
         codings = [_STANDS_FOR[own] for own in self.learners] or list(_STANDS_FOR.values())
         each = np.stack([held_out_r2(counts, coding) for coding in codings])
         reached: Floats = each.mean(axis=0) if self.learners else each.max(axis=0)
         return reached
 
     def compute(self, counts: Cooccurrence) -> float:
-        """Return the R2 that models are expected to reach on rows that they were not fitted to."""
+        """Return the R2 that models are predicted to reach on held-out rows."""
         return float(self.values(counts)[0])
 
     def without_parts(self, counts: Cooccurrence) -> Floats:
-        """Return the same without each part in turn, shape (K,): for its error."""
+        """Return R2 without each part in turn, shape (K,), for its standard error."""
         return self.values(counts)[1:]
 
 
 def r2_measure(what: ExpectedR2) -> Measure:
-    """Return the measure of the R2 of some learners, or of whatever is trained."""
+    """Return the measure that predicts R2 for some learners, or for the better of two codings."""
     of = f": {', '.join(what.learners)}" if what.learners else ""
     return Measure(
         name=what.name,
@@ -231,5 +231,5 @@ def r2_measure(what: ExpectedR2) -> Measure:
 
 
 def r2_of_learners(given: str) -> Measure:
-    """Return the measure of the R2 of the learners that are named, as `lr+gbdt`."""
+    """Return the measure that predicts R2 for named learners, such as `lr+gbdt`."""
     return r2_measure(ExpectedR2(learners_of(given)))

@@ -1,4 +1,4 @@
-"""The held-out trace where an attribute's order is seen, and the mean over both codings."""
+"""The held-out trace with ordered attributes coded as thresholds, and the mean over both codings."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 STRONGER = 100.0
-"""Penalties of thresholds in those of values: each threshold speaks for the rows on one side."""
+"""Factor between the penalties of thresholds and of values: each threshold covers all rows on one side."""
 VALUES, THRESHOLDS = 2 / 3, 1 / 3
 """Weights of the two codings."""
 
 
 def thresholds(counts: OrderedCounts) -> OrderedCounts:
-    """Return the same counts with thresholds for the levels in an order.
+    """Return the same counts with thresholds instead of the levels of ordered attributes.
 
     The indicator of level t of an ordered attribute becomes that of t or a later level. So the
     coefficient of a threshold is the *step* between neighbours, and a ridge penalty on it pulls
@@ -53,12 +53,13 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
 
 
 def levels_in_common(count: Callable[[], Cooccurrence]) -> SharedLevels:
-    """Return attributes under masks that many configurations have in common.
+    """Return attributes with their masks that many configurations have in common.
 
     Parameters
     ----------
     count
-        Returns their second-order counts alone, of the same rows; called once, where they are used.
+        Returns the second-order counts of only these attributes, of the same rows. It is called
+        once, when they are needed.
     """
     counts = cache(count)
 
@@ -80,10 +81,10 @@ def ordered_traces(
 ) -> Floats:
     """Return the held-out trace of regressions on thresholds, one per penalty, shape (5,).
 
-    `held_out_traces` of the `thresholds`, at a hundred times its penalties. It is what learners
-    come to that cut ordered values in two, as trees do: values that no model can learn one by one
-    still tell by where they lie. What the levels of unordered attributes tell, they tell one by
-    one.
+    This is `held_out_traces` of the `thresholds`, with penalties a hundred times as large. It
+    predicts learners that cut ordered values in two, such as trees. They can use values that are
+    too rare to be learnt one by one, by their position in the order. Levels of unordered attributes
+    are used one by one.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def ordered_traces(
     n
         Rows behind the counts.
     sharing
-        What other configurations have too.
+        The part that other configurations share.
     """
     coded = thresholds(counts)
     penalties = [STRONGER * penalty for penalty in PENALTIES]
@@ -105,12 +106,13 @@ def ordered_traces(
 
 
 def held_out_codings(counts: Cooccurrence) -> float:
-    """Return the mean held-out trace over two codings, values counting twice as thresholds do.
+    """Return the mean held-out trace over two codings, with twice the weight for values.
 
-    Which of the two a release meets is not known: linear models and networks on one-hot columns
-    see values, trees on numbers see an order. Values are held out as by `held_out`, at one more
-    penalty, and charged for those that share a level (`pooled_losses`); thresholds as by
-    `ordered_traces`. From 0 to C - 1; 0 for one class, for constant attributes and without rows.
+    The model that will use a release is unknown. Linear models and networks on one-hot columns use
+    values; trees on numbers use the order. Values are evaluated like `held_out`, with one more
+    penalty, and charged for values that share a level (`pooled_losses`). Thresholds are evaluated
+    by `ordered_traces`. The value is from 0 to C - 1. It is 0 for one class, for constant
+    attributes and without rows.
     """
     ordered = ordered_traces(counts.in_order, counts.class_totals, counts.n, counts.sharing)
     return VALUES * mean_reached(value_traces(counts) + counts.losses) + THRESHOLDS * mean_reached(

@@ -1,9 +1,10 @@
-"""What two attributes tell together beyond what each tells beside the other, from pair counts.
+"""Interactions: how much better two attributes predict together than as a sum, from pair counts.
 
-Linear scores of masked values add up what each attribute says. Trees of depth two see more: that a
-value of one attribute means another thing beside a value of the other. Second-order counts hold the
-table of every pair by class and part of the rows, so that this can be fitted without a part and
-tested on it, pair by pair (theory.md, section 3); tables of three attributes they do not hold.
+Linear scores of masked values add up the effects of the attributes. Trees of depth two also use
+interactions: the effect of a value of one attribute may depend on the value of another. The counts
+have the table of every pair by class and part of the rows. So an interaction can be fitted without
+a part and tested on it, pair by pair (theory.md, section 3). Interactions of three attributes are
+not covered.
 """
 
 from __future__ import annotations
@@ -17,35 +18,35 @@ from aegis.measures.normal import quantile
 Floats = npt.NDArray[np.float64]
 
 BELIEVED = 100.0
-"""Rows that a cell of a pair needs before half of what it says beyond the sum is believed."""
+"""Ridge penalty in rows: a cell with this many rows keeps half of its effect beyond the sum."""
 _ROUNDING = 1e-9
-"""Share of the largest score up to which two scores are equal."""
+"""Relative difference up to which two scores count as equal."""
 _FAR = 1e-9
-"""Least distance of an AUC from 0 or 1 that is looked at."""
+"""Smallest distance of an AUC from 0 or 1; closer values are moved to this distance."""
 
 
 def pair_gains(tables: Floats) -> Floats:
-    """Return by how much a pair's own table beats the sum of its attributes, shape (M, T, 1 + K).
+    """Return the gain of each pair's own table over the sum of its attributes, shape (M, T, 1 + K).
 
-    For class t against the rest (two classes: the second against the first) and part k left out,
-    let a row of the class or of the rest weigh 1 / (2 n_1) or 1 / (2 n_0), w_ab be the weight of
-    cell (a, b) outside of part k, y_ab the same with the rest negative, and n = n_1 + n_0. First
-    f(a, b) = u_a + v_b + c is the ridge regression of +-1 on the values of both attributes, centred,
-    with penalty p / n, p = `BELIEVED`. Then each cell adds what is left in it, as far as it is
-    believed:
+    Take class t against the rest (of two classes: the second against the first), and leave out part
+    k. A row of the class has the weight 1 / (2 n_1), a row of the rest 1 / (2 n_0). Let w_ab be the
+    weight of cell (a, b) outside part k, y_ab the same with the rest negative, and n = n_1 + n_0.
+    First f(a, b) = u_a + v_b + c is the ridge regression of +-1 on the values of both attributes,
+    centred, with penalty p / n, p = `BELIEVED`. Then each cell adds a part of its residual, shrunk
+    towards 0:
 
         r(a, b) = (y_ab - w_ab f(a, b)) / (w_ab + p / n).
 
-    Of the rows of part k both f and f + r have an AUC, exact from the cells; A is its mean over the
-    parts, each weighing as the rows of the class in it. The gain is what Phi^-1(A)^2, with the sign of
-    Phi^-1(A), is larger for f + r than for f: over all parts, and without each one. A part outside of
-    which the class or the rest has no row is not scored, nor is one that lacks either.
+    On the rows of part k both f and f + r have an AUC, exact from the cells. A is its mean over the
+    parts, weighted by the rows of the class. The gain is the difference of Phi^-1(A)^2, with the
+    sign of Phi^-1(A), between f + r and f: for all parts, and without each part. A part is not
+    scored if it lacks the class or the rest, or if all other parts together lack one of them.
 
     Parameters
     ----------
     tables
-        Rows of M pairs by part, class and the values of both attributes, shape (M, K, C, A, B), of
-        the same rows all.
+        Rows of M pairs by part, class and the values of both attributes, shape (M, K, C, A, B). All
+        pairs count the same rows.
     """
     if not len(tables):
         return np.zeros((0, 0, 1 + tables.shape[1]))
@@ -55,12 +56,13 @@ def pair_gains(tables: Floats) -> Floats:
 
 
 def strongest(gains: Floats) -> Floats:
-    """Return what the strongest pair adds to Phi^-1(AUC)^2, of all parts and without each, (1 + K,).
+    """Return the gain of the strongest pair in Phi^-1(AUC)^2, for all parts and without each, (1 + K,).
 
-    A pair counts with the smallest of its gains, over all parts and without each one: what a single
-    part shows is chance. Gains of several pairs overlap, and each is held against two attributes alone,
-    not against all that others tell: one pair is what adds to the others for sure. Of each class its
-    own; mean over classes, nothing where no pair gains. Without a part it moves as the gain does.
+    A pair counts with the smallest of its gains over all parts and without each part, because a
+    gain in a single part is chance. Gains of several pairs overlap. Each gain is relative to two
+    attributes, not to all others. So only one pair is certain to add to the other attributes. Each
+    class has its own strongest pair; the result is the mean over classes, and 0 if no pair gains.
+    Without a part, the result changes as the gain of this pair does.
 
     Parameters
     ----------

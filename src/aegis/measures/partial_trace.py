@@ -1,9 +1,10 @@
-"""Pillai's trace of attributes beside others that stay as they are, which are factorised once.
+"""Pillai's trace of attributes next to fixed attributes, which are factorised only once.
 
-With F the indicators that stay and V the others, both together explain what F explains and what the
-residual of V does, S_vv.f = S_vv - S_vf S_ff^+ S_fv. Grouping V groups that residual: G' S_vv.f G. So
-a search that tries many groupings of V factorises matrices of V's levels alone; it is the Cholesky
-factorisation of all levels with those of F taken first.
+Let F be the indicators of the fixed attributes and V those of the others. Both together explain the
+part that F explains plus the part that the residual of V explains, S_vv.f = S_vv - S_vf S_ff^+
+S_fv. Grouping V groups this residual: G' S_vv.f G. So a search over many groupings of V factorises
+only matrices of the levels of V. This is the Cholesky factorisation of all levels with those of F
+first.
 """
 
 from __future__ import annotations
@@ -26,28 +27,29 @@ from aegis.measures.pillai import (
 )
 
 _SMALLEST = 1e-2
-"""Smallest pivot of F by which is divided: a smaller one would cost digits of the residual."""
+"""Smallest pivot of F that is used as a divisor; a smaller pivot would lose digits of the residual."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """What attributes that stay leave unexplained of the others.
+    """The residual of the other attributes after the fixed attributes, and of the label.
 
     Attributes
     ----------
     total
-        Covariance of the others' indicators, times the rows, without what those that stay explain,
-        shape (D, D).
+        Residual covariance of the other attributes' indicators, times the number of rows, shape (D,
+        D).
     label
-        The same of these indicators with the classes, all but the last, shape (D, C - 1).
+        Residual covariance of these indicators with all classes but the last, shape (D, C - 1).
     joint
-        Rows per level of the others and class, shape (D, C); classes without rows are left out.
+        Rows per level of the other attributes and class, shape (D, C); classes without rows are
+        left out.
     rows
         Number of rows.
     noise
-        Rounding noise of what is left, in units of that of a level.
+        Rounding noise of the residual, relative to that of a level.
     rank, trace
-        Of the indicators that stay.
+        Rank and trace of the fixed attributes' indicators.
     """
 
     total: Floats
@@ -67,14 +69,14 @@ class Given:
         offsets: npt.NDArray[np.int64],
         stays: npt.NDArray[np.bool_],
     ) -> Given | None:
-        """Return what the attributes that stay leave; None if that would lose digits.
+        """Return the residuals after the fixed attributes; None if they would lose digits.
 
         Parameters
         ----------
         total, joint, n, offsets
-            As `pillai_trace` takes them, of counts without noise.
+            As in `pillai_trace`, counts without noise.
         stays
-            Per attribute whether it stays, shape (m,).
+            Whether each attribute is fixed, shape (m,).
         """
         from scipy.linalg.lapack import dtrtrs
 
@@ -112,14 +114,14 @@ class Given:
     def fit(
         self, total: Floats, label: Floats, joint: Floats, offsets: npt.NDArray[np.int64]
     ) -> PillaiFit:
-        """Return `pillai_trace` of those that stay and a grouping of the others.
+        """Return `pillai_trace` of the fixed attributes together with a grouping of the others.
 
         Parameters
         ----------
         total, label, joint
-            `self`'s, added up over groups of levels: shapes (d, d), (d, C - 1), (d, C).
+            The fields of `self`, added up over groups of levels: shapes (d, d), (d, C - 1), (d, C).
         offsets
-            Where each of the other attributes' groups start, shape (m + 1,).
+            Start of the groups of each of the other attributes, shape (m + 1,).
         """
         levels = joint.sum(axis=1)
         varying = kept_levels(levels, self.rows, offsets)

@@ -18,7 +18,7 @@ Numbers = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 _NOISE = 128 * float(np.finfo(np.float64).eps)
-"""Rounding noise of a pivot per level, generously; real pivots are of order 1/N or more."""
+"""Upper bound of the rounding noise of a pivot per level; real pivots are of order 1/N or more."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class PillaiFit:
     trace
         The plug-in trace V, from 0 to min(rank, C - 1).
     adjusted
-        V - (1 - V/(C - 1)) d (C - 1)/(N - d - 1), d the rank: at most V, about 0 when features
-        and label are independent, so it may be slightly negative. 0 for one class, for constant
-        attributes, and where N - d - 1 <= 0, when no degree of freedom is left and V says nothing.
-        Of expected counts, where V holds less chance than that of drawn rows, d is less by that.
+        V - (1 - V/(C - 1)) d (C - 1)/(N - d - 1), where d is the rank. It is at most V, and about 0
+        if features and label are independent, so it may be slightly negative. It is 0 for one
+        class, for constant attributes, and if N - d - 1 <= 0: then no degree of freedom is left.
+        Expected counts fit less by chance than drawn rows, so d is reduced for them.
     rank
         d, the number of linearly independent indicators of masked values.
     """
@@ -59,21 +59,20 @@ def pillai_trace(
 ) -> PillaiFit:
     """Return Pillai's trace, its adjusted form and the rank of the indicators.
 
-    With Z the one-hot indicators of the masked values, U the one-hot label and S their covariance
-    matrices, V = trace(S_zz^+ S_zu S_uu^+ S_uz), the sum of squared canonical correlations
-    (Pillai, Some new test criteria in multivariate analysis, Annals of Mathematical Statistics
-    26, 1955). For one attribute V = chi-square / N; for two classes V is the R^2 of least
-    squares, and the adjusted form its adjusted R^2. V is monotone under masks, the adjusted form
-    is not.
+    Let Z be the one-hot indicators of the masked values, U the one-hot label and S their covariance
+    matrices. V = trace(S_zz^+ S_zu S_uu^+ S_uz) is the sum of squared canonical correlations
+    (Pillai, Some new test criteria in multivariate analysis, Annals of Mathematical Statistics 26,
+    1955). For one attribute V = chi-square / N; for two classes V is the R^2 of least squares, and
+    the adjusted form its adjusted R^2. V is monotone under masks, the adjusted form is not.
 
-    One level per attribute is dropped, the most frequent one: the indicators that remain have a
-    mean of at most 1/2, so that centring them costs no digits. The rest is factorised by
-    Cholesky with complete pivoting on the correlation scale (LAPACK dpstrf; Higham, Analysis of
-    the Cholesky decomposition of a semi-definite matrix, 1990), which stops at the numerical
-    rank: levels that others determine add nothing, exactly. A pivot is the share of an
-    indicator's variance that the chosen ones leave unexplained; one below 128 d eps counts as 0.
-    S_uu needs no factor: trace(S_uu^+ W) with singular S_uu is the sum over classes of W_cc over
-    the class count, for any W in its range.
+    The most frequent level of each attribute is dropped. The remaining indicators have a mean of at
+    most 1/2, so centring them costs no digits. They are factorised by Cholesky with complete
+    pivoting on the correlation scale (LAPACK dpstrf; Higham, Analysis of the Cholesky decomposition
+    of a semi-definite matrix, 1990). It stops at the numerical rank, so levels that others
+    determine add exactly nothing. A pivot is the share of an indicator's variance that the previous
+    indicators leave unexplained; a pivot below 128 d eps counts as 0. S_uu needs no factorisation:
+    trace(S_uu^+ W) with singular S_uu is the sum over classes of W_cc over the class count, for any
+    W in its range.
 
     Parameters
     ----------
@@ -113,21 +112,21 @@ def pillai_trace(
 
 
 def explained(solved: Floats, free: Floats, last: float) -> float:
-    """Return the trace, from what the whitened indicators have in common with all classes but one.
+    """Return the trace from the covariance of whitened indicators with all classes but one.
 
     Parameters
     ----------
     solved
         Covariance of the whitened indicators and each class, times the rows, shape (r, C - 1).
     free, last
-        Rows of these classes, and of the one that is left out.
+        Rows of these classes, and of the class that is left out.
     """
     trace = float(((solved**2).sum(axis=0) / free).sum())
     return trace + float((solved.sum(axis=1) ** 2).sum() / last)
 
 
 def kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """Return the levels whose indicators are factorised: all that vary but one of each attribute."""
+    """Return the levels whose indicators are factorised: the levels that vary, minus one per attribute."""
     keep = (levels > 0) & (levels < n)
     # One argmax per attribute: the loop is over attributes, of which there are few.
     for start, stop in pairwise(offsets.tolist()):
@@ -138,7 +137,8 @@ def kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt
 def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[np.intp], int]:
     """Return the Cholesky factor of a correlation matrix, the order of its rows, and its rank.
 
-    The matrix is overwritten; a pivot counts as 0 below `noise` times the rounding noise of a level.
+    The matrix is overwritten. A pivot below `noise` times the rounding noise of a level counts as
+    0.
     """
     # SciPy's LAPACK takes longer to import than most of what a command does without it.
     from scipy.linalg.lapack import dpstrf
@@ -167,7 +167,7 @@ def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple
 
 
 def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
-    """Return the adjusted form of a trace; see `PillaiFit` for its edges."""
+    """Return the adjusted form of a trace; see `PillaiFit` for edge cases."""
     freedom = n - rank - 1
     if classes < 2 or freedom <= 1e-9 * n:  # the rank of drawn rows is no whole number
         return 0.0
@@ -176,7 +176,7 @@ def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
 
 
 def fit_pillai(counts: Cooccurrence) -> PillaiFit:
-    """Return `pillai_trace` of the counts of a configuration, computed once for both forms."""
+    """Return `pillai_trace` of the counts of a configuration, computed once for both measures."""
     made: PillaiFit = counts.remember(
         "fit",
         lambda: pillai_trace(counts.total, counts.joint, counts.n, counts.offsets, counts.chance),
@@ -185,7 +185,7 @@ def fit_pillai(counts: Cooccurrence) -> PillaiFit:
 
 
 def pillai(counts: Cooccurrence) -> float:
-    """Return the adjusted Pillai's trace of a configuration; see `PillaiFit` for its edges."""
+    """Return the adjusted Pillai's trace of a configuration; see `PillaiFit` for edge cases."""
     return fit_pillai(counts).adjusted
 
 

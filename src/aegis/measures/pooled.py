@@ -1,4 +1,4 @@
-"""What values cost that share a level: the part of a held-out trace that levels do not show."""
+"""The loss of a held-out trace by distinct values that share a level, which levels do not show."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Floats = npt.NDArray[np.float64]
 
 
 def pooled_losses(pooled: Numbers, class_counts: Numbers) -> Floats:
-    """Return what telling apart the values of one level adds to the trace, shape (6,), at most 0.
+    """Return how much fitting the separate values of one level changes the trace, shape (6,), at most 0.
 
-    Multi-attribute measures see the rare values of a near-key attribute as one level; a model that
-    has a coefficient for each of them fits noise. Each row is predicted from the other rows of its
-    value, pulled towards the level by a ridge penalty p: with n rows of the value, a_c of them of
-    class c, and s the shares of the classes within the level, the fit of a row of class k moves
-    from s_c by (a_c - [c = k] - (n - 1) s_c) / (n - 1 + p). What this adds to the squared error of
-    class c is held against n_c as in `held_out_traces`. Gains are not counted: what rare values
-    tell together, their level tells; what they tell one by one is left to `thresholds`.
+    Multi-attribute measures pool the rare values of a near-key attribute into one level, but a
+    model with a coefficient for each value fits noise. Here each row is predicted from the other
+    rows of its value, shrunk towards the level by a ridge penalty p. Take n rows of the value, a_c
+    of them of class c, and s the shares of the classes within the level. The fit of a row of class
+    k then moves from s_c by (a_c - [c = k] - (n - 1) s_c) / (n - 1 + p). The change of the squared
+    error of class c is divided by n_c as in `held_out_traces`. Gains are not counted: the level
+    already has the common effect of the rare values, and `thresholds` has their separate effects.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the registry knows about a measure: how to compute it, and how to read it."""
+"""The registry's record of a measure: how to compute it and how to interpret it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from aegis.measures.cooccurrence import Cooccurrence, Need
 from aegis.registry import Registry
 
 DEFAULT_MEASURE = "held-out-auc"
-"""What ranks configurations, is searched and measures releases where nobody names a measure.
+"""The measure that ranks configurations, guides searches and evaluates releases by default.
 
-A release is measured by the two tables alone: [30, 40[ is text in one of them, without an order.
+A release is evaluated from the two tables only, where [30, 40[ is text without an order.
 """
 NUMBER_MEASURE = "held-out-r2"
 """What ranks, searches and measures releases of a table with a number to predict."""
@@ -33,12 +33,12 @@ SHARE_KEPT = "share-kept"
 
 
 class LabelKind(StrEnum):
-    """What a table has to predict."""
+    """The kind of label that a table has."""
 
     CLASSES = "classes"
-    """A class of each row."""
+    """Each row has a class."""
     NUMBER = "number"
-    """A number of each row."""
+    """Each row has a number."""
     NONE = "none"
     """Nothing in particular: each column is predicted from the others."""
     SEVERAL = "several"
@@ -46,7 +46,7 @@ class LabelKind(StrEnum):
 
     @property
     def default_measure(self) -> str:
-        """Name of the measure that ranks where nobody names one."""
+        """Name of the measure that ranks by default."""
         return {
             LabelKind.CLASSES: DEFAULT_MEASURE,
             LabelKind.NUMBER: NUMBER_MEASURE,
@@ -56,7 +56,7 @@ class LabelKind(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a measure is computed on."""
+    """The data that a measure is computed on."""
 
     ATTRIBUTE = "attribute"
     """One attribute against the label, from a `Contingency`."""
@@ -65,19 +65,19 @@ class Scope(StrEnum):
 
     @property
     def counts(self) -> type[Contingency] | type[Cooccurrence]:
-        """The type of counts that measures of this scope take."""
+        """The type of counts for measures of this scope."""
         return Contingency if self is Scope.ATTRIBUTE else Cooccurrence
 
 
 class Direction(StrEnum):
-    """Which values of a measure mean more predictive value."""
+    """Whether higher or lower values of a measure mean better prediction."""
 
     HIGHER = "higher"
     LOWER = "lower"
 
     @property
     def sign(self) -> int:
-        """1 where higher is better and -1 where lower is: `sign * value` is to be maximised."""
+        """1 if higher is better and -1 if lower is better, so that `sign * value` is maximised."""
         return 1 if self is Direction.HIGHER else -1
 
 
@@ -85,25 +85,25 @@ class Trace(StrEnum):
     """Relation of a measure to Pillai's trace, used to bound the search."""
 
     PLUG_IN = "plug-in"
-    """It is the trace."""
+    """The measure is the trace."""
     ADJUSTED = "adjusted"
-    """It is the trace less what chance adds, `adjusted_for`."""
+    """The measure is the trace minus its part by chance, `adjusted_for`."""
     BELOW = "below"
-    """It is at most the trace, whatever the configuration."""
+    """The measure is at most the trace, for any configuration."""
 
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """What is known of an attribute and the label where their joint is not.
+    """The distributions of an attribute and the label, if their joint distribution is unknown.
 
     Attributes
     ----------
     classes
         Rows of each label class, shape (C,).
     distinct
-        How many values the attribute has.
+        Number of values of the attribute.
     values
-        Rows of each value, shape (V,); None if they are not known.
+        Rows of each value, shape (V,); None if unknown.
     """
 
     classes: npt.NDArray[np.float64]
@@ -117,7 +117,7 @@ class Margins:
 
     @property
     def most(self) -> int:
-        """One less than the number of values, or of classes where those are fewer."""
+        """The smaller one of the numbers of values and of classes, minus one."""
         return min(int(np.count_nonzero(self.classes)), self.distinct) - 1
 
 
@@ -128,15 +128,16 @@ class Measure:
     Attributes
     ----------
     name
-        As policies and the command line write it.
+        The name in policies and on the command line.
     title
-        The field's term for it.
+        The usual name of the measure in the literature.
     description
-        One or two sentences: what it says, and when to use it.
+        One or two sentences: what it measures, and when to use it.
     formula
-        The definition in plain text; counts n_xy, shares p_xy, K non-empty rows, columns, cells.
+        The definition in plain text: counts n_xy, shares p_xy, numbers K of non-empty rows,
+        columns, cells.
     reference
-        Where it is defined.
+        Where the measure is defined.
     range
         The values that it can take.
     unit
@@ -144,45 +145,49 @@ class Measure:
     direction
         Which values are better.
     monotone
-        Whether no coarser deterministic mask can improve it; estimates of what masks hide go by it.
-        A search does not: see `trace` and `of_pair`.
+        Whether no coarser deterministic mask can improve it. Estimates of hidden information use
+        this. A search does not: see `trace` and `of_pair`.
     scope
-        What it is computed on.
+        The data that it is computed on.
     cost
         Order of its running time.
     compute
         The measure itself: a pure function of the counts of its scope.
     needs
-        What a measure of a configuration reads beside the co-occurrence of all rows.
+        Data that a measure of a configuration needs in addition to the co-occurrence of all rows.
     without_parts
-        The measure without each part of the rows in turn, shape (K,), where it is made of scores by
-        part: its standard error comes from them. None: it is computed anew without each fold.
+        Function: the measure without each part of the rows in turn, shape (K,), for its standard
+        error. Only measures made of scores by part have it. None: the measure is recomputed without
+        each fold.
     floor
-        What a constant prediction reaches: utility is counted from there.
+        The value for a constant prediction; utility is counted from there.
     constant
-        The same from the rows of each class, where it depends on them.
+        The same, computed from the rows of each class, if it depends on them.
     fractional
-        Whether a measure of one attribute is defined on expected counts as they are.
+        Whether a measure of one attribute is defined on fractional (expected) counts.
     processed
-        Whether no channel can improve it, so that noise cannot either (data processing).
+        Whether no channel can improve it (data processing inequality), so that noise cannot,
+        either.
     limit
-        The best value that any joint with the same margins has; None if it is not known.
+        The best value of any joint distribution with the same margins; None if unknown.
     trace
-        How it stands to Pillai's trace, by which a search bounds it; None: it does not.
+        Its relation to Pillai's trace, which lets a search bound it; None: there is no such
+        relation.
     of_pair
-        What a pair of attributes adds, from the rows by value of the one and of the other and what
-        noise leaves of the values (see `pair_contingency`), where the measure is the mean of it over
-        all pairs. Then no label is read, and a search bounds it pair by pair. None: it reads the label.
+        Function: the contribution of a pair of attributes, if the measure is its mean over all
+        pairs. Its arguments are the rows by value of both attributes and the noise terms of
+        `pair_contingency`. Such a measure reads no label, and a search bounds it pair by pair.
+        None: the measure reads the label.
     doubted_by
-        Name of the measure that says whether a lead of a record-level release under this one is
-        overfitting; None: nothing is asked.
+        Name of a measure that checks whether the lead of a record-level release under this measure
+        is overfitting; None: no check.
     label
         What label the measure reads; `NONE` where it looks at the attributes alone.
 
     Raises
     ------
     InternalError
-        A property is empty or of the wrong type: an incomplete measure is not registered.
+        A property is empty or has the wrong type: an incomplete measure is not registered.
     """
 
     name: str
@@ -230,7 +235,7 @@ class Measure:
                 raise InternalError(f"Measure {self.name!r} lacks its {field.name}: {value!r}.")
 
     def worst(self, classes: Sequence[float] | None = None) -> float:
-        """Return what a constant prediction reaches, from the rows of each class."""
+        """Return the value for a constant prediction, given the rows of each class."""
         if self.constant is not None and classes is not None:
             return self.constant(classes)
         return self.floor if self.direction is Direction.HIGHER else 1.0
@@ -262,12 +267,12 @@ MEASURES: Registry[Measure] = Registry("measure")
 
 
 def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
-    """Return the first measure that is named, else the default for what the table has to predict.
+    """Return the first measure that is named, or the default for this kind of label.
 
     Raises
     ------
     PolicyError
-        The measure is unknown, or is of a label of another kind than the policy has.
+        The measure is unknown, or it is for another kind of label.
     """
     named = next((name for name in names if name is not None), label.default_measure)
     measure = MEASURES.get(named)
@@ -298,10 +303,10 @@ def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
 
 
 def measures_of(label: LabelKind) -> list[Measure]:
-    """Return the measures that read a label of this kind, and those that read none."""
+    """Return the measures for this kind of label, and the measures that use no label."""
     return [measure for measure in MEASURES if not measure.reads_label or measure.label is label]
 
 
 def get(name: str) -> Measure:
-    """Return the measure called `name`; raise `PolicyError` that lists all names otherwise."""
+    """Return the measure called `name`; otherwise raise `PolicyError`, which lists all names."""
     return MEASURES.get(name)

@@ -1,4 +1,4 @@
-"""From expected counts to whole rows."""
+"""Round expected counts to whole rows."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from aegis.measures.checks import IntArray, counts, group_codes, group_sums
 def controlled_rounding(table: npt.ArrayLike, codes: npt.ArrayLike | None = None) -> IntArray:
     """Round a table to whole rows so that every group keeps its total.
 
-    Largest remainder: each cell is rounded down, and the rows still missing from a group go to
-    its cells with the largest fractions, the lowest index first among equals. Deterministic; no
-    cell moves by one row or more.
+    This is the largest remainder method. Each cell is rounded down, and the rows still missing from
+    a group go to its cells with the largest fractions, the lowest index first among equals. It is
+    deterministic, and every cell changes by less than one row.
 
     Parameters
     ----------
     table
         Counts of shape (V, C) or (V,), at least 0.
     codes
-        Group of each atom, shape (V,); a group's total is kept for every label. None: one group.
+        Group of each atom, shape (V,). The total of each group and label is kept. None: one group.
 
     Returns
     -------
     array of int64, the shape of `table`
-        Group totals are those of `table`, rounded to the nearest whole number where they are not
-        whole themselves.
+        The group totals of `table`, rounded to the nearest whole numbers.
 
     Raises
     ------

@@ -1,11 +1,12 @@
-"""How the scores of rows are spread where they are not normal: sums of a few levels' coefficients.
+"""Correct the AUC of scores that are not normal, because they are sums of a few levels' coefficients.
 
-Second-order counts give the means and variances of a linear score, not its shape. A score of few
-levels takes few values: of a rare class that one mask half tells apart, normal theory makes too
-much. What each attribute adds to the score is known exactly, class by class, from label tables; if
-attributes were independent within classes, the score would be spread as the sum of these. So the
-AUC of that sum is held against what normal theory makes of the same sum, and the ratio of the two,
-as distances between normal classes, is applied to the AUC of the exact moments.
+Second-order counts give the means and variances of a linear score, not the shape of its
+distribution. A score of few levels takes few values. For example, normal theory overestimates the
+AUC for a rare class that a mask separates only in part. Label tables give the exact distribution of
+each attribute's contribution to the score, by class. If attributes were independent within classes,
+the score would be distributed as the sum of these. So the AUC of that sum is compared with its AUC
+under normal theory. The ratio of the two, as distances between normal classes, corrects the AUC of
+the exact moments.
 """
 
 from __future__ import annotations
@@ -18,33 +19,34 @@ from aegis.measures.normal import cumulative, quantile
 Floats = npt.NDArray[np.float64]
 
 _POINTS = 8192
-"""Points of the grids of all attributes together, on which distributions are summed up."""
+"""Number of grid points of all attributes together, on which distributions are added."""
 _COARSEST = 512
-"""Fewest points of a grid: few attributes take few values, which a grid must tell apart."""
+"""Smallest number of points of a grid, so that it separates the values of a few attributes."""
 _FEWEST = 5
-"""Rows of either class in a part below which their spread says nothing of a shape."""
+"""Smallest number of rows of either class in a part for which a shape is estimated."""
 _FAR = 1e-9
-"""Least distance of an AUC from 0 or 1 that is looked at."""
+"""Smallest distance of an AUC from 0 or 1; closer values are moved to this distance."""
 
 
 def shape_factors(
     slopes: Floats, joint: Floats, rows: Floats, bounds: npt.NDArray[np.int64]
 ) -> Floats | None:
-    """Return what distances between classes are multiplied by, from 0 to 1, shape (1 + K,).
+    """Return the factors for distances between classes, from 0 to 1, shape (1 + K,).
 
-    Of all parts and without each one. Never above 1, so that what bounds normal scores bounds
-    these. None if a part has too few rows of a class to tell.
+    The first factor is for all parts, the others leave out one part each. A factor is never above
+    1, so that bounds of normal scores also hold for the corrected scores. None if a part has too
+    few rows of a class.
 
     Parameters
     ----------
     slopes
-        Coefficient of each level by the part that is scored, shape (K, d).
+        Coefficient of each level, by the part that is scored, shape (K, d).
     joint
         Rows per part, class (the rest first) and level, shape (K, 2, d).
     rows
         Rows per part and class, shape (K, 2).
     bounds
-        Where each attribute's levels start, shape (m + 1,).
+        Start of the levels of each attribute, shape (m + 1,).
     """
     if rows.min(initial=np.inf) < _FEWEST or not slopes.shape[1]:
         return None
@@ -67,7 +69,7 @@ def shape_factors(
 
 
 def grid_points(attributes: int) -> int:
-    """Return the points of the grid of one attribute: half of them for each sign of a difference.
+    """Return the number of grid points of one attribute: half of them for each sign of a difference.
 
     >>> [grid_points(attributes) for attributes in (1, 3, 12, 100)]
     [8192, 2048, 512, 1024]

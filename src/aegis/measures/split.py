@@ -1,8 +1,8 @@
-"""Counts by part of configurations that have levels in common: what these decide is solved once.
+"""Counts by part of configurations that share levels, so that the shared levels are solved only once.
 
-Configurations of a search have attributes in common, such as features that no mask touches. The
-covariance within classes is then that of the common levels, bordered by the levels beside them, and
-directions are solved by elimination: the common block is factorised once for all configurations.
+Configurations of a search have attributes in common, such as features without a mask. The
+covariance within classes is then the covariance of the common levels, bordered by the other levels.
+Directions are solved by elimination: the common block is factorised once for all configurations.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from aegis.measures.by_fold import ClassCounts, OtherParts, PartCounts, ShownLev
 Floats = npt.NDArray[np.float64]
 
 FEWEST_LEVELS = 64
-"""Common levels from which on to eliminate them costs less than to solve them again."""
+"""Number of common levels from which eliminating them costs less than solving them again."""
 MOST_NUMBERS = 1 << 25
-"""Most numbers that the factors of all sets of common levels that are remembered may take."""
+"""Largest number of stored numbers in the factors of all remembered sets of common levels."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Base:
-    """Factors of (A + r I), and what they make of means: see `SplitCounts.directions`.
+    """Factors of (A + r I), and their solutions for means: see `SplitCounts.directions`.
 
     Attributes
     ----------
     factors
-        By part that is scored, one upper triangle per penalty.
+        For each scored part, one upper triangle per penalty.
     alone
         (A + r I)^-1 (m_1 - m_0) of the common levels for G classes, shape (K, P, c, G).
     """
@@ -48,7 +48,7 @@ class CommonLevels:
     Parameters
     ----------
     counts
-        Theirs alone, on the diagonal of `total` and below it, and without noise.
+        Counts of only the common levels, on and below the diagonal of `total`, without noise.
     """
 
     def __init__(self, counts: PartCounts) -> None:
@@ -60,7 +60,7 @@ class CommonLevels:
 
     @cached_property
     def outside(self) -> OtherParts:
-        """The rows outside of each part."""
+        """The rows outside each part."""
         return self.counts.outside or OtherParts.of(self.counts.rows)
 
     @cached_property
@@ -69,7 +69,7 @@ class CommonLevels:
 
     @property
     def numbers(self) -> int:
-        """How many numbers the factors take under each penalty."""
+        """Number of numbers in the factors of each penalty."""
         return self.outside.factors * int(self.counts.joint.shape[-1]) ** 2
 
     def base(
@@ -79,9 +79,10 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the factors for classes told from the rest, by their places among these.
+        """Return the factors for classes that are compared with the rest, given their indices in `told`.
 
-        All is as of `SplitCounts.directions`, and looked at where the factors are not known yet.
+        Arguments are as in `SplitCounts.directions`; they are only used if the factors are not
+        known yet.
         """
         key = targets.start, penalties
         if key not in self._bases:
@@ -109,7 +110,7 @@ class CommonLevels:
     def eliminated(
         self, key: Hashable, border: Floats, targets: slice, penalties: tuple[float, ...]
     ) -> Floats:
-        """Return (A + r I)^-1 B of one attribute beside, shape (K, P, c, q), remembered by its key.
+        """Return (A + r I)^-1 B for one other attribute, shape (K, P, c, q), cached by its key.
 
         `border` is B', shape (K, q, c).
         """
@@ -127,7 +128,7 @@ class CommonLevels:
 
 @dataclass(frozen=True, eq=False)
 class SplitCounts:
-    """What `PartCounts` holds of a configuration, of which some levels are common to many.
+    """The content of `PartCounts` for a configuration, some of whose levels are common to many.
 
     Attributes
     ----------
@@ -136,12 +137,12 @@ class SplitCounts:
     joint
         Rows per part, class and level, shape (K, C, d).
     bordering
-        Co-occurrence of the levels beside with the common ones and, on the diagonal and below it,
-        with themselves, shape (K, C, q, d), or what counts it.
+        Co-occurrence of the other levels with the common levels and, on and below the diagonal,
+        with themselves, shape (K, C, q, d), or an object that counts it.
     keys, ends
-        What each attribute beside is remembered by, and where its levels end among the q.
+        For each other attribute its cache key, and the end of its levels among the q levels.
     shown
-        As of `PartCounts`.
+        As in `PartCounts`.
     """
 
     common: CommonLevels
@@ -152,13 +153,13 @@ class SplitCounts:
     shown: Sequence[ShownLevels] | None = None
 
     chance = None
-    """Counts with noise are not split."""
+    """Always None, because counts with noise are not split."""
     below = True
-    """As of `PartCounts`."""
+    """Always True: entries above the diagonal are left out, as in `PartCounts`."""
 
     @cached_property
     def by_class(self) -> ClassCounts:
-        """`bordering`, one class at a time."""
+        """`bordering` as counts of one class at a time."""
         given = self.bordering
         return ClassCounts.of(given) if isinstance(given, np.ndarray) else given
 
@@ -169,11 +170,11 @@ class SplitCounts:
 
     @property
     def outside(self) -> OtherParts:
-        """The rows outside of each part."""
+        """The rows outside each part."""
         return self.common.outside
 
     def square(self, own: int | None) -> Square:
-        """Return the co-occurrence of levels of one class, or of all."""
+        """Return the co-occurrence of levels for the class `own`, or for all classes if it is None."""
         border = self.by_class.every if own is None else self.by_class.of_class(own)
         return Square(self.common.counts.square(own).border, border)
 
@@ -185,27 +186,28 @@ class SplitCounts:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> Floats:
-        """Return b = (W + r I)^-1 g of classes told, W their covariance, shape (K, G, P, d).
+        """Return b = (W + r I)^-1 g for some classes, where W is their covariance, shape (K, G, P, d).
 
-        With A the covariance of the common levels, D that of the levels beside and B between them,
-        r the ridge and g the gap between means,
+        Let A be the covariance of the common levels, D that of the other levels and B the
+        covariance between them, r the ridge and g the gap between means. Then
 
             b_2 = (D + r I - B' Y)^-1 (g_2 - B' b_0),   b_1 = b_0 - Y b_2,
 
-        where Y = (A + r I)^-1 B is that of each attribute under its mask, and b_0 = (A + r I)^-1 g_1.
+        where Y = (A + r I)^-1 B is computed for each attribute under its mask, and b_0 = (A + r
+        I)^-1 g_1.
 
         Parameters
         ----------
         squares
-            The counts of all other classes, and of the class; or of all rows.
+            The counts of all other classes and of the class, or the counts of all rows.
         means
-            Of all levels, outside of each part, shape (K, T, 2, d).
+            Means of all levels outside each part, shape (K, T, 2, d).
         gaps
-            g of these classes, shape (K, d, G).
+            The gaps g of these classes, shape (K, d, G).
         targets
-            The places of the G classes among those told from the rest, as of `OtherParts.targets_of`.
+            The indices of the G classes in `told`, as in `OtherParts.targets_of`.
         penalties
-            As of `out_of_fold`.
+            As in `out_of_fold`.
         """
         first = self.common.counts.joint.shape[-1]
         outside, base = self.outside, self.common.base(squares, gaps[:, :first], targets, penalties)

@@ -1,10 +1,10 @@
 """The target-coded trace: Pillai's trace of one numeric code per attribute and class.
 
-Each value of an attribute is replaced by what it says of each class: the share of the class among
-its rows less the share in the whole table (target encoding: Micci-Barreca, A preprocessing scheme
-for high-cardinality categorical attributes, SIGKDD Explorations 3, 2001). What remains of m
-attributes and C classes is one covariance matrix of m (C - 1) codes, which the label tables give
-but for its blocks between two attributes. That is little enough to protect before it is passed on
+Each value of an attribute is replaced by one code per class: the share of the class among its rows
+minus the share in the whole table (target encoding: Micci-Barreca, A preprocessing scheme for
+high-cardinality categorical attributes, SIGKDD Explorations 3, 2001). For m attributes and C
+classes this leaves one covariance matrix of m (C - 1) codes. The label tables give all of it except
+its blocks between two attributes. That is little enough to protect before it is shared
 (`aegis.safe.protect`).
 """
 
@@ -25,16 +25,19 @@ Numbers = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 _RANK = 1e-9
-"""Eigenvalues of a correlation matrix of codes up to this times its size count as 0."""
+"""Eigenvalues of a correlation matrix of codes count as 0 up to this number times its size."""
 _LEAST_SPREAD = 0.1
-"""Least variance of a code within a class, as a share of that within both: noise can leave less."""
+"""Smallest variance of a code within a class, relative to the variance within both classes.
+
+Noise may make the estimate smaller.
+"""
 
 
 def class_codes(joint: Numbers, classes: Numbers) -> Floats:
-    """Return what each level says of each class but the last, shape (d, C - 1).
+    """Return the codes of each level for each class but the last, shape (d, C - 1).
 
-    The share of the class among the rows of the level less its share in the table; 0 for a level
-    without rows.
+    A code is the share of the class among the rows of the level minus its share in the table. It is
+    0 for a level without rows.
 
     Parameters
     ----------
@@ -85,26 +88,27 @@ def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> fl
 def trace_by_separation(
     correlation: Floats, strengths: Floats, skewness: Floats, share: float
 ) -> float:
-    """Return the trace of codes of two classes, from the largest AUC that a linear score of them has.
+    """Return the trace of codes of two classes, from the largest AUC of any linear score of them.
 
-    Of all linear scores (S_1 + S_0)^-1 (m_1 - m_0) has the largest AUC under normal scores: Phi(d), with
-    d^2 = (m_1 - m_0)' (S_1 + S_0)^-1 (m_1 - m_0) (Su and Liu, Linear combinations of multiple
-    diagnostic markers, JASA 88, 1993). Codes of the same AUC whose covariances S_1 and S_0 are equal
-    have the trace 2 p q d^2 / (1 + 2 p q d^2), which is returned: from 0 to 1, and the usual trace
-    where the covariances are equal. A code of strength s and skewness g has the gap of means
-    m_1 - m_0 = sqrt(s / (p q)), and variances with p v_1 + q v_0 = 1 - s and
-    v_1 - v_0 = g (m_1 - m_0) - (q - p) (m_1 - m_0)^2. Correlations within the classes count as equal.
+    Of all linear scores, (S_1 + S_0)^-1 (m_1 - m_0) has the largest AUC under normal scores. It is
+    Phi(d), with d^2 = (m_1 - m_0)' (S_1 + S_0)^-1 (m_1 - m_0) (Su and Liu, Linear combinations of
+    multiple diagnostic markers, JASA 88, 1993). Codes with the same AUC and equal covariances S_1
+    and S_0 have the trace 2 p q d^2 / (1 + 2 p q d^2), which is returned. It is from 0 to 1, and
+    equals the usual trace if the covariances are equal. A code of strength s and skewness g has the
+    gap of means m_1 - m_0 = sqrt(s / (p q)), and variances with p v_1 + q v_0 = 1 - s and v_1 - v_0
+    = g (m_1 - m_0) - (q - p) (m_1 - m_0)^2. Correlations within both classes are assumed to be
+    equal.
 
     Parameters
     ----------
     correlation
-        Of the codes, each larger where the class is more frequent, shape (m, m).
+        Correlations of the codes, each coded so that larger means more of the class, shape (m, m).
     strengths
         Mean square contingency of each code with the class, shape (m,).
     skewness
         Third moment of each code, in units of its standard deviation, shape (m,).
     share
-        p, the share of the class; q is that of the rest.
+        The share p of the class; q = 1 - p is the share of the rest.
 
     Examples
     --------
@@ -144,10 +148,10 @@ def _solved_square(matrix: Floats, right: Floats) -> float:
 
 
 def adjusted_for(trace: float, freedom: float, classes: int, n: float) -> float:
-    """Return a trace less what `freedom` fitted codes explain by chance among n rows.
+    """Return a trace minus the part that `freedom` fitted codes explain by chance in n rows.
 
-    V - (1 - V/(C - 1)) f (C - 1)/(N - f - 1), as Ezekiel adjusts R^2; 0 where no degree of freedom
-    is left or there is one class only.
+    The result is V - (1 - V/(C - 1)) f (C - 1)/(N - f - 1), like Ezekiel's adjustment of R^2. It is
+    0 if no degree of freedom is left or there is only one class.
     """
     rest = n - freedom - 1
     if classes < 2 or rest <= 1e-9 * n:
@@ -157,17 +161,17 @@ def adjusted_for(trace: float, freedom: float, classes: int, n: float) -> float:
 
 
 def believed(levels: Floats, strength: Floats, penalty: float) -> float:
-    """Return how much of what levels say a learner with a ridge penalty explains.
+    """Return how much of the strength of levels a learner with a ridge penalty explains.
 
-    Alone in a ridge regression, a level of n rows keeps the share n / (n + p) of its deviation d, and
-    explains n d^2 (1 - (p / (n + p))^2).
+    In a ridge regression of its own, a level of n rows keeps the share n / (n + p) of its deviation
+    d, and explains n d^2 (1 - (p / (n + p))^2).
 
     Parameters
     ----------
     levels
         Rows per level, shape (d,), above 0.
     strength
-        What each says, n d^2 / N, shape (d,).
+        Strength of each level, n d^2 / N, shape (d,).
     penalty
         The penalty p, in rows.
     """
@@ -175,7 +179,7 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
 
 
 def fitted_freedom(levels: Floats, penalty: float) -> float:
-    """Return the degrees of freedom that such a learner spends on an attribute's levels (d,)."""
+    """Return the degrees of freedom that such a learner uses for an attribute's levels (d,)."""
     total = float(levels.sum())
     if total <= 0:
         return 0.0
@@ -185,16 +189,16 @@ def fitted_freedom(levels: Floats, penalty: float) -> float:
 def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float) -> float:
     """Return the mean held-out trace over learners that may penalise up to each penalty in turn.
 
-    With V_p what learners with penalty p explain, and f_p the degrees of freedom that they spend,
-    T_p = C - 1 - (C - 1 - V_p) ((N - 1)/(N - 1 - f_p))^2 remains on other rows, as in
-    `held_out_traces`; the mean is that of `held_out`. Where no learner explains anything the best T_p
-    is returned, at most 0: it still tells how far from anything that is. Never falls where V_p rises
-    or f_p falls.
+    Let V_p be the trace that learners with penalty p explain, and f_p the degrees of freedom that
+    they use. On other rows T_p = C - 1 - (C - 1 - V_p) ((N - 1)/(N - 1 - f_p))^2 remains, as in
+    `held_out_traces`. The mean over learners is that of `held_out`. If no learner explains
+    anything, the best T_p is returned, which is at most 0 and still shows how far from useful the
+    codes are. The result never falls if V_p rises or f_p falls.
 
     Parameters
     ----------
     explained, freedoms
-        V_p and f_p, shape (P,) each.
+        V_p and f_p, each of shape (P,).
     classes, n
         Number of classes, and rows.
     """
@@ -207,12 +211,13 @@ def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float
 
 
 def held_out_target_coded(counts: Cooccurrence) -> float:
-    """Return the target-coded trace on rows held out, the mean over learners of different strength.
+    """Return the target-coded trace on held-out rows, the mean over learners with different penalties.
 
-    The trace V of the codes of all attributes, without the adjustment of `target_coded`; of two classes
-    that of `trace_by_separation`; s_p and f_p of `held_out_reached` add up over attributes, f_p times V over the sum of what each attribute
-    says alone: attributes that say the same overfit once. So `held-out-pillai-values` is estimated
-    from label tables and one small matrix. From 0 to C - 1; 0 for one class, for constant
+    V is the trace of the codes of all attributes, without the adjustment of `target_coded`; with
+    two classes it is the trace of `trace_by_separation`. s_p and f_p of `held_out_reached` add up
+    over attributes. f_p is multiplied by V over the sum of the separate traces, because attributes
+    with the same information overfit only once. So `held-out-pillai-values` is estimated from label
+    tables and one small matrix. The value is from 0 to C - 1. It is 0 for one class, for constant
     attributes and without rows.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
@@ -245,12 +250,13 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
 def target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace of a configuration, adjusted for chance.
 
-    With x the codes of all masked attributes (`class_codes` of their levels) and u the label,
-    V = trace(S_xx^+ S_xu S_uu^+ S_ux), and f the levels with rows less one per attribute: each
-    level's code is fitted. Codes are functions of the levels, so that V is at most the plug-in
-    Pillai's trace of the same configuration; for one attribute the two are equal, and their
-    adjusted forms, too. At most C - 1; 0 for one class, for constant attributes, without rows and
-    where f leaves no degree of freedom. `counts.chance` lowers f as in `adjusted-pillai`.
+    Let x be the codes of all masked attributes (`class_codes` of their levels) and u the label. V =
+    trace(S_xx^+ S_xu S_uu^+ S_ux). f is the number of levels with rows, minus one per attribute,
+    because each level's code is fitted. Codes are functions of the levels, so V is at most the
+    plug-in Pillai's trace of the same configuration. For one attribute both are equal, and so are
+    their adjusted forms. The value is at most C - 1. It is 0 for one class, for constant
+    attributes, without rows, and if f leaves no degree of freedom. `counts.chance` lowers f as in
+    `adjusted-pillai`.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
     tables = _label_tables(counts)
@@ -315,16 +321,16 @@ def _separated(
 def degrees_of_freedom(
     levels: Floats, offsets: npt.NDArray[np.int64], chance: Floats | None = None
 ) -> float:
-    """Return the fitted codes: levels with rows less one per attribute, less what is expected.
+    """Return the number of fitted codes: levels with rows, minus one per attribute, minus a correction.
 
     Parameters
     ----------
     levels
         Rows per level, shape (d,).
     offsets
-        Where each attribute's levels start, shape (m + 1,).
+        Start of the levels of each attribute, shape (m + 1,).
     chance
-        As of `Cooccurrence`, shape (d, k): expected counts hold less chance than drawn rows.
+        As in `Cooccurrence`, shape (d, k). Expected counts fit less by chance than drawn rows.
     """
     full = levels > 0
     freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))

@@ -1,4 +1,4 @@
-"""A symmetric matrix in tridiagonal form, in which it is solved with many shifts at little cost."""
+"""A symmetric matrix in tridiagonal form, which makes solving with many shifts cheap."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tridiagonal:
-    """T = Q' A Q, tridiagonal, for a symmetric A of shape (d, d); all in rotated coordinates.
+    """T = Q' A Q, tridiagonal, for a symmetric A of shape (d, d), with right-hand sides in the same basis.
 
-    (Elden, Algorithms for the regularization of ill-conditioned least squares problems, BIT 17, 1977.)
+    Reference: Elden, Algorithms for the regularization of ill-conditioned least squares problems,
+    BIT 17, 1977.
 
     Attributes
     ----------
     diagonal, beside
-        Of T, shapes (d,) and (d - 1,).
+        The diagonal and the subdiagonal of T, shapes (d,) and (d - 1,).
     right
         Q' times the right-hand sides, shape (d, k).
     """
@@ -32,7 +33,7 @@ class Tridiagonal:
 
     @classmethod
     def of(cls, matrix: Floats, right: Floats) -> Tridiagonal:
-        """Return the form of `matrix`, which is overwritten, and of right-hand sides, (d, k).
+        """Return the tridiagonal form of `matrix`, which is overwritten, and of right-hand sides, (d, k).
 
         Raises
         ------
@@ -58,10 +59,10 @@ class Tridiagonal:
     def effective(self, penalty: float, *, expected: bool = False) -> float:
         """Return trace(T (T + p I)^-1), p > 0; negative eigenvalues count as 0.
 
-        That is its size less p times the trace of the inverse, whose diagonal follows from the
-        pivots of the factorisations from above and from below: 1 / (down_i + up_i - (T + p I)_ii)
-        (Meurant, A review on the inverse of symmetric tridiagonal and block tridiagonal matrices,
-        SIAM J. Matrix Anal. Appl. 13, 1992).
+        The trace is the size minus p times the trace of the inverse. The diagonal of the inverse
+        follows from the pivots of the factorisations from above and from below: 1 / (down_i + up_i
+        - (T + p I)_ii) (Meurant, A review on the inverse of symmetric tridiagonal and block
+        tridiagonal matrices, SIAM J. Matrix Anal. Appl. 13, 1992).
         """
         from scipy.linalg.lapack import dpttrf, dsterf
 

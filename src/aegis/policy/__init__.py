@@ -1,4 +1,4 @@
-"""What the user declares: roles, candidate masks, the privacy rule, the measure."""
+"""Policies: the user's declaration of roles, candidate masks, the privacy rule and the measure."""
 
 from aegis.policy.canonical import policy_digest
 from aegis.policy.labels import (

@@ -1,4 +1,4 @@
-"""One text for all that a policy declares, and its digest."""
+"""The canonical text of a policy, and its digest."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from aegis.policy.model import Policy
 
 
 def policy_digest(policy: Policy) -> str:
-    """Return the SHA-256 of what the policy declares, hierarchies' content included."""
+    """Return the SHA-256 of the canonical policy, which includes the content of hierarchies."""
     return hashlib.sha256(canonical_policy(policy).encode()).hexdigest()
 
 
 def canonical_policy(policy: Policy) -> str:
-    """Return what the policy declares as one JSON text, equal for equal policies.
+    """Return all declarations of the policy as one JSON text, equal for equal policies.
 
-    In place of a hierarchy's file stands the digest of its content.
+    The digest of a hierarchy's content replaces the name of its file.
     """
     data = policy_mapping(policy)
     for attribute in policy.attributes.values():

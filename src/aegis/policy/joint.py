@@ -1,4 +1,4 @@
-"""Which rules can be checked against several releases of one table together."""
+"""Decide which rules can be checked against several releases of one table together."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from aegis.policy.model import Configuration, Policy
 
 
 def require_joint_rule(policy: Policy) -> None:
-    """Raise unless the rule of a policy says something of the joint classes of releases.
+    """Raise an error unless the rule of a policy can be checked on the joint classes of releases.
 
     Raises
     ------
     PolicyError
-        The rule counts persons, or coarser classes may break it.
+        The rule counts persons, or coarser classes may violate it.
     """
     if policy.person is not None:
         raise PolicyError(
@@ -31,15 +31,15 @@ def require_joint_rule(policy: Policy) -> None:
 
 
 def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
-    """Return the places of the earlier releases that each release took into account.
+    """Return the indices of the earlier releases that each release took into account.
 
-    A certificate says which these are. A configuration that is of no release yet counts as one that
-    will be made after all before it.
+    The certificate of a release lists them. A configuration without a release counts as one that
+    will be released after all before it.
 
     Raises
     ------
     PolicyError
-        A release took one into account that is not named before it.
+        A release took another one into account that is not listed before it.
     """
     return tuple(
         frozenset(range(place))

@@ -1,13 +1,13 @@
-"""YAML with line numbers, so that an error in a policy can say where it is.
+"""Read YAML with line numbers, so that errors in a policy can name the line.
 
-Scalars are read as YAML 1.2 reads them (https://yaml.org/spec/1.2.2/#103-core-schema), without its
-octal and hexadecimal numbers: `yes`, `no`, `on` and `off` are texts, and so are 2024-01-31, 12:30
-and 01234, all of which YAML 1.1 would turn into something else. Keys are texts as they are
-written, so that a column may be called 2024, on or null.
+Scalars are read as in YAML 1.2 (https://yaml.org/spec/1.2.2/#103-core-schema), without its octal
+and hexadecimal numbers. So `yes`, `no`, `on` and `off` are texts, and so are 2024-01-31, 12:30 and
+01234, which YAML 1.1 would convert. Keys are always the text as written, so that a column may be
+called 2024, on or null.
 
-A file may come from anywhere, so its length, depth and number of parts are limited, and what an
-alias represents counts once for each alias, though it is held but once: a few aliases of aliases
-would otherwise represent billions of parts.
+A file may come from an untrusted source, so its length, depth and number of parts are limited. The
+content of an alias counts once for each use, although it is stored once. Otherwise a few aliases of
+aliases could represent billions of parts.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import yaml
 from aegis.errors import PolicyError
 
 MOST_CHARACTERS = 16 << 20
-"""Most characters of a file."""
+"""Largest number of characters of a file."""
 MOST_DEPTH = 64
-"""Most mappings and lists within one another."""
+"""Largest depth of nested mappings and lists."""
 MOST_PARTS = 500_000
-"""Most keys and values of a file, aliases written out."""
+"""Largest number of keys and values of a file, with aliases written out."""
 MOST_DIGITS = 100
-"""Most characters of a whole number: no column holds longer ones."""
+"""Largest number of characters of a whole number; columns do not have longer ones."""
 
 _FLOAT = re.compile(
     r"^[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+"
@@ -40,7 +40,7 @@ _NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
 
 
 class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Parses with libyaml where it is there, and resolves scalars as YAML 1.2 does."""
+    """Parses with libyaml if it is installed, and resolves scalars as in YAML 1.2."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - the base class's attribute
 
@@ -64,7 +64,7 @@ _SCALARS: dict[str, tuple[re.Pattern[str], Callable[[str], Any]]] = {
     "int": (_INT, int),
     "float": (re.compile(f"{_FLOAT.pattern}|{_INT.pattern}"), _float),
 }
-"""By tag what a scalar looks like, and its value."""
+"""For each tag, the pattern of its scalars and the function that converts them."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -76,14 +76,14 @@ _Dumper.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
 
 @dataclass(slots=True)
 class Place:
-    """Where a part of a document stands.
+    """The position of a part of a document.
 
     Attributes
     ----------
     line
-        Its line, counted from 1.
+        The line, counted from 1.
     parts
-        Where its keys or entries stand.
+        The positions of its keys or entries.
     """
 
     line: int
@@ -92,14 +92,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Located:
-    """A YAML document and where each of its parts stands.
+    """A YAML document and the positions of its parts.
 
     Attributes
     ----------
     data
         The document as plain Python objects.
     place
-        Where it stands, and its parts.
+        The position of the document and of its parts.
     origin
         The file's name, for messages.
     """
@@ -119,15 +119,15 @@ class Located:
 
 
 def read_yaml(text: str, origin: str, *, remedy: str = "Write a value.") -> Located:
-    """Parse `text`, which comes from the file `origin`.
+    """Parse `text`, which comes from the file `origin`, as YAML.
 
-    `remedy` is what to do where it holds nothing.
+    `remedy` is the advice in the error message if the file is empty.
 
     Raises
     ------
     PolicyError
-        Bad syntax, a repeated key, a tag, an alias that represents itself, or more than the limits
-        above. The message names the line.
+        Bad syntax, a repeated key, a tag, an alias that contains itself, or a limit that is
+        exceeded. The message names the line.
     """
     if len(text) > MOST_CHARACTERS:
         raise PolicyError(
@@ -154,18 +154,18 @@ def _invalid(origin: str, line: int, problem: str, hint: str = "") -> PolicyErro
 
 @dataclass(slots=True)
 class _ReadValue:
-    """A value that has been read.
+    """A value that has been read completely.
 
     Attributes
     ----------
     value
         The value.
     place
-        Where it stands.
+        The position of the value.
     size
-        Keys and values in it, aliases written out.
+        Number of keys and values in it, with aliases written out.
     merges
-        Whether it is the plain scalar `<<`, which as a key merges another mapping.
+        Whether it is the plain scalar `<<`, which merges another mapping if it is a key.
     """
 
     value: Any
@@ -176,18 +176,18 @@ class _ReadValue:
 
 @dataclass
 class _Open:
-    """A mapping or list whose end has not been read.
+    """A mapping or list that has not been read to its end.
 
     Attributes
     ----------
     part
-        What is known of it.
+        The part that has been read so far.
     anchor
-        What aliases call it.
+        The name that aliases use for it.
     key
         The key whose value comes next.
     merged
-        The mappings whose entries it takes over where it has none of its own.
+        The mappings whose entries it includes, except where it has its own entry.
     """
 
     part: _ReadValue
@@ -197,7 +197,7 @@ class _Open:
 
 
 class _Reader:
-    """Reads one document event by event: nothing recurses, and limits hold from the start."""
+    """Reads one document event by event, without recursion, and checks the limits from the start."""
 
     def __init__(self, text: str, origin: str) -> None:
         self.text = text
@@ -357,12 +357,12 @@ class _Reader:
 
 
 def write_yaml(data: Mapping[str, Any]) -> str:
-    """Return plain data as YAML that `read_yaml` and readers of YAML 1.1 take in the same way.
+    """Return plain data as YAML that readers of YAML 1.1 and 1.2 interpret in the same way.
 
     Raises
     ------
     PolicyError
-        A value is none of the plain types of Python.
+        A value has none of the plain types of Python.
     """
     try:
         return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True))

@@ -1,4 +1,4 @@
-"""Policies and configurations from YAML, and back."""
+"""Read policies and configurations from YAML, and write them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _WRITERS = {
     "recipe": "`aegis advise TABLE --policy POLICY --with METHOD -o recipe.yaml` writes one where a "
     "record-level release is best. By hand: `method: NAME`.",
 }
-"""What to do about an empty file, by what it is called."""
+"""Advice for an empty file, by the kind of file."""
 _HINTS = {
     "model_type": "Write a mapping: {key: value, ...}.",
     "dict_type": "Write a mapping: {key: value, ...}.",
@@ -75,7 +75,8 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
         The file is missing or not YAML; a key, role, mask, measure or privacy model is unknown; a
         parameter has the wrong type or range. The message names the line.
     DataError
-        A hierarchy cannot be read or is none; so does this message.
+        A hierarchy file cannot be read or is not a hierarchy. The message names the line of the
+        policy, too.
 
     Examples
     --------
@@ -95,14 +96,14 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
 
 
 def as_policy(policy: Policy | str | Path | Mapping[str, Any]) -> Policy:
-    """Return a policy as it is, or read it from a path or mapping."""
+    """Return a policy unchanged, or read it from a path or mapping."""
     return policy if isinstance(policy, Policy) else load_policy(policy)
 
 
 def read_document(path: str | Path, what: str) -> Located:
-    """Read a YAML file, called `what` in messages, for several functions that take a path.
+    """Read a YAML file, called `what` in messages, so that several functions can use its content.
 
-    A path may be a pipe, which can be read but once: `<(command)` of a shell.
+    A path may be a pipe, which can be read only once: `<(command)` of a shell.
 
     Raises
     ------
@@ -117,8 +118,8 @@ def read_document(path: str | Path, what: str) -> Located:
 def load_configurations(source: str | Path | Located, policy: Policy) -> dict[str, Configuration]:
     """Read explicit configurations for `policy`: `configurations: {name: {attribute: mask}}`.
 
-    A file that holds one bare `{attribute: mask}` mapping is one configuration named after it.
-    `source` is its path, or what `read_document` made of it.
+    A file with a single `{attribute: mask}` mapping is one configuration with the name of the file.
+    `source` is a path, or the result of `read_document`.
 
     Examples
     --------
@@ -169,14 +170,14 @@ def load_configurations(source: str | Path | Located, policy: Policy) -> dict[st
 
 
 def read_mapping(source: str | Path | Located, what: str) -> dict[str, Any]:
-    """Read a YAML file that holds one mapping; `what` it is called in messages.
+    """Read a YAML file with a single mapping; messages call it `what`.
 
-    `source` is its path, or what `read_document` made of it.
+    `source` is a path, or the result of `read_document`.
 
     Raises
     ------
     PolicyError
-        The file is missing, not YAML or no mapping.
+        The file is missing, not YAML or not a mapping.
     """
     located = _document(source, what)
     if not isinstance(located.data, dict):
@@ -189,12 +190,12 @@ def _document(source: str | Path | Located, what: str) -> Located:
 
 
 def parse_value(text: str, origin: str) -> Any:
-    """Return the value that a YAML file would hold for `text`; the empty text is null."""
+    """Return the value that `text` has in a YAML file; an empty text is null."""
     return read_yaml(text, origin).data if text else None
 
 
 def write_mapping(data: Mapping[str, Any]) -> str:
-    """Return plain data as YAML, read in the same way by readers of YAML 1.1 and 1.2."""
+    """Return plain data as YAML that readers of YAML 1.1 and 1.2 interpret in the same way."""
     return write_yaml(plain(data))
 
 
@@ -211,8 +212,8 @@ def dump_configurations(
 ) -> str:
     """Return configurations as YAML that `load_configurations` reads back.
 
-    `measure` is the one by which they were chosen, which `measure_of_choice` reads back; and
-    `made_under` the rule of the summary that they were chosen from, for `owner_of_choice`.
+    `measure` is the measure that chose them; `measure_of_choice` reads it back. `made_under` is the
+    rule of the summary that they were chosen from; `owner_of_choice` reads it back.
     """
     chosen: dict[str, Any] = {} if measure is None else {"measure": measure}
     if made_under is not None:
@@ -223,14 +224,14 @@ def dump_configurations(
 
 
 def measure_of_choice(source: str | Path | Located) -> str | None:
-    """Return the measure by which a file's configurations or recipe were chosen; None if it is unsaid.
+    """Return the measure that chose a file's configurations or recipe; None if the file does not name it.
 
-    `source` is its path, or what `read_document` made of it.
+    `source` is a path, or the result of `read_document`.
 
     Raises
     ------
     PolicyError
-        The file is missing, not YAML or no mapping, or the measure is unknown.
+        The file is missing, not YAML or not a mapping, or the measure is unknown.
     """
     data = read_mapping(source, "configuration")
     # A bare {attribute: mask} mapping may well have an attribute of that name.
@@ -249,7 +250,7 @@ def _at(located: Located, *path: str | int) -> Iterator[None]:
 
 
 class _Loader:
-    """Turns a located YAML document into a `Policy`."""
+    """Converts a located YAML document into a `Policy`."""
 
     def __init__(self, located: Located, folder: Path) -> None:
         self.located = located

@@ -1,4 +1,4 @@
-"""A policy as the mapping that its YAML holds."""
+"""Convert a policy to the mapping in its YAML file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VERSION = 1
 
 
 def policy_mapping(policy: Policy) -> dict[str, Any]:
-    """Return the policy as the mapping that its YAML holds."""
+    """Return the policy as the mapping in its YAML file."""
     label = policy.label
     data: dict[str, Any] = {
         "version": VERSION,

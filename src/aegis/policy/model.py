@@ -1,6 +1,6 @@
-"""What a user declares: roles, candidate masks, the privacy rule, the measure.
+"""The user's declarations: roles, candidate masks, the privacy rule, the measure.
 
-All classes are frozen; `aegis.policy.load` makes them from YAML and writes them back.
+All classes are frozen. `aegis.policy.load` reads them from YAML and writes them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from aegis.words import brief
 
 
 class Role(StrEnum):
-    """What an attribute is to privacy; every role but the first and last is scored and released."""
+    """The role of an attribute for privacy; all but `identifier` and `ignore` are scored and released."""
 
     IDENTIFIER = "identifier"
-    """Names a person: never released as it is; dropped, or replaced by a keyed token."""
+    """Identifies a person: never released as it is, but dropped or replaced by a keyed token."""
     QUASI_IDENTIFIER = "quasi-identifier"
-    """Known to others, identifying in combination: forms the equivalence classes."""
+    """May be known to others and identify a person in combination: forms the equivalence classes."""
     SENSITIVE = "sensitive"
-    """Values that must not be learned about a person."""
+    """Has values that nobody should learn about a person."""
     FEATURE = "feature"
-    """Neither: released, scored, and no part of the classes."""
+    """None of the above: released and scored, but not part of the classes."""
     IGNORE = "ignore"
-    """Left out: neither scored nor released."""
+    """Neither scored nor released."""
 
 
 class Unseen(StrEnum):
@@ -43,16 +43,16 @@ class Unseen(StrEnum):
 
 
 class SuppressedColumns(StrEnum):
-    """How a release shows a column whose mask hides all of it."""
+    """How a release shows a column that its mask hides completely."""
 
     FILL = "fill"
-    """The column, `*` in every row: it stays in the shape that programs know."""
+    """The column has `*` in every row, so that the table keeps its columns."""
     LEAVE_OUT = "leave-out"
-    """Nothing: the column is not there."""
+    """The column is left out."""
 
 
 class ValueType(StrEnum):
-    """What the values of a column are, where the policy says so."""
+    """The type of a column's values, as stated by the policy."""
 
     INTEGER = "integer"
     NUMBER = "number"
@@ -62,19 +62,19 @@ class ValueType(StrEnum):
 
 
 class AttributeKind(StrEnum):
-    """How the values of a quasi-identifier compare, to methods that group records."""
+    """How methods that group records compare the values of a quasi-identifier."""
 
     NUMERIC = "numeric"
-    """Numbers: distances between them mean something. Natural for numbers."""
+    """Numbers with meaningful distances; the default for numbers."""
     ORDINAL = "ordinal"
-    """Ranks alone: in the stated `order`, or the natural one of numbers, dates and times."""
+    """Ranks only: in the stated `order`, or the natural order of numbers, dates and times."""
     CATEGORICAL = "categorical"
-    """Alike or not; also what numbers are that are only codes. Natural for texts and booleans."""
+    """Equal or different only; the default for texts and booleans, and suitable for numeric codes."""
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column and what may become of it.
+    """One column, its role and its candidate masks.
 
     Attributes
     ----------
@@ -83,21 +83,21 @@ class Attribute:
     role
         Role of the attribute in privacy.
     masks
-        Candidate masks, in the order in which they were declared; data-driven ones not yet fitted.
+        Candidate masks, in the declared order; masks that learn from data are not fitted yet.
     hierarchy
-        The generalisation hierarchy behind `level` masks, if there is one.
+        The generalisation hierarchy of `level` masks, or None.
     weight
-        How much the attribute counts in additive measures; 1 unless stated.
+        Weight of the attribute in additive measures; by default 1.
     hierarchy_source
-        How the policy file names the hierarchy: a path or an inline tree.
+        The hierarchy as written in the policy file: a path or an inline tree.
     kind
-        How values of a quasi-identifier compare; None for what is natural for the column's type.
+        How values of a quasi-identifier compare; None for the default of the column's type.
     order
-        All values of an ordinal attribute, ascending; empty for the natural order.
+        All values of an ordinal attribute in ascending order; empty for the natural order.
     type
-        What its values are; None if the table is asked.
+        Type of the values; None to determine it from the table.
     values
-        All values that it can have, null aside; empty if the table is asked.
+        All possible values, without null; empty to determine them from the table.
     """
 
     name: str
@@ -113,25 +113,25 @@ class Attribute:
 
     @property
     def scored(self) -> bool:
-        """Whether the attribute has a part in scores and in the release."""
+        """Whether the attribute is scored and released."""
         return self.role not in (Role.IDENTIFIER, Role.IGNORE)
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """One mask for each attribute that it names.
+    """One mask for each attribute in it.
 
     Attributes
     ----------
     name
-        How the ranking calls it.
+        Name in the ranking.
     masks
-        Attribute name to mask. Attributes left out keep their only candidate, or `identity`.
+        Masks by attribute. An attribute that is left out keeps its only candidate, or `identity`.
     certificate
-        Digest of the certificate that it was read from; None if it is of no release.
+        Digest of the certificate that it was read from; None if it does not come from a release.
     after
-        The earlier releases that a release took into account, as its certificate names them; None
-        where the configuration is of no release.
+        The earlier releases that the release took into account, as listed in its certificate; None
+        if it does not come from a release.
 
     Examples
     --------
@@ -162,12 +162,12 @@ class Configuration:
 
 
 def listed_configurations(given: object) -> tuple[Configuration, ...]:
-    """Return configurations that are given by name or in a row.
+    """Return configurations that are given as a mapping by name or as a sequence.
 
     Raises
     ------
     PolicyError
-        Something else is given.
+        The argument is neither.
     """
     listed = given.values() if isinstance(given, Mapping) else given
     if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
@@ -188,18 +188,18 @@ def _no_configuration(given: object) -> PolicyError:
 
 @dataclass(frozen=True)
 class MethodChoice:
-    """A record-level method that the policy wants ranked together with the configurations.
+    """A record-level method that the policy includes in the ranking of configurations.
 
     Attributes
     ----------
     name
-        How the ranking calls it.
+        Name in the ranking.
     method
-        Name of the method; who runs it looks it up.
+        Name of the method, which is looked up when it runs.
     options
-        Its options by name, as written.
+        Options by name, as written in the policy.
     where
-        File and line of the policy that name it, for messages; empty if no file names it.
+        File and line of the policy, for messages; empty without a file.
     """
 
     name: str
@@ -210,20 +210,19 @@ class MethodChoice:
 
 @dataclass(frozen=True, repr=False)
 class Policy:
-    """Everything that a user declares about one table.
+    """All declarations of a user about one table.
 
     Attributes
     ----------
     label
-        The class label, `NO_LABEL` if there is none.
+        The label; `NO_LABEL` if there is none.
     attributes
-        By name, in the order of the file; columns not named are neither scored nor released. The label may be
-        among them, with a role and candidate masks.
+        Attributes by name, in the order of the file. Columns that are not listed are neither scored
+        nor released. The label may be listed, with a role and candidate masks.
     privacy
         The rule that a release must meet.
     measure
-        Name of the measure that ranks configurations and that a search maximises; None for the
-        default of each.
+        Name of the measure for rankings and searches; None for the default of each.
     configurations
         Explicit configurations, by name.
     unseen
@@ -231,12 +230,12 @@ class Policy:
     anonymizers
         Record-level methods to rank together with the configurations.
     reading
-        How the table's text files are written; None if the files are asked directly.
+        How the table's text files are written; None to determine it from the files.
     release
-        Facts for the report on the release, if given: `purpose`, `author` and so on.
+        Facts for the report on the release, if given, such as `purpose` and `author`.
     population
-        Path of a table of the population from which this table is a sample, with the same quasi-
-        identifiers; None without one.
+        Path of the table of the population from which this table is a sample; it has the same
+        quasi-identifiers. None without one.
     suppressed_columns
         How a release shows a column whose mask is `suppress`.
     weight
@@ -344,23 +343,23 @@ class Policy:
 
     @property
     def person(self) -> str | None:
-        """Column that names persons, who are counted in place of rows; None to count rows."""
+        """Column that identifies persons, to count persons instead of rows; None to count rows."""
         return self.privacy.person
 
     @property
     def shared_rows(self) -> int:
-        """Rows that share each bound that a mask learns: those of the smallest class, at least 11."""
+        """Number of rows that must share each learnt bound: the smallest class size, at least 11."""
         return rows_to_share(self.privacy.minimum_size)
 
     def measure_by(self, *names: str | None) -> Measure:
-        """Return the named measure, otherwise that of the policy, otherwise the default.
+        """Return the first named measure, otherwise that of the policy, otherwise the default.
 
-        Without a label the default is the measure that treats all columns equally.
+        Without a label, the default is the measure that treats all columns equally.
 
         Raises
         ------
         PolicyError
-            The measure is unknown, or is of a label and there is none.
+            The measure is unknown, or it needs a label and there is none.
 
         Examples
         --------
@@ -383,9 +382,9 @@ class Policy:
         return replace(self, measure=measure)
 
     def require_label(self, what: str, *, number: bool = False) -> None:
-        """Raise `PolicyError` where the policy has no label, which `what` is about.
+        """Raise `PolicyError` if the policy has no label with classes, which the operation `what` needs.
 
-        Unless a `number` to predict will do, too, where the label has no classes.
+        With `number`, a numeric label without classes is accepted, too.
 
         Examples
         --------
@@ -423,9 +422,9 @@ class Policy:
     def with_label(
         self, masks: Mapping[str, Mask | None], fitted: Mask | None = None
     ) -> dict[str, Mask | None]:
-        """Return the masks of a release with the label among them, as it is unless the policy masks it.
+        """Return the masks of a release with the label's mask, None unless the policy masks the label.
 
-        `fitted` is the label's one mask (`label_mask`) as it is fitted to a table.
+        `fitted` is the single mask of the label (`label_mask`), fitted to a table.
 
         Examples
         --------
@@ -576,7 +575,7 @@ class Policy:
         )
 
     def drawn_from(self, population: str | None) -> Policy:
-        """Return the policy of a table that is a sample of another one; of None, the policy itself.
+        """Return the policy with this table as its population; with None, the policy itself.
 
         Examples
         --------
@@ -588,12 +587,12 @@ class Policy:
         return self if population is None else replace(self, population=population)
 
     def without(self, names: Iterable[str]) -> Policy:
-        """Return the policy with these attributes ignored: neither scored nor released.
+        """Return the policy with these attributes ignored, that is, neither scored nor released.
 
         Raises
         ------
         PolicyError
-            A name is no attribute, or is the label or protected by the rule.
+            A name is not an attribute, or it is the label, or the rule protects it.
 
         Examples
         --------
@@ -622,7 +621,7 @@ class Policy:
         )
 
     def with_role(self, *roles: Role) -> tuple[Attribute, ...]:
-        """Return the attributes that have one of these roles, in order.
+        """Return the attributes that have one of these roles, in the order of the policy.
 
         Examples
         --------
@@ -636,14 +635,14 @@ class Policy:
 
     @property
     def features(self) -> tuple[Attribute, ...]:
-        """The scored attributes, the label left out."""
+        """The scored attributes without the label."""
         return tuple(
             a for a in self.attributes.values() if a.scored and a.name != self.label.column
         )
 
     @property
     def protected_hierarchies(self) -> dict[str, Hierarchy]:
-        """Hierarchies of the attributes that a distance between values is measured on."""
+        """Hierarchies of the sensitive attributes for which a model measures distances between values."""
         return {
             name: hierarchy
             for name in self.privacy.hierarchical
@@ -653,12 +652,12 @@ class Policy:
 
     @property
     def label_attribute(self) -> Attribute | None:
-        """The label's entry among the attributes, if it has one."""
+        """The label's entry in `attributes`, or None."""
         return self.attributes.get(self.label.column)
 
     @property
     def label_mask(self) -> Mask | None:
-        """The single mask of a label that is a feature, if it shows intervals: these are the classes."""
+        """The only mask of a label that is a feature, if it shows intervals, which are then the classes."""
         own = self.label_attribute
         if own is None or own.role is not Role.FEATURE or len(own.masks) != 1:
             return None
@@ -666,7 +665,7 @@ class Policy:
 
     @property
     def chosen_label(self) -> Attribute | None:
-        """The label's entry, if a configuration chooses its mask."""
+        """The label's entry, if configurations choose its mask; else None."""
         own = self.label_attribute
         return None if own is None or not own.scored or self.label_mask is not None else own
 
@@ -677,7 +676,7 @@ class Policy:
 
     @property
     def sensitive(self) -> tuple[str, ...]:
-        """Columns with a sensitive role or protected by the rule (the label may be one)."""
+        """Columns with the role sensitive or protected by the rule; the label may be one of them."""
         declared = [a.name for a in self.with_role(Role.SENSITIVE)]
         return tuple(dict.fromkeys([*declared, *self.privacy.sensitive]))
 
@@ -688,7 +687,7 @@ class Policy:
         return tuple(c for c in self.label.columns if not (gone and c in self.attributes))
 
     def released(self) -> Iterator[Attribute]:
-        """Yield the attributes of the release, identifiers with a token among them.
+        """Yield the released attributes, including identifiers that are replaced by a token.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The shape of a policy file, before names are looked up."""
+"""The schema of a policy file, before names are looked up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _day(value: Any) -> Any:
 
 
 class PolicyMapping(BaseModel):
-    """A mapping without keys of its own invention."""
+    """A mapping that rejects unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

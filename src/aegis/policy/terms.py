@@ -1,7 +1,7 @@
-"""What a summary's owner decided when it was made: the policy, its rule, and whether that is fixed.
+"""The decisions of a summary's owner: the policy, its rule, and whether the rule is locked.
 
-Who advises from the summary alone, or applies what was advised, may declare another rule. That the
-rule is another one is then said, and a rule that is weaker is refused if the owner has locked it.
+People who advise from the summary, or apply the advice, may declare another rule. Aegis then
+reports the difference. If the owner has locked the rule, a weaker rule is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OwnerRule:
     rule
         The rule.
     locked
-        Whether its owner allows no weaker one.
+        Whether the owner allows no weaker rule.
     """
 
     rule: PrivacyRule
@@ -39,7 +39,7 @@ class OwnerRule:
 
     @classmethod
     def of(cls, given: object, where: str) -> OwnerRule:
-        """Return what `to_dict` wrote; raise `PolicyError` where it is something else."""
+        """Return the rule that `to_dict` wrote; raise `PolicyError` for any other content."""
         if not isinstance(given, Mapping) or not given.keys() <= {"privacy", "person", "locked"}:
             raise PolicyError(
                 f"{where} says of the rule that it was made under: {given!r}.",
@@ -54,7 +54,7 @@ class OwnerRule:
         return cls(replace(rule_of(given.get("privacy")), person=person), locked)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rule as a policy writes it, with the column of persons, and the lock."""
+        """Return the rule as a policy writes it, with the column of persons and the lock."""
         return {
             "privacy": self.rule.to_mapping(),
             "person": self.rule.person,
@@ -62,21 +62,21 @@ class OwnerRule:
         }
 
     def require(self, rule: PrivacyRule, *, override: bool, what: str) -> RuleOverride | None:
-        """Return how `rule` differs from the owner's, None if it requires the same.
+        """Return how `rule` differs from the owner's rule; None if it requires the same.
 
         Parameters
         ----------
         rule
-            The rule that is asked for.
+            The requested rule.
         override
-            Whether whoever asks has said that another rule is meant.
+            Whether the user confirmed that another rule is intended.
         what
-            What was made under the owner's rule, for the message.
+            The object that was made under the owner's rule, for the message.
 
         Raises
         ------
         PolicyError
-            The rule is another one and `override` is not set, or it is weaker and the owner's is
+            The rule is another one and `override` is False, or it is weaker and the owner's rule is
             locked.
         """
         compared = strength(rule, self.rule)
@@ -100,17 +100,17 @@ class OwnerRule:
 
 @dataclass(frozen=True)
 class RuleOverride:
-    """Another rule than the owner's, on purpose.
+    """A rule that is deliberately different from the owner's rule.
 
     Attributes
     ----------
     owner
         The rule under which the summary was made.
     used
-        The rule that was asked for instead.
+        The rule that is used instead.
     lacks
-        What the owner's rule requires that does not follow from the one that was used; empty if
-        that is stronger.
+        The requirements of the owner's rule that do not follow from the used rule; empty if it is
+        stronger.
     """
 
     owner: OwnerRule
@@ -119,12 +119,12 @@ class RuleOverride:
 
     @property
     def weaker(self) -> bool:
-        """Whether the rule that was used is not at least as strong as the owner's."""
+        """Whether the used rule is not at least as strong as the owner's rule."""
         return bool(self.lacks)
 
     @property
     def sentence(self) -> str:
-        """What a reader should know, in words."""
+        """The difference between the rules, as a sentence for readers."""
         said = (
             f"the owner's rule was overridden: the summary was made under {self.owner.rule}; "
             f"this is compared with {self.used}"
@@ -144,17 +144,18 @@ class RuleOverride:
 
 @dataclass(frozen=True)
 class Terms:
-    """The policy that a summary was made under.
+    """The policy under which a summary was made.
 
     Attributes
     ----------
     policy
-        Its canonical form: the JSON text whose SHA-256 is the policy's digest.
+        Canonical form of the policy: the JSON text whose SHA-256 is the policy's digest.
     locked
-        Whether no rule weaker than the policy's may be used with the summary.
+        Whether no rule weaker than that of the policy may be used with the summary.
     binding
-        Whether another rule has to be meant: of what was read from a bundle, or is locked. Whoever
-        has just summarised a table has the table.
+        Whether another rule must be confirmed. True if the summary was read from a bundle or its
+        rule is locked. A user who has just summarised a table has the table, so no confirmation is
+        needed.
     """
 
     policy: str
@@ -168,12 +169,12 @@ class Terms:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the policy: equals `policy_digest` of what it was made from."""
+        """The SHA-256 of the policy, which equals `policy_digest` of the policy."""
         return hashlib.sha256(self.policy.encode()).hexdigest()
 
     @cached_property
     def declared(self) -> dict[str, Any]:
-        """The policy as plain values; hierarchies are named by the digest of their content."""
+        """The policy as plain values, with hierarchies replaced by the digest of their content."""
         try:
             mapping = json.loads(self.policy)
         except ValueError as error:
@@ -195,13 +196,13 @@ class Terms:
 def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
     """Return the rule of the summary from which a file's configurations were chosen.
 
-    None if they were chosen from the table itself. `source` is the file's path, or what
-    `read_document` made of it.
+    None if they were chosen from the table itself. `source` is the path of the file, or the result
+    of `read_document`.
 
     Raises
     ------
     PolicyError
-        The file is missing, not YAML or no mapping, or says something else there.
+        The file is missing, not YAML or not a mapping, or has an invalid entry for the rule.
     """
     data = read_mapping(source, "configuration")
     # A bare {attribute: mask} mapping may well have an attribute of that name.
@@ -212,7 +213,7 @@ def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
 
 
 def rule_of(mapping: object) -> PrivacyRule:
-    """Return a rule from what a policy has under `privacy`; nothing there requires nothing."""
+    """Return a rule from the `privacy` entry of a policy; without an entry, nothing is required."""
     if mapping is None or mapping == {}:
         return PrivacyRule()
     if isinstance(mapping, Mapping) and mapping.keys() == {"suppression"}:

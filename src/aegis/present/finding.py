@@ -1,4 +1,4 @@
-"""The best of an advice in plain words: what it keeps, what it does to each column, what is proven."""
+"""The best entry of an advice in plain words: utility, masks of columns, and what is proven."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ SERVED = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What every screen says of the best of an advice, in the same words.
+    """The statements about the best entry of an advice that every screen shows.
 
     Attributes
     ----------
     title, figure
-        The configuration with what it keeps, and its figure with the one that it is compared with.
+        The configuration with its utility, and its figure with the figure that it is compared with.
     released
-        How many rows are released, in classes of how many at least.
+        The number of released rows, and the smallest class size.
     proof
-        Among how many combinations or configurations it is the best, and what is proven.
+        How many combinations or configurations it was compared with, and what is proven.
     changed
-        Columns whose values change: name, mask, percent that it costs alone (None if that is not known).
+        Columns whose values change: name, mask, and the loss in percent if only this column were
+        masked (None if unknown).
     dropped, unchanged
-        Columns that are left out, and that stay as they are.
+        Columns that are left out, and columns that are not changed.
     """
 
     title: str
@@ -52,7 +53,7 @@ class Finding:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked) -> Finding:
-        """Return the words for one entry of an advice, its best."""
+        """Return the statements about one entry of an advice, its best one."""
         figure, masks = advice.stated_utility(best), best.shown
         return cls(
             title=f"{best.name}{_share(advice, figure.utility_kept)}",
@@ -77,7 +78,7 @@ def _figure(advice: Advice, figure: UtilityFigure) -> str:
 
 
 def ranked_words(advice: Advice) -> str:
-    """Return what was ranked, for example "20 configurations and 1 record-level release"."""
+    """Return how many candidates were ranked, such as "20 configurations and 1 record-level release"."""
     releases = sum(ranked.method is not None for ranked in advice.ranking)
     masks = counted(len(advice.ranking) - releases, advice.ranked_things)
     return f"{masks} and {counted(releases, 'record-level release')}" if releases else masks

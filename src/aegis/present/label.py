@@ -1,4 +1,4 @@
-"""What a table has to predict, in plain words."""
+"""Describe the label of a table in plain words."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from aegis.words import counted, short
 
 
 def label_words(summary: Mapping[str, Any]) -> str:
-    """Return what the label of a summary holds, such as "2 classes".
+    """Return a description of the label of a summary, such as "2 classes".
 
     Parameters
     ----------
     summary
-        What `Summary.to_dict` returns, or an estimate of it.
+        The result of `Summary.to_dict`, or an estimate of it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether a table meets a rule, and no more: what a search asks thousands of times."""
+"""Decide quickly whether a table meets a rule, for searches that ask this thousands of times."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from aegis.privacy.rule import PrivacyRule
 
 
 def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> bool:
-    """Return whether `rule.check` finds a table admissible, as soon as that is known.
+    """Return whether `rule.check` would find a table admissible, without computing its full verdict.
 
-    Classes are only ever dropped, so a table fails once more rows are dropped than there is room for.
+    Classes are only ever dropped, so the answer is False once more rows are dropped than `room`.
 
     Parameters
     ----------
     rule
         The rule.
     table
-        As of `PrivacyRule.check`; classes that criteria on sizes alone drop may be left out beforehand.
+        Its classes and sensitive counts, as for `PrivacyRule.check`. Classes that are too small for
+        the criteria on sizes may be left out beforehand.
     room
-        Rows (or persons) that may be dropped of `table`; by default what the limit says.
+        Rows (or persons) that may be dropped from `table`; by default the suppression limit.
 
     Examples
     --------
@@ -59,16 +60,16 @@ def admits_dense(
     sizes: FloatArray,
     room: int,
 ) -> bool:
-    """Return what `admits` does, from plain matrices.
+    """Return the answer of `admits`, computed from plain matrices.
 
     Parameters
     ----------
     criteria
-        Demands beyond class sizes, each of a model with a `dense` figure.
+        Criteria other than those on class sizes; the model of each has a `dense` figure.
     tables
-        Rows by class and value of each protected attribute, shape (n, V) each.
+        For each sensitive attribute the rows by class and value, shape (n, V).
     sizes
-        Rows of each class, shape (n,); those that are too small are left out.
+        Rows of each class, shape (n,). Classes that are too small are left out beforehand.
     room
         Rows that may be dropped.
     """

@@ -1,4 +1,4 @@
-"""What each model asks of the shares of a class, for any part of it to be kept: see `histograms`."""
+"""Caps on the shares of values without which a model lets no part of a class be kept: see `histograms`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from aegis.privacy.model import Criterion
 
 
 def equal_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return 1 - sum_v min(q_v, p_v) <= t."""
+    """Return the caps of the condition 1 - sum_v min(q_v, p_v) <= t."""
     return ShareCaps(bounds.most(), 1.0 - criterion["t"] - TOLERANCE)
 
 
 def ordered_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the sum over steps between values of 1 - min(Q, P) - min(1 - Q, 1 - P) <= t (m - 1)."""
+    """Return the caps of: the sum over steps of 1 - min(Q, P) - min(1 - Q, 1 - P) is at most t (m - 1)."""
     groups, steps, most = splits(bounds.totals, bounds.room)
     demand = steps - (criterion["t"] + TOLERANCE) * most
     return ShareCaps(bounds.most(groups), demand, groups) if demand > 0 else None
 
 
 def hierarchical_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the mean over levels of 1 - sum_g min(q_g, p_g) <= t."""
+    """Return the caps of the condition that the mean over levels of 1 - sum_g min(q_g, p_g) is <= t."""
     tree = bounds.tree
     if tree is None or not tree.height:
         return None
@@ -33,33 +33,34 @@ def hierarchical_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def basic_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return q_v <= (1 + beta) p_v."""
+    """Return the caps of the condition q_v <= (1 + beta) p_v."""
     return ShareCaps((1.0 + criterion["beta"] + TOLERANCE) * bounds.most())
 
 
 def enhanced_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return q_v <= (1 + min(beta, -ln p_v)) p_v, which grows with p_v."""
+    """Return the caps of the condition q_v <= (1 + min(beta, -ln p_v)) p_v, which grow with p_v."""
     most = bounds.most()
     gain = -np.log(np.where(most > 0, most, 1.0))
     return ShareCaps((1.0 + np.minimum(criterion["beta"], gain) + 2 * TOLERANCE) * most)
 
 
 def log_ratio_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return p_v base^-delta < q_v < p_v base^delta; without the first where values may be absent."""
+    """Return the caps of p_v base^-delta < q_v < p_v base^delta; no lower bound if values may be absent."""
     factor = criterion["base"] ** min(criterion["delta"], 60.0 / np.log(criterion["base"]))
     floors = bounds.least() / factor if criterion.model.monotone else None
     return ShareCaps(bounds.most() * factor, floors=floors)
 
 
 def alpha_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return q_v <= alpha."""
+    """Return the caps of the condition q_v <= alpha."""
     return ShareCaps(np.full(len(bounds.totals), criterion["alpha"] + TOLERANCE))
 
 
 def entropy_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return q_v <= a, the largest share that leaves an entropy of ln l: the others are as even as can be.
+    """Return q_v <= a, where a is the largest share with which an entropy of ln l is possible.
 
-    Of two values the demand itself.
+    The entropy is largest if all other values are equally frequent. With two values this is the
+    condition itself.
     """
     values, asked = int(np.count_nonzero(bounds.totals)), math.log(criterion["l"]) - TOLERANCE
     if asked <= 0:
@@ -76,9 +77,10 @@ def entropy_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def recursive_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return q_v <= a, the largest r_1 < c (r_l + ... + r_m): the others are as even as can be.
+    """Return q_v <= a, where a is the largest r_1 < c (r_l + ... + r_m) that is possible.
 
-    r_2 to r_(l-1) are then (l - 2) / (m - 1) of what r_1 leaves. For l = 2 the demand itself.
+    The sum is largest if all other values are equally frequent: r_2 to r_(l-1) then share (l - 2) /
+    (m - 1) of 1 - r_1. For l = 2 this is the condition itself.
     """
     values, asked = int(np.count_nonzero(bounds.totals)), int(criterion["l"])
     if asked == 1:

@@ -1,9 +1,9 @@
-"""The class-frequency table: all that privacy models and disclosure risk need to know.
+"""The class-frequency table, which holds all that privacy models and disclosure risk need.
 
-Rows that agree on every quasi-identifier form an *equivalence class*. How many rows each class
-has, and how often each value of a sensitive attribute occurs in it, decides every model of this
-package; the rows themselves are not needed. A null quasi-identifier or sensitive value is a value
-like any other: whoever builds the table gives it its own code.
+Rows that agree on every quasi-identifier form an *equivalence class*. Every model of this package
+needs only the size of each class and how often each value of a sensitive attribute occurs in it.
+The rows themselves are not needed. A null quasi-identifier or sensitive value is a value like any
+other: the code that builds the table gives null its own code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BoolArray = npt.NDArray[np.bool_]
 Number = TypeVar("Number", np.int64, np.float64)
 
 _DENSE = 32
-"""Cells are added up in a plain array while it has at most this many places per cell."""
+"""Cells are added up in a plain array if that array has at most this many places per cell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +45,14 @@ class SensitiveCounts:
     counts
         Rows of each cell, at least 1, shape (nnz,), int64.
     labels
-        Display of the V values; their order is the order that ordered distances use. Null is a
-        value with its own label. Values that no row holds are allowed: no figure counts them.
+        Text of each of the V values, in the order that ordered distances use. Null is a value with
+        its own label. Values without rows are allowed; they do not change any figure.
     levels
         Optional hierarchy of the values, shape (V, L): the code of each value's group at height
         0 (the value itself), 1, ... L-1; groups are nested. Needed by hierarchical distances.
     persons
-        Where `counts` are of distinct persons: the persons of each class, shape (n_classes,). A
-        person with several values in a class is counted with each; None if rows are counted.
+        Distinct persons of each class, shape (n_classes,), if `counts` are of distinct persons. A
+        person with several values in a class is counted for each value. None if rows are counted.
 
     Raises
     ------
@@ -106,7 +106,7 @@ class SensitiveCounts:
 
     @cached_property
     def sizes(self) -> IntArray:
-        """Rows of each class, shape (n_classes,); of persons, each with each of its values."""
+        """Sum of the counts of each class, shape (n_classes,); a person counts once for each value."""
         return self.sum_by_class(self.counts)
 
     @cached_property
@@ -118,8 +118,8 @@ class SensitiveCounts:
     def certain(self) -> BoolArray:
         """Whether all members of a class share some value, shape (n_classes,).
 
-        Of rows that have one value each this is to have one value in the class. A person may have
-        several, and then such a value is certain although there are others next to it.
+        If each row has one value, this means that the class has one value. A person may have
+        several values; then a value can be certain although the class has others.
         """
         if self.persons is None:
             return np.asarray(self.lengths == 1)
@@ -154,13 +154,13 @@ class SensitiveCounts:
         return base - 1 - (keys - self.classes * base)
 
     def sum_by_class(self, figures: npt.NDArray[Number]) -> npt.NDArray[Number]:
-        """Return the sum over each class's cells of `figures` (nnz,), shape (n_classes,)."""
+        """Return the sum of `figures` (nnz,) over the cells of each class, shape (n_classes,)."""
         # bincount adds in float64, exact for fewer than 2**53 rows, and beats reduceat on the
         # short runs that classes are.
         return np.bincount(self.classes, weights=figures).astype(figures.dtype, copy=False)
 
     def max_by_class(self, figures: FloatArray) -> FloatArray:
-        """Return the largest of each class's cells of `figures` (nnz,), shape (n_classes,)."""
+        """Return the largest of `figures` (nnz,) over the cells of each class, shape (n_classes,)."""
         if not len(self.starts):
             return figures[:0]
         largest: FloatArray = np.maximum.reduceat(figures, self.starts)
@@ -187,7 +187,7 @@ class ClassTable:
     Attributes
     ----------
     sizes
-        Rows per class, at least 1, shape (n_classes,), int64; distinct persons where they are
+        Rows per class, at least 1, shape (n_classes,), int64. Distinct persons if persons are
         counted.
     sensitive
         Per sensitive attribute its contingency table with the classes.
@@ -196,18 +196,18 @@ class ClassTable:
         (n_classes,), int64, never below `sizes`. Journalist risk, k-map and delta-presence
         need it.
     absent
-        Rows of the population in classes of which the table holds no row; 0 without a population.
+        Rows of the population in classes that have no row in the table; 0 without a population.
     ids
         The identifier that `from_cells` was given for each class, shape (n_classes,), ascending;
         None if the classes are simply numbered.
     persons
-        The persons behind the classes, where they are counted in place of rows.
+        The persons of the classes, if persons are counted instead of rows; else None.
     hidden
-        Share of the bits of its quasi-identifiers that masks hide from each class, from 0 to 1, shape
-        (n_classes,); None if it was not asked for.
+        Share of the bits of its quasi-identifiers that masks hide from each class, from 0 to 1,
+        shape (n_classes,). None if it was not computed.
     earlier
-        What earlier releases show of each class, shape (n_classes,): 0 where none shows it, else a
-        number of what they show together; None without earlier releases.
+        Number of the combined view that earlier releases give of each class, shape (n_classes,): 0
+        if no release shows the class. None without earlier releases.
 
     Raises
     ------
@@ -237,7 +237,7 @@ class ClassTable:
 
     @property
     def class_rows(self) -> IntArray:
-        """Rows of each class, shape (n_classes,), also where sizes count persons."""
+        """Rows of each class, shape (n_classes,), even if `sizes` counts persons."""
         return self.sizes if self.persons is None else self.persons.rows
 
     @property
@@ -255,11 +255,11 @@ class ClassTable:
 
     @cached_property
     def subjects(self) -> int:
-        """What a limit of suppression is a share of: rows, or distinct persons."""
+        """Rows, or distinct persons if they are counted: the total that the suppression limit refers to."""
         return self.rows if self.persons is None else self.persons.total
 
     def subjects_in(self, classes: BoolArray) -> int:
-        """Return the rows, or the distinct persons, in the classes that are selected."""
+        """Return the number of rows, or of distinct persons, in the classes that `classes` selects."""
         if self.persons is None:
             return int(self.sizes[classes].sum())
         return self.persons.within(classes)
@@ -278,13 +278,13 @@ class ClassTable:
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
         earlier: IntArray | None = None,
     ) -> ClassTable:
-        """Return the table of classes of which the given cells are parts.
+        """Return the class table for the given cells; several cells may belong to one class.
 
         Parameters
         ----------
         class_ids
-            Class of each cell: any integers, in any order, repeated at will; shape (n,). Classes
-            are numbered in ascending order of them.
+            Identifier of the class of each cell, shape (n,): any integers, in any order, with
+            repetition. Classes are numbered in ascending order of their identifiers.
         counts
             Rows of each cell, shape (n,). Cells without rows are left out.
         sensitive
@@ -295,7 +295,8 @@ class ClassTable:
         hierarchies
             Per sensitive attribute the levels of its values: see `SensitiveCounts.levels`.
         earlier
-            What earlier releases show of each cell, shape (n,), the same in all cells of a class.
+            Number of the combined view of earlier releases of each cell, shape (n,), the same for
+            all cells of a class.
 
         Raises
         ------
@@ -337,14 +338,14 @@ class ClassTable:
         ids: IntArray | None = None,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
     ) -> ClassTable:
-        """Return the table of classes whose distinct persons have been counted.
+        """Return the class table for classes whose distinct persons have been counted.
 
         Parameters
         ----------
         sizes
             Distinct persons per class, shape (n_classes,).
         persons
-            The persons behind the classes.
+            The persons of the classes.
         sensitive
             Per sensitive attribute the class, the code of the value and the distinct persons of
             each cell, shape (nnz,) each, in any order; and the labels of the codes.
@@ -367,7 +368,7 @@ class ClassTable:
         return ids[mask]
 
     def keep(self, mask: npt.ArrayLike) -> ClassTable:
-        """Return the table of only the classes that `mask` (n_classes,) selects, renumbered.
+        """Return the table of the classes that `mask` (n_classes,) selects, renumbered.
 
         The population of a class that is left out counts as absent.
         """
@@ -393,7 +394,9 @@ class ClassTable:
         )
 
     def as_shown_earlier(self) -> ClassTable:
-        """Return the classes that only earlier releases distinguish; `ids` are their numbers.
+        """Return the table with classes merged that look the same in all earlier releases.
+
+        `ids` of the result are the numbers in `earlier`.
 
         Raises
         ------
@@ -427,7 +430,7 @@ class ClassTable:
 
 
 def number(keys: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the distinct `keys` (n,), ascending, and the position of each key among them (n,)."""
+    """Return the distinct `keys`, ascending, and the position of each of the n keys among them."""
     if not len(keys):
         return keys, keys
     low, high = int(keys.min()), int(keys.max())

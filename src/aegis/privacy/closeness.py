@@ -1,8 +1,8 @@
 """How far the sensitive values of each equivalence class are from those of the whole table.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
-(n_classes,). q is the distribution in the class, p the one in the whole table that is given. A
-value that no row of the table holds is left out of everything: it is not a value of the table.
+(n_classes,). q is the distribution in the class, p the distribution in the whole given table.
+Values without any row in the table are ignored.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import numpy as np
 from aegis.privacy.classes import FloatArray, IntArray, SensitiveCounts
 
 TOLERANCE = 1e-9
-"""Slack for rounding in floating point where a figure is compared with a limit."""
+"""Tolerance for floating-point rounding when a figure is compared with a limit."""
 
 
 def equal_distance(counts: SensitiveCounts) -> FloatArray:
     """Return the total variation distance 0.5 sum_v |q_v - p_v| per class, 0..1.
 
-    The earth mover's distance when all values are equally far apart (Li et al. 2007, section
-    5.2). Computed as the sum of the positive differences: values absent from the class have none.
+    This is the earth mover's distance when all values are equally far apart (Li et al. 2007,
+    section 5.2). It is computed as the sum of the positive differences, which are 0 for values that
+    the class lacks.
     """
     gains = np.maximum(counts.shares - counts.reference[counts.values], 0.0)
     return counts.sum_by_class(gains)
@@ -28,8 +29,8 @@ def equal_distance(counts: SensitiveCounts) -> FloatArray:
 def ordered_distance(counts: SensitiveCounts) -> FloatArray:
     """Return the earth mover's distance over the ranks of the values per class, 0..1.
 
-    sum_i |sum_{j<=i} (q_j - p_j)| / (m - 1), m the number of values that occur in the table
-    (Li et al. 2007, section 5.1, ordered distance); 0 where m is 1.
+    The distance is sum_i |sum_{j<=i} (q_j - p_j)| / (m - 1), where m is the number of values that
+    occur in the table (Li et al. 2007, section 5.1, ordered distance). It is 0 if m is 1.
     """
     present = counts.totals > 0
     m = int(present.sum())
@@ -68,17 +69,18 @@ def _steps(
 def hierarchical_distance(counts: SensitiveCounts, levels: IntArray) -> FloatArray:
     """Return the earth mover's distance over a tree of the values per class, 0..1.
 
-    Two values are as far apart as their lowest common ancestor is high: height / H. The distance
-    is sum_N height(N)/H min(pos_extra(N), neg_extra(N)) over the inner nodes N, where pos_extra
-    and neg_extra add up the surplus and the lack of N's children (Li et al. 2007, section 5.2).
+    The distance of two values is the height of their lowest common ancestor over H, the height of
+    the tree. The distance of the class is the sum over the inner nodes N of height(N)/H
+    min(pos_extra(N), neg_extra(N)). Here pos_extra and neg_extra add up the surplus and the lack of
+    N's children (Li et al. 2007, section 5.2).
 
     Parameters
     ----------
     counts
         The contingency table.
     levels
-        Group of each value at height 0, 1, ..., shape (V, L), nested; a root is put on top where
-        the last level has several groups. Values in one group at height 0 are zero apart.
+        Group of each value at height 0, 1, ..., shape (V, L), nested. A root is added if the last
+        level has several groups. Values in one group at height 0 have distance 0.
     """
     tree = _with_root(levels)
     height = tree.shape[1] - 1
@@ -121,19 +123,19 @@ def _runs(classes: IntArray, codes: IntArray) -> IntArray:
 
 
 def relative_gain(counts: SensitiveCounts) -> FloatArray:
-    """Return max_v (q_v - p_v) / p_v per class, from 0: the beta of basic beta-likeness.
+    """Return max_v (q_v - p_v) / p_v per class, at least 0: the beta of basic beta-likeness.
 
-    Cao and Karras 2012: how much an adversary's belief in any one value can grow.
+    This is how much an adversary's belief in any one value can grow (Cao and Karras 2012).
     """
     ratio = counts.shares / counts.reference[counts.values]
     return np.maximum(counts.max_by_class(ratio) - 1.0, 0.0)
 
 
 def enhanced_gain(counts: SensitiveCounts) -> FloatArray:
-    """Return the smallest beta of enhanced beta-likeness per class; infinite where none exists.
+    """Return the smallest beta of enhanced beta-likeness per class; infinite if no beta is enough.
 
-    Enhanced beta-likeness asks (q_v - p_v) / p_v <= min(beta, -ln p_v) of every value (Cao and
-    Karras 2012). A gain above -ln p_v breaks it whatever the beta.
+    Enhanced beta-likeness requires (q_v - p_v) / p_v <= min(beta, -ln p_v) for every value (Cao and
+    Karras 2012). A gain above -ln p_v violates it for any beta.
     """
     p = counts.reference[counts.values]
     gain = np.maximum(counts.shares / p - 1.0, 0.0)
@@ -142,18 +144,18 @@ def enhanced_gain(counts: SensitiveCounts) -> FloatArray:
 
 
 def log_ratio(counts: SensitiveCounts, *, absent: bool = True) -> FloatArray:
-    """Return max_v |ln(q_v / p_v)| per class, from 0: the delta of delta-disclosure privacy.
+    """Return max_v |ln(q_v / p_v)| per class, at least 0: the delta of delta-disclosure privacy.
 
-    Brickell and Shmatikov 2008, with the natural logarithm.
+    Defined by Brickell and Shmatikov 2008, with the natural logarithm.
 
     Parameters
     ----------
     counts
         The contingency table.
     absent
-        Whether a value that the table has and the class lacks counts: ln 0 is minus infinity, so
-        the figure is infinite, as the definition says. False looks only at the values that the
-        class has, as several tools do.
+        Whether values count that the table has and the class lacks. Their ln 0 is minus infinity,
+        so the figure is infinite, as in the definition. False considers only the values of the
+        class, as several tools do.
     """
     ratios = np.abs(np.log(counts.shares / counts.reference[counts.values]))
     figures = counts.max_by_class(ratios)

@@ -1,7 +1,7 @@
 """How diverse the sensitive values of each equivalence class are.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
-(n_classes,). They look at each class alone: no figure depends on any other class.
+(n_classes,). No figure of a class depends on any other class.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from aegis.privacy.classes import BoolArray, FloatArray, IntArray, SensitiveCoun
 
 
 def distinct_values(counts: SensitiveCounts) -> IntArray:
-    """Return the number of distinct sensitive values per class, from 1.
+    """Return the number of distinct sensitive values per class, at least 1.
 
-    Distinct l-diversity (Li et al. 2007, section 2); null counts as a value. Of persons: 1 where
-    all of a class share some value, which is then certain whatever else they have.
+    This is the l of distinct l-diversity (Li et al. 2007, section 2); null counts as a value. If
+    persons are counted, it is 1 if all persons of a class share some value: that value is then
+    certain, whatever other values they have.
     """
     return np.where(counts.certain, 1, counts.lengths)
 
@@ -34,7 +35,7 @@ def entropy(counts: SensitiveCounts) -> FloatArray:
 def effective_values(counts: SensitiveCounts) -> FloatArray:
     """Return exp(entropy) per class: the largest real l of entropy l-diversity, 1..V.
 
-    A figure within 1e-9 of a whole number is that number, so that a class of l equally frequent
+    A figure within 1e-9 of a whole number is rounded to it, so that a class of l equally frequent
     values has exactly l.
     """
     figures = np.where(counts.certain, 1.0, np.exp(entropy(counts)))
@@ -43,13 +44,15 @@ def effective_values(counts: SensitiveCounts) -> FloatArray:
 
 
 def corrected_values(counts: SensitiveCounts) -> FloatArray:
-    """Return exp(entropy) per class by Grassberger's estimate, from 0 to the values that it holds.
+    """Return exp(entropy) per class by Grassberger's estimate, at most the class's number of values.
 
-    The estimate is right on average, and of two rows with two values exp(2): a class is worth no more
-    than the values that are in it, as ARX has it, too.
+    The estimate is right on average, but may exceed the number of values: it is exp(2) for two rows
+    with two values. So it is capped at the number of values in the class, as in ARX.
 
-    H = G(n) - (1/n) sum_v n_v G(n_v), G(n) = psi(n) + (-1)^n / 2 (psi((n + 1) / 2) - psi(n / 2)):
-    Grassberger, Entropy Estimates from Insufficient Samplings (arXiv physics/0307138, 2003).
+    H = G(n) - (1/n) sum_v n_v G(n_v), with G(n) = psi(n) + (-1)^n / 2 (psi((n + 1) / 2) - psi(n /
+    2)).
+    Reference: Grassberger, Entropy Estimates from Insufficient Samplings (arXiv physics/0307138,
+    2003).
     """
     weighted = counts.sum_by_class(counts.counts * _grassberger(counts.counts))
     figures = np.exp(_grassberger(counts.sizes) - weighted / counts.sizes)
@@ -67,9 +70,9 @@ def _grassberger(numbers: IntArray) -> FloatArray:
 
 
 def largest_share(counts: SensitiveCounts) -> FloatArray:
-    """Return the share of the members that have the most frequent value per class, in (0, 1].
+    """Return the share of a class's members that have its most frequent value, in (0, 1].
 
-    The alpha of (alpha, k)-anonymity for every value (Wong et al. 2006).
+    This is the alpha of (alpha, k)-anonymity for every value (Wong et al. 2006).
     """
     if counts.persons is None:
         return counts.max_by_class(counts.shares)
@@ -88,7 +91,7 @@ def recursive_ratio(counts: SensitiveCounts, l: int) -> FloatArray:  # noqa: E74
     counts
         The contingency table.
     l
-        From 1; for l = 1 the ratio is the largest share.
+        At least 1; for l = 1 the ratio is the largest share.
     """
     ordered = counts.descending
     top = np.zeros(len(counts.starts), dtype=np.int64)
@@ -103,9 +106,9 @@ def recursive_ratio(counts: SensitiveCounts, l: int) -> FloatArray:  # noqa: E74
 
 
 def homogeneous(counts: SensitiveCounts) -> BoolArray:
-    """Return which classes have one constant sensitive value; classes of one row are among them.
+    """Return which classes have one constant sensitive value; classes of one row always do.
 
-    Of persons: in which classes all share some value.
+    If persons are counted: the classes in which all persons share some value.
 
     The rows of such a class are open to the homogeneity attack (Machanavajjhala et al. 2007,
     section 2.1).

@@ -1,7 +1,7 @@
-"""Differential privacy accounting: what the stated epsilons of noise masks add up to.
+"""Differential privacy accounting: add up the stated epsilons of noise masks.
 
-The guarantee of a whole release is only as wide as what was noised: attributes that are released
-without noise are named, and `covers_release` is False while there are any.
+The guarantee covers only the attributes that are noised. The account lists attributes that are
+released without noise; `covers_release` is False if there are any.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class PrivacyLoss:
     mechanism
         What adds the noise, for example "laplace".
     sensitivity
-        How much one person can change the attribute; above 0. None if the mechanism has none,
-        as randomised response.
+        How much one person can change the attribute, above 0. None if the mechanism has no
+        sensitivity, as in randomised response.
     learnt
-        The parameter that was taken from the data, which epsilon does not cover; None if all
-        were chosen without looking at the data, as far as the mask shows.
+        The parameter that was learnt from the data, which epsilon does not cover. None if, as far
+        as the mask shows, all parameters were chosen without looking at the data.
     instead
-        The mask to write then, as a policy has it.
+        The mask to use if a parameter was learnt, as written in a policy.
     """
 
     attribute: str
@@ -59,18 +59,18 @@ class PrivacyLoss:
 class PrivacyAccount:
     """Sequential composition of the losses of all noised attributes.
 
-    Epsilons and deltas add up, because each attribute of a person's row is released once by a
-    mechanism of its own (Dwork and Roth 2014, Theorem 3.16). This is a worst case over
-    attributes that depend on each other in any way.
+    Epsilons and deltas add up, because a separate mechanism releases each attribute of a person's
+    row once (Dwork and Roth 2014, Theorem 3.16). This worst case holds for any dependence between
+    the attributes.
 
     Attributes
     ----------
     losses
         One per noised attribute; an attribute that is noised twice appears twice.
     exact
-        What is released without noise, whatever the masks: attributes, which values are missing,
-        parameters that were learnt from the data. No differential privacy holds for them, nor for
-        the rows as a whole.
+        What any masks release without noise: attributes, which values are missing, parameters
+        learnt from the data. Differential privacy holds neither for these nor for the rows as a
+        whole.
     """
 
     losses: tuple[PrivacyLoss, ...]
@@ -78,7 +78,7 @@ class PrivacyAccount:
 
     @property
     def epsilon(self) -> float:
-        """Sum of the epsilons; 0 when nothing is noised."""
+        """Sum of the epsilons; 0 if nothing is noised."""
         return math.fsum(loss.epsilon for loss in self.losses)
 
     @property
@@ -88,12 +88,12 @@ class PrivacyAccount:
 
     @property
     def covers_release(self) -> bool:
-        """Whether the guarantee holds for the whole release: everything released is noised."""
+        """Whether the guarantee holds for the whole release, because everything released is noised."""
         return bool(self.losses) and not self.exact
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What keeps an epsilon from holding as it is, and what to write instead."""
+        """Reasons why a stated epsilon does not hold as it is, and what to write instead."""
         return tuple(
             f"epsilon {loss.epsilon:g} of {loss.attribute!r} does not cover which values occur: the "
             f"{loss.learnt} of {loss.mechanism} were taken from the data. Write them in the "

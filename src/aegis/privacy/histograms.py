@@ -1,21 +1,23 @@
-"""Classes and their sensitive values as plain matrices, and what a finer table could keep of them.
+"""Classes and sensitive values as plain matrices, and bounds on the rows that a finer table can keep.
 
-A search holds thousands of tables against one rule. Where classes and values are few, a matrix of
-counts (classes by values) answers sooner than the sparse tables that `aegis.privacy.classes` keeps.
+A search checks thousands of tables against one rule. If classes and values are few, a matrix of
+counts (classes by values) is faster than the sparse tables of `aegis.privacy.classes`.
 
-**What a finer table can keep.** Let C be the counts of a class, and let the class be split in any way
-and some of the parts be suppressed; K <= C is what is kept. A demand that holds on a convex set of
-distributions and of every kept part holds of their sum K. All models here ask that
+**Bound.** Let C be the counts of a class. Split the class in any way and suppress some of the
+parts; K <= C are the counts of the kept parts. If a condition holds for a convex set of
+distributions and for every kept part, it holds for their sum K. All models here require that
 
     sum_g min(q_g, u_g) >= theta
 
-of the shares q of some groups g of values, with caps u that grow with the reference p: each of the
-distances of t-closeness is a sum of total variations over partitions of the values, and the total
-variation of one partition is 1 - sum_g min(q_g, p_g). With suppression p is that of the kept rows, so
-that no group has more of it than its rows over all rows less those that may go. So K has at most as many
-rows as the largest n with sum_g min(C_g, n u_g) >= theta n. The rest of the class is lost in *every* finer
-table; the sum of that over classes proves that nothing finer is admissible, although the models are not
-monotone under suppression.
+for the shares q of some groups g of values, with caps u that grow with the reference p. For
+example, each distance of t-closeness is a sum of total variations over partitions of the values.
+The total variation of one partition is 1 - sum_g min(q_g, p_g).
+
+With suppression, p refers to the kept rows. So the share of a group is at most its rows over the
+rows that remain after the largest allowed suppression. So K has at most as many rows as the largest
+n with sum_g min(C_g, n u_g) >= theta n. *Every* finer table loses the rest of the class. If the sum
+of these losses over the classes exceeds the limit, no finer table is admissible, although the
+models are not monotone under suppression.
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ import numpy.typing as npt
 from aegis.privacy.classes import BoolArray, FloatArray, IntArray
 
 _STEPS = 6
-"""Newton steps at most; each alone gives a valid bound."""
+"""Largest number of Newton steps; the bound is valid after any step."""
 _SLACK = 1e-12
-"""Relative rounding that is forgiven: bounds may be too weak by it, never too strong."""
+"""Tolerated relative rounding: bounds may be too weak by this much, never too strong."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ class TreeGroups:
 
     @classmethod
     def of(cls, levels: IntArray) -> TreeGroups:
-        """Return the groups of nested levels (V, L); a root is put on top where there is none.
+        """Return the groups of nested levels (V, L); a root is added if there is none.
 
         >>> TreeGroups.of(np.array([[0, 0], [1, 0], [2, 1]])).groups.astype(int).tolist()
         [[1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1]]
@@ -71,9 +73,9 @@ class Histograms:
     Attributes
     ----------
     counts
-        Shape (n, V); values that no row holds are allowed.
+        Shape (n, V). Values without rows are allowed.
     tree
-        The hierarchy of the values, where the rule requires one.
+        The hierarchy of the values, if the rule requires one; else None.
     """
 
     counts: FloatArray
@@ -107,7 +109,7 @@ class Histograms:
 
 
 def equal_distance(table: Histograms) -> FloatArray:
-    """Return the total variation distance of each class from all, shape (n,), 0..1."""
+    """Return the total variation distance between each class and the whole table, shape (n,), 0..1."""
     distance: FloatArray = np.maximum(table.shares - table.reference, 0.0).sum(axis=1)
     return distance
 
@@ -126,9 +128,10 @@ def ordered_distance(table: Histograms) -> FloatArray:
 def hierarchical_distance(table: Histograms) -> FloatArray:
     """Return the earth mover's distance over the tree of the values per class, shape (n,), 0..1.
 
-    Two values are as far apart as their lowest common ancestor is high, over the height: that is the way
-    between them where each step up or down is half a level. So the distance is the mean over the levels
-    below the root of the total variation of their groups.
+    The distance of two values is the height of their lowest common ancestor over the height of the
+    tree: the length of the path between them, if each step up or down counts half a level. So the
+    distance of a class is the mean, over the levels below the root, of the total variation of their
+    groups.
     """
     tree = table.tree
     if tree is None or not tree.height:
@@ -139,13 +142,13 @@ def hierarchical_distance(table: Histograms) -> FloatArray:
 
 
 def relative_gain(table: Histograms) -> FloatArray:
-    """Return max_v (q_v - p_v) / p_v per class, shape (n,), from 0."""
+    """Return max_v (q_v - p_v) / p_v per class, at least 0, shape (n,)."""
     gain: FloatArray = np.maximum(_gains(table).max(axis=1, initial=0.0), 0.0)
     return gain
 
 
 def enhanced_gain(table: Histograms, tolerance: float) -> FloatArray:
-    """Return the smallest beta of enhanced beta-likeness per class, shape (n,); inf where none exists."""
+    """Return the smallest beta of enhanced beta-likeness per class, shape (n,); inf if there is none."""
     gains = np.maximum(_gains(table), 0.0)
     held = table.reference[table.totals > 0]
     gains[gains > -np.log(held) + tolerance] = np.inf
@@ -160,7 +163,7 @@ def _gains(table: Histograms) -> FloatArray:
 
 
 def log_ratio(table: Histograms, *, absent: bool = True) -> FloatArray:
-    """Return max_v |ln(q_v / p_v)| per class, shape (n,); `absent` as of the sparse figure."""
+    """Return max_v |ln(q_v / p_v)| per class, shape (n,); `absent` as in `closeness.log_ratio`."""
     held = table.totals > 0
     shares = table.shares[:, held]
     ratios = shares / table.reference[held]
@@ -172,13 +175,13 @@ def log_ratio(table: Histograms, *, absent: bool = True) -> FloatArray:
 
 
 def distinct_values(table: Histograms) -> IntArray:
-    """Return the distinct values of each class, shape (n,)."""
+    """Return the number of distinct values of each class, shape (n,)."""
     held: IntArray = np.count_nonzero(table.counts, axis=1).astype(np.int64)
     return held
 
 
 def effective_values(table: Histograms) -> FloatArray:
-    """Return exp(entropy) of each class, shape (n,), whole within 1e-9, as the sparse figure."""
+    """Return exp(entropy) of each class, shape (n,), rounded to a whole number if within 1e-9 of it."""
     counts = table.counts
     weighted = (counts * np.log(np.maximum(counts, 1.0))).sum(axis=1)
     entropy = np.maximum(np.log(table.sizes) - weighted / table.sizes, 0.0)
@@ -189,7 +192,7 @@ def effective_values(table: Histograms) -> FloatArray:
 
 
 def recursive_ratio(table: Histograms, l: int) -> FloatArray:  # noqa: E741 - the field's term
-    """Return r_1 / (r_l + ... + r_m) per class, shape (n,); infinite below l values."""
+    """Return r_1 / (r_l + ... + r_m) per class, shape (n,); infinite with fewer than l values."""
     ordered = np.sort(table.counts, axis=1)[:, ::-1]
     rest = ordered[:, l - 1 :].sum(axis=1)
     top = ordered[:, 0]
@@ -202,7 +205,7 @@ def recursive_ratio(table: Histograms, l: int) -> FloatArray:  # noqa: E741 - th
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The rows that classes may come from, and how many of them may go.
+    """The rows of the whole table by value, and how many of them may be suppressed.
 
     Attributes
     ----------
@@ -211,7 +214,7 @@ class Bounds:
     room
         Rows that may be suppressed.
     tree
-        The hierarchy of the values, where the rule requires one.
+        The hierarchy of the values, if the rule requires one; else None.
     """
 
     totals: FloatArray
@@ -219,31 +222,31 @@ class Bounds:
     tree: TreeGroups | None = None
 
     def most(self, groups: FloatArray | None = None) -> FloatArray:
-        """Return the largest share that each group (V, G), by default each value, can have, (G,)."""
+        """Return the largest possible share, shape (G,), of each group (V, G), by default of each value."""
         rows = self.totals if groups is None else self.totals @ groups
         left = max(float(self.totals.sum()) - self.room, 1.0)
         return np.minimum(rows / left, 1.0)
 
     def least(self) -> FloatArray:
-        """Return the smallest share that each value can have among the kept rows, shape (V,)."""
+        """Return the smallest possible share of each value among the kept rows, shape (V,)."""
         left = max(float(self.totals.sum()) - self.room, 1.0)
         return np.maximum(self.totals - self.room, 0.0) / left
 
 
 @dataclass(frozen=True, eq=False)
 class ShareCaps:
-    """A demand on the shares of a class: sum_g min(q_g, caps_g) >= demand, q_v >= floors_v.
+    """A condition on the shares of a class: sum_g min(q_g, caps_g) >= demand, q_v >= floors_v.
 
     Attributes
     ----------
     caps
         Shape (G,).
     demand
-        Theta, from 0.
+        The theta of the condition, at least 0.
     groups
-        Groups of values as 0 and 1, shape (V, G); None: each value is one.
+        Groups of values as 0 and 1, shape (V, G). None: each value is a group.
     floors
-        Shape (V,); None if no value has to be there.
+        Smallest share of each value, shape (V,). None if no value is required.
     """
 
     caps: FloatArray
@@ -252,7 +255,7 @@ class ShareCaps:
     floors: FloatArray | None = field(default=None)
 
     def most_rows(self, counts: FloatArray) -> FloatArray:
-        """Return how many rows at most a finer table keeps of each class, shape (n,).
+        """Return an upper bound on the rows of each class that a finer table keeps, shape (n,).
 
         Parameters
         ----------
@@ -275,18 +278,19 @@ class ShareCaps:
         return stays
 
     def most_of_parts(self, parts: FloatArray, starts: IntArray) -> FloatArray:
-        """Return how many rows at most are kept of each class where parts of it go or stay whole.
+        """Return an upper bound on the kept rows of each class if its parts are kept or dropped whole.
 
-        The demand is a sum of concave functions of the kept counts, each of one degree: what rows of a value
-        add to it is at most their share of its slope at the class as it is. Parts with a gain stay, and of
-        the others those that lose least a row, until the gain is spent; of the last one a share.
+        The condition is a sum of concave functions of the kept counts, each homogeneous of degree
+        one. So rows of a value add at most their share of the slope at the whole class. Parts with
+        a gain are kept. Of the other parts, those that lose least per row are kept until the gain
+        is spent; of the last one, a fraction counts.
 
         Parameters
         ----------
         parts
             Rows by part and value, class by class, shape (m, V); no part is empty.
         starts
-            The first part of each class, shape (n,), ascending.
+            Index of the first part of each class, shape (n,), ascending.
         """
         by_class = np.add.reduceat(parts, starts, axis=0)
         held = by_class if self.groups is None else by_class @ self.groups
@@ -340,20 +344,20 @@ class ShareCaps:
 
 
 def splits(totals: FloatArray, room: int) -> tuple[FloatArray, int, int]:
-    """Return the groups of ordered distances that every release has, and two numbers.
+    """Return the groups of ordered distances that every release has, and two numbers of steps.
 
-    The distance is the mean over the steps between neighbouring values of how far the shares up to there
-    differ. A value may go with all its rows, and the step behind it with it; steps behind values that
-    have too many rows for that stay, but for the last one.
+    The ordered distance is the mean, over the steps between neighbouring values, of how far the
+    cumulative shares differ. Suppression may remove a value with all its rows, and then the step
+    behind it. The steps behind values with too many rows for that remain, except the last one.
 
     Returns
     -------
     groups
-        Values up to each such step, and those behind it, as 0 and 1, shape (V, 2 S).
+        Values up to each remaining step, and values behind it, as 0 and 1, shape (V, 2 S).
     steps
-        S.
+        S, the number of remaining steps.
     most
-        Steps that there can be at most.
+        Largest possible number of steps.
     """
     present = np.flatnonzero(totals > 0)
     certain = np.flatnonzero(totals > room)[:-1]

@@ -1,4 +1,4 @@
-"""The risk of single records of a weighted sample: how many people share what is known of each.
+"""The risk of single records of a weighted sample, from how many people share each record's key.
 
 Benedetti, Capobianchi, Franconi: Individual risk of disclosure using sampling design information
 (ISTAT 1998/14); Franconi, Polettini: Individual risk estimation in mu-Argus (PSD 2004).
@@ -12,13 +12,16 @@ import numpy.typing as npt
 from aegis.privacy.classes import BoolArray, FloatArray, IntArray, number
 
 _LARGE, _TERMS = 100, 25
-"""From this f on, that many terms of the series are exact: the last is below one over C(f + n, n)."""
+"""For f of at least the first number, the series needs only this many terms.
+
+Its last term is then below one over C(f + n, n).
+"""
 
 
 def key_counts(
     codes: IntArray, weights: FloatArray, missing: BoolArray | None = None
 ) -> tuple[IntArray, FloatArray]:
-    """Return the records that each record agrees with on all columns, and their sum of weights.
+    """Return how many records agree with each record on all columns, and the sum of their weights.
 
     Parameters
     ----------
@@ -27,12 +30,13 @@ def key_counts(
     weights
         How many people each record represents, shape (N,).
     missing
-        Which values are unknown and agree with any value, shape (N, m); None: none is.
+        Which values are unknown, shape (N, m). An unknown value agrees with any value. None: all
+        values are known.
 
     Returns
     -------
     tuple
-        Both of shape (N,); a record agrees with itself.
+        Two arrays of shape (N,). A record agrees with itself.
 
     Examples
     --------
@@ -72,20 +76,20 @@ def _keys(codes: IntArray) -> IntArray:
 def individual_risk(
     counts: IntArray, people: FloatArray, *, approximate: bool = False
 ) -> FloatArray:
-    """Return the chance to find the person behind each record in the population, shape (N,).
+    """Return the probability to find the person behind each record in the population, shape (N,).
 
-    The people who share a record's key are unknown; given that f of them are in the sample their
-    number F is taken for negative binomial with the chance p = f / F^ of being drawn, and the risk is
-    the mean of 1/F: p^f / f 2F1(f, f; f + 1; 1 - p).
+    How many people F share a record's key is unknown. Given that f of them are in the sample, F is
+    modelled as negative binomial, where each person is drawn with probability p = f / F^. The risk
+    is the mean of 1/F: p^f / f 2F1(f, f; f + 1; 1 - p).
 
     Parameters
     ----------
     counts
         Records of the sample with the same key, f, shape (N,).
     people
-        Estimated people with the same key, F^, shape (N,): the sum of those records' weights.
+        Estimated people with the same key, F^, shape (N,): the sum of the weights of these records.
     approximate
-        p / (f - (1 - p)) where f is above 2, as sdcMicro does unless asked.
+        Whether to use p / (f - (1 - p)) if f is above 2, as sdcMicro does by default.
 
     Examples
     --------
@@ -117,11 +121,11 @@ def _series(f: FloatArray, z: FloatArray) -> FloatArray:
 def interval_share(
     original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64], share: float = 0.05
 ) -> float:
-    """Return the share of records whose numbers all lie close to the masked ones.
+    """Return the share of records whose original numbers are all close to the masked numbers.
 
-    Close is within `share` standard deviations of the masked column: Mateo-Sanz, Sebe,
-    Domingo-Ferrer, Outlier protection in continuous microdata masking (PSD 2004). What is missing
-    counts as close.
+    Close means within `share` standard deviations of the masked column (Mateo-Sanz, Sebe,
+    Domingo-Ferrer, Outlier protection in continuous microdata masking, PSD 2004). Missing numbers
+    count as close.
 
     Parameters
     ----------
@@ -141,10 +145,10 @@ def interval_share(
 
 
 def il1s(original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]) -> float:
-    """Return the information loss IL1s: distances in root-two standard deviations, summed up.
+    """Return the information loss IL1s: the sum of distances divided by root-two standard deviations.
 
-    Yancey, Winkler, Creecy: Disclosure risk assessment in perturbative microdata protection (2002). A
-    column that does not vary counts 0 where it is not changed.
+    Reference: Yancey, Winkler, Creecy, Disclosure risk assessment in perturbative microdata
+    protection (2002). A constant column adds 0 if it is not changed.
 
     Parameters
     ----------
@@ -167,9 +171,10 @@ def il1s(original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]) -> 
 def eigenvalue_distance(
     original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]
 ) -> float:
-    """Return how far the eigenvalues of the correlations are apart: sum of |e - e'| / e.
+    """Return the relative distance between the eigenvalues of the correlations: sum of |e - e'| / e.
 
-    Templ: Statistical disclosure control for microdata (2017). Rows that lack a number are left out.
+    Reference: Templ, Statistical disclosure control for microdata (2017). Rows with missing numbers
+    are left out.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How well released columns predict the values of a column that is hidden by its mask."""
+"""Measure how well released columns predict the values of a column that its mask hides."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ import numpy.typing as npt
 Codes = npt.NDArray[np.integer[Any]]
 
 FIXED = 0.99
-"""Share of the rows of one released value that have one hidden value: the others are slips of the pen."""
+"""A value of a released column fixes a hidden value if this share of its rows has it.
+
+The other rows are taken for typing errors.
+"""
 FEWEST_ROWS = 5
-"""Rows of one released value below which that they have one hidden value says nothing."""
+"""Smallest number of rows of a released value for which a single hidden value is meaningful."""
 WORTH_SAYING = 0.2
-"""Gain over what the hidden column's own mask shows from which a column is named."""
+"""Smallest lift (see `lift`) for which a released column is reported."""
 MOST_VALUES = 0.2
-"""Values per row above which a column has too few rows of each for a guess that is held out."""
+"""Largest number of values per row for held-out guesses; above it, values have too few rows each."""
 MOST_PAIRS = 2_000
-"""Most pairs of columns that are compared."""
+"""Largest number of pairs of columns that are compared."""
 _SCREENED_ROWS = 50_000
-"""Rows on which pairs are compared first: of larger tables only promising ones are counted in full."""
+"""Number of rows on which pairs are compared first; only promising pairs are then counted in full."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +35,14 @@ class Predictability:
     Attributes
     ----------
     right
-        Share of the rows that are guessed right, each by the most frequent value of the other rows of
-        its group; a row that is alone by the most frequent value of all.
+        Share of the rows that are guessed right. The guess is the most frequent value among the
+        other rows of the group; for a row that is alone in its group, the most frequent value of
+        all rows.
     fixed
         Share of the rows in groups of at least five, of which 99 % have one value.
     at_most
-        Share of the rows that have the most frequent value of their group: `right` of somebody who
-        knows the table.
+        Share of the rows that have the most frequent value of their group. This is the accuracy of
+        somebody who knows the table, at least `right`.
     """
 
     right: float
@@ -55,11 +59,11 @@ class Implication:
     hidden, released
         The two columns.
     right, right_without
-        Share of the released rows whose hidden value is guessed right, with the released column and
-        from the hidden column's own mask alone; the second by somebody who knows the table, so that
-        the gain is rather too small.
+        Share of the released rows whose hidden value is guessed right: with the released column,
+        and from the mask of the hidden column only. The second guess may use the row itself, so the
+        gain is rather underestimated.
     fixed
-        Share of the released rows for which the released column leaves one hidden value.
+        Share of the released rows for which the released column fixes the hidden value.
     """
 
     hidden: str
@@ -70,7 +74,7 @@ class Implication:
 
     @property
     def lift(self) -> float:
-        """What the released column adds, as a share of what could be added, from 0 to 1."""
+        """Gain by the released column, as a share of the largest possible gain, from 0 to 1."""
         return lift(self.right, self.right_without)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,15 +89,15 @@ class Implication:
 
 
 def lift(right: float, right_without: float) -> float:
-    """Return how far a share of right guesses is above another, as a share of what is left to 1."""
+    """Return the gain of a share of right guesses, as a share of the largest possible gain."""
     return max(0.0, (right - right_without) / (1 - right_without)) if right_without < 1 else 0.0
 
 
 def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictability:
     """Return how well groups predict values, from the cells of their contingency table.
 
-    A guess never sees the row itself, so that groups of single rows, as those of a key, predict
-    nothing.
+    A guess never uses the row itself. So groups of single rows, such as the values of a key,
+    predict nothing.
 
     Parameters
     ----------
@@ -135,14 +139,15 @@ def predictability_of_rows(groups: Codes, values: Codes) -> Predictability:
 def find_implications(
     hidden: Mapping[str, tuple[Codes, Codes]], released: Mapping[str, Codes]
 ) -> tuple[Implication, ...]:
-    """Return for each hidden column the released one that predicts it best, where this is worth saying.
+    """Return for each hidden column the released column that predicts it best, if it predicts well.
 
     Parameters
     ----------
     hidden
-        Per column that its mask hides, the true value and the shown value of each row, shape (N,).
+        For each column that its mask hides: the true value and the shown value of each row, two
+        arrays of shape (N,).
     released
-        Per released column what each row shows, shape (N,).
+        For each released column the shown value of each row, shape (N,).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a privacy model is: a record with its properties, and a criterion that asks for it."""
+"""The record of a privacy model with its properties, and a criterion: a model with its parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Figures = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 class ModelNeed(StrEnum):
-    """What a model looks at in addition to the sizes of the classes."""
+    """Data that a model needs in addition to the sizes of the classes."""
 
     SENSITIVE = "sensitive attribute"
     REFERENCE = "distribution in the whole table"
@@ -33,7 +33,7 @@ class ModelNeed(StrEnum):
 
 
 class Window(StrEnum):
-    """What window of SQL says whether a class meets a model."""
+    """The SQL window that decides whether a class meets a model."""
 
     ROWS = "rows of the class"
     DISTINCT = "distinct values in the class"
@@ -42,10 +42,10 @@ class Window(StrEnum):
 
 
 class Compared(StrEnum):
-    """Which rows a class is compared with."""
+    """The rows that a class is compared with."""
 
     RELEASED = "released"
-    """Those that are kept, so that whoever has the release alone finds the same."""
+    """The rows that are kept, so that anyone who has only the release finds the same figures."""
     INPUT = "input"
     """All rows of the table before suppression, as ARX does."""
 
@@ -75,7 +75,7 @@ class ModelParameter:
     name
         The key in the policy.
     description
-        What it means, in one phrase.
+        What the parameter means, in one phrase.
     low, high
         Smallest and largest value that is allowed.
     above
@@ -83,10 +83,11 @@ class ModelParameter:
     whole
         Whether only whole numbers are allowed.
     default
-        Value when it is not given; None: it must be given.
+        Value if the parameter is not given. None: it must be given.
     larger_is_stronger
-        Whether a larger number requires more, the others being equal. None: of the limit the
-        model's direction says it, unless the model has `fails`; else only equal numbers compare.
+        Whether a larger number is a stronger requirement, other parameters being equal. None for
+        the limit: the direction of the model decides. None for other parameters, or if the model
+        has `fails`: only equal numbers compare.
     """
 
     name: str
@@ -107,7 +108,7 @@ class ModelParameter:
 
     @property
     def limits(self) -> str:
-        """The allowed values, in words, also where only their size is limited."""
+        """The allowed values, in words, with the largest number that Aegis accepts."""
         return self.range + (f" up to {LARGEST:g}" if math.isinf(self.high) else "")
 
     def check(self, given: object, where: str) -> float:
@@ -128,18 +129,18 @@ class ModelParameter:
 
 @dataclass(frozen=True)
 class Criterion:
-    """One demand of a privacy rule: a model, its parameters and the attribute it protects.
+    """One requirement of a privacy rule: a model, its parameters and the attribute that it protects.
 
     Attributes
     ----------
     model
         The registered record.
     parameters
-        Values of all its parameters, in their order, as (name, value).
+        All parameters as (name, value), in the order of the model.
     attribute
         The sensitive attribute; None for models of identity disclosure.
     reference
-        The rows that the distribution of a class is compared with, where the model compares.
+        The rows that the distribution of a class is compared with, if the model compares.
     """
 
     model: PrivacyModel
@@ -170,7 +171,7 @@ class Criterion:
 
     @property
     def local(self) -> bool:
-        """Whether a class's verdict does not depend on what becomes of the others."""
+        """Whether the verdict on a class is independent of all other classes."""
         return self.model.local or self.reference is Compared.INPUT
 
     def counts(self, table: ClassTable) -> SensitiveCounts:
@@ -179,7 +180,7 @@ class Criterion:
 
     @property
     def values_needed(self) -> int:
-        """The sensitive values that a class has at least that meets the criterion."""
+        """The smallest number of sensitive values of a class that meets the criterion."""
         demand = self.model.values
         return 1 if demand is None else demand.needed(self[demand.parameter])
 
@@ -201,7 +202,7 @@ class Criterion:
         return self.beyond(self.model.figures(table, self))
 
     def beyond(self, figures: Figures) -> BoolArray:
-        """Return which figures (n_classes,) are on the wrong side of the limit."""
+        """Return which `figures` (n_classes,) violate the limit."""
         limit = self[self.model.limit]
         if self.model.direction is Comparison.AT_LEAST:
             return np.asarray(figures < limit - TOLERANCE)
@@ -210,7 +211,7 @@ class Criterion:
         return np.asarray(figures >= limit * (1 - TOLERANCE))
 
     def require_people(self, subjects: int) -> None:
-        """Raise `PolicyError` for a population that has fewer people than a table of them."""
+        """Raise `PolicyError` if the population is smaller than a table with this many people."""
         people = dict(self.parameters).get("population")
         if people is not None and people < subjects:
             raise PolicyError(
@@ -220,7 +221,7 @@ class Criterion:
             )
 
     def require(self, table: ClassTable) -> None:
-        """Raise `PolicyError` when `table` lacks what the criterion needs."""
+        """Raise `PolicyError` if `table` lacks data that the criterion needs."""
         self.require_people(table.subjects)
         needs = self.model.needs
         if ModelNeed.SENSITIVE in needs and self.attribute not in table.sensitive:
@@ -250,7 +251,7 @@ class Criterion:
             )
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the criterion as a policy writes it, every parameter stated."""
+        """Return the criterion as a policy writes it, with all parameters."""
         written: dict[str, Any] = {}
         if self.attribute is not None:
             written["attribute"] = self.attribute
@@ -263,18 +264,19 @@ class Criterion:
 
 @dataclass(frozen=True)
 class ValueDemand:
-    """How many sensitive values a class has to hold at least, whatever their shares.
+    """How many sensitive values a class must have, whatever their shares.
 
     Attributes
     ----------
     parameter
-        Name of the number that says how much is asked for.
+        Name of the parameter that the number depends on.
     needed
-        The values that a class needs, given that number.
+        Function: the number of values that a class needs, for a value of the parameter.
     allowed
-        What the number may be where there are so many values, as a noun phrase.
+        Function: the allowed values of the parameter if a table has this many values, as a noun
+        phrase.
     sufficient
-        Whether a class that has so many values meets the criterion.
+        Whether a class with this many values always meets the criterion.
     """
 
     parameter: str
@@ -285,14 +287,14 @@ class ValueDemand:
 
 @dataclass(frozen=True)
 class Weakening:
-    """One step by which a demand becomes weaker, to tell what that would gain.
+    """One step to a weaker criterion, used to show what a weaker rule would gain.
 
     Attributes
     ----------
     parameter, change
-        The number, and what is added to it.
+        The parameter, and the amount that is added to it.
     least
-        No step goes below it.
+        Smallest value of the parameter; no step goes below it.
     """
 
     parameter: str
@@ -302,20 +304,20 @@ class Weakening:
 
 @dataclass(frozen=True, eq=False)
 class PrivacyModel:
-    """A registered privacy model: what it asks of each equivalence class, and its properties.
+    """A registered privacy model: its requirement on each equivalence class, and its properties.
 
     Attributes
     ----------
     name
         Unique name: the key in the policy, with `.variant` where the key has several.
     title
-        What people call it.
+        The usual name of the model, for people.
     description
-        What it protects against, in one or two sentences.
+        The attack that it protects against, in one or two sentences.
     formula
-        The demand on a class E.
+        The requirement on a class E.
     reference
-        Where it is defined.
+        Where the model is defined.
     direction
         How a class's figure compares with the limit when the class is safe.
     limit
@@ -323,15 +325,16 @@ class PrivacyModel:
     parameters
         All parameters.
     needs
-        What it looks at in addition to class sizes.
+        Data that it needs in addition to class sizes.
     monotone
-        When every class of a table is safe, every class of a coarser table (classes merged) is.
+        Whether this holds: if every class of a table is safe, every class of a coarser table
+        (classes merged) is safe.
     monotone_with_suppression
-        A merged class fails only when all its parts fail, so the rows in failing classes cannot
-        grow when classes merge. This holds for a conjunction of such models too.
+        Whether a merged class fails only if all its parts fail. Then the number of rows in failing
+        classes cannot grow when classes merge. The same holds for several such models together.
     monotone_by_person
-        The same as `monotone_with_suppression` where distinct persons are counted, who may be in
-        both of two classes that merge, so that a merged class is no mixture of its parts.
+        Whether the same holds if distinct persons are counted. A person may be in both of two
+        classes that merge, so a merged class is no mixture of its parts.
     argument
         Why the two properties hold, or a counterexample in words.
     figures
@@ -343,27 +346,32 @@ class PrivacyModel:
     fails
         Which classes fail, where that is more than comparing the figure with the limit.
     least_size
-        Rows of the smallest class that is safe, where the model looks at nothing but sizes; None if it does.
+        Rows of the smallest safe class, if the model depends on class sizes only; else None.
     values
-        How many sensitive values a class has to hold; None if it requires none in particular.
+        How many sensitive values a class must have; None if no number is required.
     weakening
-        The step by which a search asks what a weaker rule would gain; None: it does not ask.
+        The step to a weaker criterion that a search evaluates. None: it evaluates none.
     strictest_counts
-        Whether of several demands only that of the largest limit counts.
+        Whether, of several criteria of this model, only the one with the largest limit counts.
     window
-        How a query says it; None: it cannot be written as one.
+        The SQL window of the model. None: it cannot be written as a query.
     window_by_person
-        Whether the query can count distinct persons, too.
+        Whether the query can also count distinct persons.
     hopeless
-        Whether no finer table can meet the demand, whatever is suppressed; None: nothing tells.
+        Function: whether no finer table can meet the criterion, whatever is suppressed. None:
+        unknown.
     ordered
-        Names of two parameters of which the first may not exceed the second: nothing could meet that.
+        Names of two parameters. The first may not exceed the second, or no table meets the
+        criterion.
     implies
-        Names of models whose demand, with the same numbers, every table meets that meets this one.
+        Names of implied models: a table that meets this model meets each of them with the same
+        numbers.
     dense
-        `figures` of rows by class and value as a plain matrix; None: there is no quicker way.
+        `figures` computed from rows by class and value as a plain matrix. None: there is no faster
+        way.
     caps
-        What it asks of the shares of a class for any of it to be kept: see `aegis.privacy.histograms`.
+        Bounds on the shares of a class for any part of it to be kept: see
+        `aegis.privacy.histograms`.
     """
 
     name: str
@@ -406,13 +414,13 @@ class PrivacyModel:
 
     @property
     def bare(self) -> str | None:
-        """The parameter that may represent the whole mapping, as in `k: 5`; None without one."""
+        """The parameter that may stand for the whole mapping, as in `k: 5`; None if there is none."""
         alone = len(self.parameters) == 1 and self.variant is None
         return self.parameters[0].name if alone and ModelNeed.SENSITIVE not in self.needs else None
 
     @property
     def local(self) -> bool:
-        """Whether a class's verdict depends on that class alone."""
+        """Whether the verdict on a class depends on that class only."""
         return ModelNeed.REFERENCE not in self.needs
 
     def criterion(self, given: Mapping[str, object]) -> Criterion:
@@ -421,7 +429,7 @@ class PrivacyModel:
         Parameters
         ----------
         given
-            Parameters and, where the model needs it, `attribute`; the variant left out.
+            The parameters, and `attribute` if the model needs it, without the variant.
         """
         allowed = [parameter.name for parameter in self.parameters]
         if ModelNeed.SENSITIVE in self.needs:
@@ -450,7 +458,7 @@ class PrivacyModel:
 
     @property
     def compares(self) -> bool:
-        """Whether a class is compared with what the whole table has: values, or people."""
+        """Whether a class is compared with the whole table: with its values or its people."""
         subjects = {ModelNeed.SENSITIVE, ModelNeed.POPULATION} & self.needs
         return bool(subjects) and ModelNeed.REFERENCE in self.needs
 

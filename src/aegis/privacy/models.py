@@ -1,10 +1,10 @@
 """The registry of privacy models, and the built-in ones.
 
-Two properties decide where a search over coarser and coarser tables may prune; each record
-carries the argument. Convexity is behind most of them: the distribution of a merged class is a
-mixture of those of its parts, so a demand that holds on a convex set of distributions survives
-merging when *all* parts meet it. With suppression a failing part may be merged with a safe one,
-and then a convex set promises nothing: the safe rows can be pulled out of it.
+Two properties decide where a search over coarser and coarser tables may prune; each record gives
+the argument. Most arguments use convexity. The distribution of a merged class is a mixture of the
+distributions of its parts. So a condition that holds for a convex set of distributions survives
+merging if *all* parts meet it. With suppression, a failing part may be merged with a safe part.
+Convexity then guarantees nothing, because the safe rows may come to fail.
 """
 
 from __future__ import annotations

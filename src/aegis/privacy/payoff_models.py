@@ -1,9 +1,10 @@
-"""Privacy models of an adversary who attacks only where that pays, and of a publisher who knows it.
+"""Privacy models of an adversary who attacks only if that pays, and of a publisher who knows it.
 
-They are in the registry next to those of `aegis.privacy.models`. Who finds a person gains, who tries
-has a cost: with the chance 1 / n of a class of n an attack is worth gain / n, and nobody makes one
-that is worth less than it costs. A publisher has a benefit of what is released, less by what masks
-hide, and a loss of each person found: rows whose release costs more than it brings stay unreleased.
+They are in the registry next to those of `aegis.privacy.models`. The adversary gains by each person
+found, and pays a cost for each attempt. In a class of n people an attack succeeds with probability
+1 / n, so it is worth gain / n; nobody attacks if that is below the cost. The publisher has a
+benefit from the released data, reduced by the information that masks hide, and a loss for each
+person found. Rows whose release costs more than it brings are suppressed.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ _FREE = ModelParameter("cost", "what an attack on one person costs", larger_is_s
 def expected_loss(
     people: npt.NDArray[np.int64], gain: float, cost: float, loss: float
 ) -> FloatArray:
-    """Return what a publisher expects to lose on a row by attacks.
+    """Return the loss by attacks that a publisher expects for a row, in the shape of `people`.
 
-    That is loss / n where an attack on one of n people pays, gain / n > cost, and nothing elsewhere.
+    The loss is loss / n if an attack on one of n people pays (gain / n > cost), else 0.
 
     Parameters
     ----------
     people
-        How many people an adversary cannot distinguish, of any shape, at least 1.
+        Number of people that an adversary cannot distinguish, at least 1, an array of any shape.
     gain, cost
-        What a person found is worth to an adversary, and what an attack on one person costs.
+        Value of a person found to the adversary, and the cost of an attack on one person.
     loss
-        What the publisher loses by a person who is found.
+        Loss of the publisher for each person who is found.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Persons with several rows: what counts them in place of rows, class by class.
+"""Persons with several rows: count distinct persons instead of rows, class by class.
 
-A person is in a class where one of its rows is, and so in several classes where its rows differ in
-the quasi-identifiers. Counts of distinct persons do not add up over classes: whoever asks how many
-persons are behind several classes has to say which (`Persons.within`).
+A person is in a class if one of the person's rows is. So a person is in several classes if these
+rows differ in the quasi-identifiers. Counts of distinct persons do not add up over classes: to
+count the persons of several classes, name the classes (`Persons.within`).
 """
 
 from __future__ import annotations
@@ -49,12 +49,13 @@ class KnownPersons(Persons):
     rows
         Rows of each class, shape (n_classes,).
     alone
-        Persons all of whose rows lie in one cell of the table that was counted, by the class of
-        that cell, shape (n_classes,): nobody among them is in two classes.
+        For each class, shape (n_classes,), the number of persons all of whose rows are in one cell
+        of the counted table. None of them is in two classes.
     classes, persons
-        Each class of each other person once, shape (n,): class 0..n_classes-1, person from 0.
+        The other persons: one entry for each class of each person, shape (n,). The class is
+        0..n_classes-1, the person is numbered from 0.
     others
-        How many other persons there are.
+        The number of other persons.
     """
 
     rows: IntArray

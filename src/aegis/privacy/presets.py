@@ -1,4 +1,4 @@
-"""Minimum class sizes that regulators set, by the name that a policy writes."""
+"""Minimum class sizes set by regulators, by the name that a policy uses."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Preset:
     Attributes
     ----------
     name
-        What a policy writes after `preset:`.
+        The name that a policy writes after `preset:`.
     minimum_class
-        Rows that a class has at least.
+        Smallest allowed number of rows of a class.
     reference
         Where the number comes from.
     """

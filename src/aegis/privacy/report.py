@@ -1,6 +1,6 @@
-"""Everything that an audit shows about a table, measured from its class-frequency table.
+"""All privacy figures that an audit shows, computed from the class-frequency table.
 
-Figures that are infinite or undefined are null (None), never NaN: each field says when.
+Infinite or undefined figures are null (None), never NaN; the description of each field says when.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from aegis.privacy.diversity import (
 from aegis.words import finite, joined
 
 AT_RISK = (0.05, 0.075, 0.1, 0.2)
-"""Thresholds tau of the records at risk."""
+"""Thresholds tau for the number of records at risk."""
 
 BINS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None))
-"""Class sizes, from and to, of the class-size histogram."""
+"""Smallest and largest class size of each bin of the class-size histogram."""
 
 NULL = "null"
-"""How a class-frequency table labels null."""
+"""Label of null in a class-frequency table."""
 
 RECURSIVE_L = tuple(range(2, 11))
-"""The l for which the audit states the c of recursive (c,l)-diversity."""
+"""The values of l for which the audit reports the c of recursive (c,l)-diversity."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Risk:
     Attributes
     ----------
     maximum
-        Risk of the row that is worst off.
+        Largest risk of any row.
     average
         Mean over the rows: the expected share of rows that are re-identified.
     """
@@ -65,7 +65,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class SizeBin:
-    """Classes whose size lies in one range, and the rows in them."""
+    """Number of classes with a size in one range, and of the rows in them."""
 
     size: str
     classes: int
@@ -83,7 +83,8 @@ class Diversity:
     entropy
         Smallest exp(entropy) of a class: the largest real l of entropy l-diversity.
     recursive_c
-        By l as text: the table is recursive (c,l)-diverse for every c *above* this figure; null if a class has fewer than l values, so that no c will do.
+        For each l (as text): the table is recursive (c,l)-diverse for every c *above* this figure.
+        Null if a class has fewer than l values: then no c is enough.
     """
 
     distinct: int | None
@@ -101,9 +102,9 @@ class Diversity:
 
 @dataclass(frozen=True)
 class Closeness:
-    """Largest distance of a class from the table: the t of t-closeness, by distance.
+    """The t of t-closeness for three distances: the largest distance between a class and the table.
 
-    Hierarchical is null without a hierarchy; all are null for an empty table.
+    `hierarchical` is null without a hierarchy; all are null for an empty table.
     """
 
     equal: float | None = None
@@ -120,8 +121,8 @@ class Likeness:
     basic
         Largest relative gain of a value: the beta of basic beta-likeness.
     enhanced
-        Smallest beta of enhanced beta-likeness; null when a value gains more than -ln p, so that
-        no beta will do.
+        Smallest beta of enhanced beta-likeness. Null if a value gains more than -ln p: then no beta
+        is enough.
     enhanced_limit
         min(basic, -ln p of the rarest value): the largest gain that enhanced beta-likeness
         with the basic beta allows any value. Some tools state this figure as the enhanced beta.
@@ -139,10 +140,11 @@ class DeltaDisclosure:
     Attributes
     ----------
     all
-        The table has it for every delta *above* this figure; null when a class lacks a value that
-        the table has, so that no delta will do.
+        The table has delta-disclosure privacy for every delta *above* this figure. Null if a class
+        lacks a value that the table has: then no delta is enough.
     present
-        The same over the values that each class has: what tools state that overlook absent ones.
+        The same figure over only the values that each class has, as reported by tools that ignore
+        absent values.
     """
 
     all: float | None = None
@@ -158,8 +160,8 @@ class AttributeFigures:
     homogeneous_rows
         Rows in classes with one constant value; classes of one row are among them.
     alpha
-        Largest share of one value in a class: the alpha of (alpha,k)-anonymity, k the table's; null
-        for an empty table.
+        Largest share of one value in a class: the alpha of (alpha, k)-anonymity, where k is the
+        smallest class of the table. Null for an empty table.
     diversity, closeness, likeness, disclosure
         The figures of l-diversity, t-closeness, beta-likeness and delta-disclosure.
     """
@@ -189,10 +191,10 @@ class PrivacyReport:
     at_risk
         By threshold tau as text: rows with 1/|E| > tau, strictly.
     prosecutor
-        Attack on a person known to be in the table: 1/|E|.
+        Risk of a person known to be in the table: 1/|E|.
     journalist
-        Attack on any person of the population: 1/population of E. Without population class sizes
-        it equals the prosecutor's, and `notes` says so.
+        Risk of any person of the population: 1/population of E. Without class sizes of the
+        population it equals the prosecutor risk, and `notes` says so.
     homogeneous_rows_any
         Rows in classes where *any* sensitive attribute is constant; null without one.
     attributes
@@ -233,12 +235,12 @@ class PrivacyReport:
 
     @property
     def marketer(self) -> float | None:
-        """Attack on all rows at once: the expected share re-identified, the journalist's average."""
+        """Marketer risk, an attack on all rows at once: the expected share that is re-identified."""
         return self.journalist.average
 
     @property
     def homogeneous_rows(self) -> dict[str, int]:
-        """Per sensitive attribute the rows in classes where it is constant."""
+        """For each sensitive attribute the number of rows in classes where it is constant."""
         return {name: figures.homogeneous_rows for name, figures in self.attributes.items()}
 
     @property
@@ -255,7 +257,7 @@ class PrivacyReport:
         return same_values(self.homogeneous_rows, "rows" if self.persons is None else "persons")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-able values; what is infinite or undefined is None.
+        """Return the report as JSON-able values; infinite or undefined figures are None.
 
         Examples
         --------
@@ -343,15 +345,16 @@ def report(
     table
         Classes with the counts of the sensitive attributes; nulls are values.
     population
-        Rows of the population in each class, shape (n_classes,); replaces the table's own.
+        Rows of the population in each class, shape (n_classes,). Replaces the population of the
+        table.
     hierarchies
         Per sensitive attribute the levels of its values, shape (V, L); see `SensitiveCounts`.
 
     Raises
     ------
     DataError
-        A population that is smaller than the table in some class, or a hierarchy of an attribute
-        that the table lacks or that does not fit its values.
+        The population is smaller than the table in some class, or a hierarchy belongs to an
+        attribute that the table lacks or does not fit its values.
     """
     table = _completed(table, population, hierarchies or {})
     sizes, rows = table.sizes, table.rows
@@ -379,14 +382,14 @@ def report(
 
 
 def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ...]:
-    """Return a sentence on the sensitive attributes that some classes give away; empty without any.
+    """Return a sentence on sensitive attributes that are constant in some classes; empty if none is.
 
     Parameters
     ----------
     homogeneous_rows
-        Per sensitive attribute the rows in classes where it is constant.
+        For each sensitive attribute the number of rows in classes where it is constant.
     unit
-        What is counted, such as "rows".
+        The counted unit, such as "rows".
     """
     told = [f"{name} ({rows:,} {unit})" for name, rows in homogeneous_rows.items() if rows]
     if not told:
@@ -398,16 +401,16 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
 
 
 def rows_at_risk(sizes: IntArray, threshold: float) -> int:
-    """Return how many rows have a re-identification risk 1/|E| > threshold, strictly.
+    """Return how many rows have a re-identification risk 1/|E| above the threshold.
 
-    sizes (n_classes,); the comparison is 1 > threshold * |E|, with 1e-9 slack for rounding, so
-    that a class of 20 is not at risk above 0.05.
+    `sizes` has shape (n_classes,). The comparison is 1 > threshold * |E| with a tolerance of 1e-9,
+    so that a class of 20 is not at risk above 0.05.
     """
     return int(sizes[threshold * sizes < 1 - 1e-9].sum())
 
 
 def histogram(sizes: IntArray) -> tuple[SizeBin, ...]:
-    """Return classes and rows by class size, in the ranges of `BINS`; sizes (n_classes,)."""
+    """Return classes and rows by class size, in the ranges of `BINS`; `sizes` has shape (n_classes,)."""
     starts = np.array([low for low, _ in BINS])
     place = np.searchsorted(starts, sizes, side="right") - 1
     classes = np.bincount(place, minlength=len(BINS))

@@ -2,12 +2,12 @@
 
 Suppression. Rows of classes that fail any criterion are removed from the release. The release is
 admissible when no more than floor(suppression * N + 1e-9) rows are removed and at least one class
-remains. Models that compare a class with the whole table (t-closeness, beta-likeness,
-delta-disclosure, marketer risk, delta-presence) refer to the rows that are *kept*: failing classes
-are dropped, the reference is computed again, and so on until nothing changes. The kept set only
-shrinks, so this ends; and whoever audits the released rows alone finds the figures that we claim.
-With `reference: input` a class is compared with all rows before suppression, once; then the released
-rows alone may look worse than the limit.
+remains. Some models compare a class with the whole table: t-closeness, beta-likeness,
+delta-disclosure, marketer risk, delta-presence. They refer to the rows that are *kept*. Failing
+classes are dropped, the reference is computed again, and so on until nothing changes. The kept set
+only shrinks, so this ends. An audit of the released rows then finds the same figures. With
+`reference: input`, a class is compared once, with all rows before suppression. Then the released
+rows may violate the limit in an audit of their own.
 """
 
 from __future__ import annotations
@@ -30,27 +30,29 @@ from aegis.words import brief, counted
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What a rule says about a table.
+    """The verdict of a rule on a table.
 
     Attributes
     ----------
     admissible
         Whether the release, after suppression, meets the rule.
     suppressed_rows, suppressed_classes
-        What has to be removed so that every class that is left meets every criterion.
+        How many rows and classes must be removed so that every remaining class meets every
+        criterion.
     allowed_rows
         How many rows may be removed.
     smallest_class
-        Rows of the smallest class that is kept; 0 when nothing is.
+        Rows of the smallest class that is kept; 0 if none is kept.
     smallest_before
         Rows of the smallest class before suppression; 0 for an empty table.
     violations
-        What falls short and by how much, one plain sentence each; empty when admissible.
+        Each violated criterion and by how much, one plain sentence each; empty if admissible.
     kept_classes
         Which classes are kept, shape (n_classes,).
     persons, suppressed_persons, allowed_persons
-        Where persons are counted: how many there are, how many lose a row, and how many may; None
-        else. Then `allowed_rows` is all rows, and sizes of classes are in persons.
+        If persons are counted: how many there are, how many lose a row, and how many may lose a
+        row; else None. If persons are counted, `allowed_rows` is all rows, and sizes of classes are
+        in persons.
     """
 
     admissible: bool
@@ -66,7 +68,7 @@ class Verdict:
     allowed_persons: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the mask of kept classes as JSON-able values."""
+        """Return all fields except `kept_classes` as JSON-able values."""
         return {
             "admissible": self.admissible,
             "suppressed_rows": self.suppressed_rows,
@@ -83,16 +85,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Shortage:
-    """What a rule asks of a class that the whole table does not have.
+    """A requirement of a rule on each class that not even the whole table meets.
 
     Attributes
     ----------
     wanted, held
-        What is asked for, and what there is.
+        The required amount, and the amount in the table.
     remedy
-        How the rule would have to change, as a clause.
+        How to change the rule, as a clause.
     parameters
-        Names of the numbers of the rule that say how much is asked for.
+        Names of the parameters of the rule that set the required amount.
     """
 
     wanted: str
@@ -106,17 +108,17 @@ class Shortage:
 
 @dataclass(frozen=True)
 class PrivacyRule:
-    """What a release must meet: every criterion, with a limited share of rows suppressed.
+    """The requirements on a release: every criterion, and a limited share of rows suppressed.
 
     Attributes
     ----------
     criteria
-        The demands; all must hold. Without any, every table with rows is admissible.
+        The criteria; all must hold. Without criteria, every table with rows is admissible.
     suppression
-        Share of the rows that may be removed, in [0, 1], one class at least being kept; of the persons who may lose a row, where
-        persons are counted.
+        Share of the rows that may be removed, in [0, 1]; at least one class must be kept. If
+        persons are counted, the share of the persons who may lose a row.
     person
-        Column that names persons, who are counted in place of rows; None to count rows.
+        Column that identifies persons, to count persons instead of rows. None to count rows.
     """
 
     criteria: tuple[Criterion, ...] = ()
@@ -134,17 +136,18 @@ class PrivacyRule:
 
     @classmethod
     def parse(cls, mapping: Mapping[str, object]) -> PrivacyRule:
-        """Return the rule that a policy's `privacy:` mapping requires.
+        """Return the rule for the `privacy:` mapping of a policy.
 
-        Keys are `suppression`, `preset` and the models of the registry; a value is the model's
-        parameters, or a list of them for several sensitive attributes. `k: 5` is short for
-        `k: {k: 5}`. A preset adds its criteria; of several demands for k the largest counts.
+        Keys are `suppression`, `preset` and the models of the registry. A value holds the
+        parameters of the model, or a list of such values for several sensitive attributes. `k: 5`
+        is short for `k: {k: 5}`. A preset adds its criteria. Of several values of k the largest
+        counts.
 
         Raises
         ------
         PolicyError
-            An unknown key, preset, kind or parameter (with the nearest name), a value that is
-            out of range, or no criterion at all.
+            An unknown key, preset, kind or parameter (the message suggests the nearest name), a
+            value out of range, or no criterion at all.
         """
         if not isinstance(mapping, Mapping):
             raise PolicyError(
@@ -164,7 +167,7 @@ class PrivacyRule:
         return cls(_strictest(criteria), mapping.get("suppression", 0.0))  # type: ignore[arg-type]
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the rule as a policy writes it; `parse` gives the same rule back."""
+        """Return the rule as a policy writes it; `parse` of the result returns the same rule."""
         written: dict[str, Any] = {}
         for criterion in self.criteria:
             key, bare = criterion.model.key, criterion.model.bare
@@ -186,7 +189,7 @@ class PrivacyRule:
 
     @cached_property
     def sensitive(self) -> tuple[str, ...]:
-        """Names of the sensitive attributes whose counts the rule needs, without repetition."""
+        """Names of the sensitive attributes whose counts the rule needs, without duplicates."""
         names = (
             criterion.attribute for criterion in self.criteria if criterion.attribute is not None
         )
@@ -209,12 +212,12 @@ class PrivacyRule:
 
     @property
     def by_leaves(self) -> bool:
-        """Whether a criterion depends on how many values each shown value may represent."""
+        """Whether a criterion depends on how many original values each shown value may represent."""
         return any(ModelNeed.LEAVES in criterion.model.needs for criterion in self.criteria)
 
     @property
     def by_crowd(self) -> bool:
-        """Whether a criterion depends on class sizes of the population, at least where they are known."""
+        """Whether a criterion depends on class sizes of the population if they are known."""
         return any(
             {ModelNeed.POPULATION, ModelNeed.CROWD} & criterion.model.needs
             for criterion in self.criteria
@@ -229,20 +232,20 @@ class PrivacyRule:
 
     @cached_property
     def monotone(self) -> bool:
-        """Whether every table coarser than an admissible one is admissible.
+        """Whether every table that is coarser than an admissible table is admissible.
 
-        Without suppression this needs `PrivacyModel.monotone` of every criterion, with it
-        `monotone_with_suppression`: a merged class then fails only when all its parts fail the
-        same criterion, so the rows to remove cannot grow.
+        Without suppression this needs `PrivacyModel.monotone` of every criterion. With suppression
+        it needs `monotone_with_suppression`: a merged class then fails only if all its parts fail
+        the same criterion, so the number of removed rows cannot grow.
         """
         return all(map(self._keeps_order, self.criteria))
 
     @cached_property
     def monotone_part(self) -> PrivacyRule | None:
-        """The rule of the criteria that are monotone under this suppression limit; None if none.
+        """The rule of only the criteria that are monotone with this suppression limit; None if none is.
 
-        It is necessary for the whole rule: a table that fails it fails the rule, and so does
-        every finer table. It is the rule itself where that is monotone.
+        It is necessary for the whole rule: a table that fails it fails the rule, and so does every
+        finer table. If the rule is monotone, it is the rule itself.
         """
         if self.monotone:
             return self
@@ -257,15 +260,15 @@ class PrivacyRule:
 
     @cached_property
     def minimum_size(self) -> int:
-        """The smallest class size that the criteria on sizes alone allow, from 1."""
+        """The smallest class size that the criteria on class sizes allow, at least 1."""
         asked = ((criterion.model.least_size, criterion) for criterion in self.criteria)
         return max([1, *(least(criterion) for least, criterion in asked if least is not None)])
 
     @cached_property
     def implied_size(self) -> int:
-        """The fewest rows, or persons, of a class that meets the rule: one of each value that it needs.
+        """The smallest possible size of a class that meets the rule, with a row for each needed value.
 
-        One person may have several values.
+        If persons are counted, one person may have several of the values.
         """
         if self.person is not None:
             return self.minimum_size
@@ -275,17 +278,17 @@ class PrivacyRule:
     def shortage(
         self, rows: int, values: Mapping[str, int] = MappingProxyType({})
     ) -> Shortage | None:
-        """Return what the rule asks of a class that a whole table lacks; None if it lacks nothing.
+        """Return a requirement that not even the whole table meets, or None.
 
-        Masks show at most as many values as the table holds, so what it lacks no masks can mend.
+        Masks cannot add rows or values, so no masks can help then.
 
         Parameters
         ----------
         rows
             Rows of the table, or its persons where they are counted.
         values
-            Distinct values by sensitive attribute, null one of them; of one that is not named
-            nothing is asked.
+            Number of distinct values (null counts) of each sensitive attribute. An attribute that
+            is left out is not checked.
         """
         unit = "row" if self.person is None else "person"
         if self.minimum_size > rows:
@@ -308,12 +311,12 @@ class PrivacyRule:
         return None
 
     def require_possible(self, rows: int, values: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Raise where no masks whatever could meet the rule on a table: see `shortage`.
+        """Raise an error if no masks could meet the rule on a table: see `shortage`.
 
         Raises
         ------
         PolicyError
-            A class has to be larger than the table, or to hold more sensitive values.
+            A class would need more rows than the table has, or more sensitive values.
         """
         lacks = self.shortage(rows, values)
         if lacks is not None:
@@ -323,7 +326,7 @@ class PrivacyRule:
 
     @cached_property
     def sizes_only(self) -> bool:
-        """Whether `minimum_size` is all that the criteria require."""
+        """Whether the criteria require only a class size of at least `minimum_size`."""
         return all(criterion.model.least_size is not None for criterion in self.criteria)
 
     def allowed_rows(self, rows: int) -> int:
@@ -331,9 +334,9 @@ class PrivacyRule:
         return math.floor(self.suppression * rows + 1e-9)
 
     def check(self, table: ClassTable) -> Verdict:
-        """Return whether `table` meets the rule after suppression, and what falls short.
+        """Return whether `table` meets the rule after suppression, and which criteria fail.
 
-        The module's docstring says how suppression works. With criteria on class sizes alone the
+        The docstring of the module explains suppression. If all criteria are on class sizes, the
         cost is a few passes over the sizes.
 
         Raises

@@ -1,9 +1,9 @@
-"""Differential privacy by sampling and generalisation: which classes a sample may show.
+"""Differential privacy by sampling and generalisation: the sampling rate and the smallest class.
 
-Who draws each record with its own chance, generalises in a way that does not depend on the data,
-and leaves out classes below k, gives (epsilon, delta)-differential privacy: Li, Qardaji, Su, On
-sampling, anonymization, and differential privacy (ASIACCS 2012), theorem 5; Bild, Kuhn, Prasser,
-SafePub (PoPETs 2018).
+(epsilon, delta)-differential privacy holds if each record is drawn independently, the
+generalisation does not depend on the data, and classes below k are left out. References: Li,
+Qardaji, Su, On sampling, anonymization, and differential privacy (ASIACCS 2012), theorem 5; Bild,
+Kuhn, Prasser, SafePub (PoPETs 2018).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import numpy as np
 from aegis.errors import PolicyError
 
 HIGHEST = 5.0
-"""Largest epsilon; above it nearly all records would be drawn, and k take long to find."""
+"""Largest epsilon; above it nearly all records would be drawn, and finding k would take long."""
 
 
 @dataclass(frozen=True)
 class SampledPrivacy:
-    """How much to draw, and which classes to show.
+    """The sampling rate, and the smallest class that may be shown.
 
     Attributes
     ----------
     epsilon, delta
         The guarantee.
     rate
-        The chance with which each record is drawn.
+        The probability of drawing each record.
     k
-        The least number of drawn records in a class that is shown.
+        The smallest number of drawn records in a class that is shown.
     """
 
     epsilon: float
@@ -40,24 +40,25 @@ class SampledPrivacy:
 
 
 def sampled_privacy(epsilon: float, delta: float, rate: float | None = None) -> SampledPrivacy:
-    """Return the chance to draw a record, and the smallest k that will do.
+    """Return the sampling rate and the smallest sufficient k for a guarantee.
 
-    With gamma = 1 - (1 - rate) / e^epsilon the smallest k is that for which the largest tail
-    P(Bin(n, rate) > gamma n), over n from k / gamma - 1 on, is at most delta.
+    With gamma = 1 - (1 - rate) / e^epsilon, k is sufficient if P(Bin(n, rate) > gamma n) is at most
+    delta for every n of at least k / gamma - 1.
 
     Parameters
     ----------
     epsilon
-        Above 0, up to 5.
+        Above 0 and at most 5.
     delta
-        Above 0, below 1.
+        Above 0 and below 1.
     rate
-        The chance to draw a record; by default the largest that epsilon allows, 1 - e^-epsilon.
+        The probability of drawing a record; by default the largest that epsilon allows, 1 -
+        e^-epsilon.
 
     Raises
     ------
     PolicyError
-        A number out of its range, or a rate above what epsilon allows.
+        A number is out of its range, or the rate is above the largest that epsilon allows.
 
     Examples
     --------

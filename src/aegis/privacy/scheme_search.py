@@ -1,14 +1,14 @@
-"""A search for masks whose choices are differentially private: the exponential mechanism, step by step.
+"""A differentially private search for masks, by repeated use of the exponential mechanism.
 
-A *scheme* has one mask for each attribute, from a list whose order does not depend on the data: its
-number 0 is the finest, its last the coarsest. The search begins with the coarsest of each, and draws
-one scheme after the other from those that are one mask finer than what was drawn before: Bild, Kuhn,
-Prasser, SafePub (PoPETs 2018), section 5. Each draw is one of the exponential mechanism (McSherry,
-Talwar, FOCS 2007), with a score that one record changes by at most 1.
+A *scheme* has one mask for each attribute, from a list whose order does not depend on the data.
+Mask 0 is the finest, the last mask the coarsest. The search begins with the coarsest mask of each
+attribute. Each step draws a scheme from those that are one mask finer than a scheme drawn before:
+Bild, Kuhn, Prasser, SafePub (PoPETs 2018), section 5. Each draw uses the exponential mechanism
+(McSherry, Talwar, FOCS 2007), with a score that one record changes by at most 1.
 
-What is released of the search is one of the schemes drawn. Which one is a draw as well, with as much of
-the budget as any other: the best by its exact score would tell more. Where all schemes were visited, that
-one is the same in every run, and one record may decide which it is.
+The search releases one of the drawn schemes. It is chosen by another draw with an equal part of the
+budget, because the best scheme by its exact score would reveal more. If all schemes were visited,
+the best scheme would be the same in every run, and one record might decide which scheme that is.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ import numpy as np
 import numpy.typing as npt
 
 Scheme = tuple[int, ...]
-"""The number of each attribute's mask, from 0, the finest."""
+"""The number of the mask of each attribute; 0 is the finest."""
 Choose = Callable[[Sequence[float], float], int]
-"""Draws a place by the scores and epsilon."""
+"""Draws an index, given the scores and epsilon."""
 
 
 @dataclass(frozen=True)
 class DrawnScheme:
-    """What a search drew.
+    """The result of a search.
 
     Attributes
     ----------
     scheme
-        The last draw: the masks.
+        The scheme that was drawn last: the number of the mask of each attribute.
     visited
-        All schemes that it was drawn from, in the order in which they were.
+        All schemes that it was drawn from, in the order in which they were visited.
     epsilon
-        What each draw spent; all of them and the last one add up to no more than the budget.
+        The epsilon of each draw. The draws of the search and the last draw together spend at most
+        the budget.
     """
 
     scheme: Scheme
@@ -46,14 +47,14 @@ class DrawnScheme:
 
 
 def probabilities(scores: Sequence[float], epsilon: float) -> npt.NDArray[np.float64]:
-    """Return with what chances the exponential mechanism draws, proportional to exp(epsilon score / 2).
+    """Return the probabilities of the exponential mechanism, proportional to exp(epsilon score / 2).
 
     Parameters
     ----------
     scores
-        One for each thing to draw, which one record changes by at most 1.
+        The score of each alternative; one record changes a score by at most 1.
     epsilon
-        What a draw spends.
+        The epsilon that one draw spends.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def probabilities(scores: Sequence[float], epsilon: float) -> npt.NDArray[np.flo
 
 
 def chooser(uniform: Callable[[], float]) -> Choose:
-    """Return what draws by the exponential mechanism, from numbers that are uniform on [0, 1)."""
+    """Return the exponential mechanism as a function, given a source of uniform numbers on [0, 1)."""
 
     def choose(scores: Sequence[float], epsilon: float) -> int:
         sums = np.cumsum(probabilities(scores, epsilon))
@@ -84,20 +85,20 @@ def draw_scheme(
     steps: int,
     epsilon: float,
 ) -> DrawnScheme:
-    """Return a scheme that was drawn with differential privacy.
+    """Return a scheme, drawn with differential privacy.
 
     Parameters
     ----------
     heights
         Number of the coarsest mask of each attribute.
     score
-        Score of a scheme, which one record changes by at most 1; higher is better.
+        Returns the score of a scheme, which one record changes by at most 1; higher is better.
     choose
         The exponential mechanism: see `chooser`.
     steps
-        How many schemes are drawn, at most.
+        Largest number of schemes that are drawn.
     epsilon
-        The budget: each of `steps` draws, and the last one among what they drew, spends an equal part.
+        The budget. Each of the `steps` draws spends an equal part, and so does the last draw.
     """
     part = epsilon / (steps + 1)
     pivot: Scheme = tuple(heights)
@@ -129,7 +130,7 @@ def _finer(scheme: Scheme) -> list[Scheme]:
 
 @dataclass(frozen=True, eq=False)
 class SchemeCells:
-    """A table as schemes see it.
+    """A table in the form that the search for schemes uses.
 
     Attributes
     ----------
@@ -140,16 +141,18 @@ class SchemeCells:
     groups
         Per attribute and mask the group of each value, shape (V,).
     shares
-        Per attribute and mask the share of all leaves that each value's group has, shape (V,), from 0
-        to 1; must not depend on the data.
+        For each attribute and mask, the share of all original values that the group of each value
+        represents, shape (V,), from 0 to 1. It must not depend on the data.
     hidden
-        Per attribute and mask whether it shows nothing at all; must not depend on the data.
+        For each attribute and mask, whether the mask hides the attribute completely. It must not
+        depend on the data.
     least
         Rows of the smallest class that is kept.
     beyond
-        Further rows, which all schemes leave out.
+        Number of further rows, which all schemes suppress.
     targets
-        Places of the attributes that others should predict, for scores that depend on it.
+        Indices of the attributes that the other attributes should predict, for scores that use
+        them.
     """
 
     codes: tuple[npt.NDArray[np.int64], ...]
@@ -163,7 +166,7 @@ class SchemeCells:
 
     @property
     def rows(self) -> int:
-        """All rows."""
+        """Number of all rows, including `beyond`."""
         return int(self.counts.sum()) + self.beyond
 
     @property
@@ -172,7 +175,7 @@ class SchemeCells:
         return tuple(len(masks) - 1 for masks in self.groups)
 
     def classes(self, scheme: Scheme, without: int | None = None) -> npt.NDArray[np.int64]:
-        """Return the class of each cell, shape (cells,), from 0: by all attributes, or without one."""
+        """Return the number of the class of each cell, shape (cells,), by all attributes or without one."""
         ids = np.zeros(len(self.counts), dtype=np.int64)
         for place, number in enumerate(scheme):
             if place == without:
@@ -186,7 +189,7 @@ class SchemeCells:
 
 @dataclass(frozen=True)
 class _Shown:
-    """What a scheme shows: rows of each cell and whether they are kept, (cells,) each; and classes."""
+    """The result of a scheme: rows of each cell and whether they are kept, (cells,) each; and classes."""
 
     cells: SchemeCells
     scheme: Scheme
@@ -267,20 +270,20 @@ def _guessed(shown: _Shown, target: int) -> float:
 
 @dataclass(frozen=True)
 class SchemeScore:
-    """A score of schemes.
+    """A utility score of schemes.
 
     Attributes
     ----------
     name
-        As an option names it.
+        The name in options.
     description
-        What it counts.
+        The quantity that it measures.
     figure
-        Its value of what a scheme shows, higher is better.
+        Computes the value for a table under a scheme; higher is better.
     sensitivity
-        What one record more or less changes the value by, at most, given the smallest class m.
+        The largest change of the value by one record, given the smallest class size m.
     by_leaves, by_target
-        Whether it depends on `SchemeCells.shares`, and by `SchemeCells.targets`.
+        Whether it depends on `SchemeCells.shares`, and on `SchemeCells.targets`.
     """
 
     name: str
@@ -295,7 +298,7 @@ class SchemeScore:
         return self.figure(_show(cells, scheme))
 
     def value(self, cells: SchemeCells, scheme: Scheme) -> float:
-        """Return the score: the value over the sensitivity, so that one record changes it by at most 1."""
+        """Return the value divided by the sensitivity, which one record changes by at most 1."""
         return self.figure_of(cells, scheme) / self.sensitivity(cells.least)
 
 
@@ -348,4 +351,4 @@ SCHEME_SCORES: dict[str, SchemeScore] = {
         ),
     )
 }
-"""Scores by name, with sensitivities that are proven in docs/theory.md."""
+"""Scores by name; docs/theory.md proves their sensitivities."""

@@ -1,4 +1,4 @@
-"""Few columns that single out most rows: what somebody must know beyond the quasi-identifiers."""
+"""Find a few columns, beyond the quasi-identifiers, that make most rows unique."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_COLUMNS = 4
-"""Most columns of such a set: more are seldom known of one person."""
+"""Largest number of columns in such a set; people seldom know more about one person."""
 MOST_CANDIDATES = 10
-"""Most columns that are tried, those with the most values."""
+"""Largest number of columns that are tried: those with the most values."""
 ENOUGH = 0.9
-"""Share of the unique rows from which no further column is added."""
+"""No column is added once this share of the unique rows is reached."""
 
 RowCounts = tuple[int, int]
-"""How many rows no other equals in some columns, and how many combinations of values these have."""
+"""Number of rows that are unique in some columns, and number of value combinations of these columns."""
 
 
 @dataclass(frozen=True)
 class Singling:
-    """A few columns that single out rows.
+    """A few columns that make many rows unique.
 
     Attributes
     ----------
     columns
         One to four columns that the rule does not cover, the one that distinguishes most rows first.
     unique_rows
-        Rows that no other row equals in these columns and the quasi-identifiers.
+        Rows that are unique in these columns and the quasi-identifiers together.
     """
 
     columns: tuple[str, ...]
@@ -42,19 +42,20 @@ def find_singling(
     unique_rows: int,
     count: Callable[[Sequence[tuple[str, ...]]], Sequence[RowCounts]],
 ) -> Singling | None:
-    """Return a few columns that single out most rows, None if they single out none.
+    """Return a few columns that make most rows unique, or None if there are none.
 
-    Columns are added one at a time. Each is the one with which the columns so far have the most
-    combinations of values (ARX's distinction); this needs not find the best set of all.
+    Columns are added one at a time. Each step adds the column that gives the most combinations of
+    values (ARX's distinction). The result need not be the best of all sets.
 
     Parameters
     ----------
     values
         Number of values of each column that the rule does not cover.
     unique_rows
-        Rows that no other equals in all columns.
+        Number of rows that are unique in all columns together.
     count
-        Returns for sets of columns what `RowCounts` describes, of these and what is known already.
+        Function of sets of columns. It returns `RowCounts` of each set together with the columns
+        that are known already.
     """
     varying = [name for name, distinct in values.items() if distinct > 1]
     candidates = sorted(varying, key=lambda name: (-values[name], name))[:MOST_CANDIDATES]

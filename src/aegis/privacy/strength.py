@@ -1,20 +1,20 @@
-"""Whether one privacy rule requires at least as much as another, demand by demand.
+"""Whether one privacy rule requires at least as much as another, criterion by criterion.
 
-Rule B is *at least as strong* as rule A where every table that was released under B, and removed
-no more rows than B allows, meets A as it is and removed no more than A allows. That is decided
-here by what the rules say, not by trying tables: each demand of A must follow from the demands of B,
-and B must allow no more suppression and count the same thing, rows or persons. What does not follow
-by the steps below counts as not following: rules that cannot be compared are *weaker* both ways,
-so that whoever asks "is this rule weak?" errs on the safe side.
+Rule B is *at least as strong* as rule A under this condition: every table that was released under
+B, with no more rows removed than B allows, meets A and has no more rows removed than A allows. This
+is decided from the rules, not by trying tables. Each criterion of A must follow from the criteria
+of B; B must allow no more suppression and count the same unit, rows or persons. If the steps below
+do not show that a criterion follows, it counts as not following. So rules that cannot be compared
+are *weaker* in both directions, which is the safe answer to "is this rule weak?".
 
-A demand follows from
+A criterion follows from
 
-- a demand of the same model, of the same attribute, each of whose numbers requires as much;
-- a demand of a model that implies it (`PrivacyModel.implies`), with the same numbers;
-- the size of classes, where the model looks at sizes only: k, prosecutor risk, and every demand for
-  so many values, each of which needs a row;
-- the number of values, where no more is asked for: (c,l)-, entropy l-diversity and
-  (alpha,k)-anonymity all ask for some.
+- a criterion of the same model and attribute, if each of its numbers requires as much;
+- a criterion of a model that implies it (`PrivacyModel.implies`), with the same numbers;
+- the size of classes, if the model looks at sizes only: k, prosecutor risk, and every required
+  number of values, because each value needs a row;
+- the number of values, if no more is required: (c,l)-diversity, entropy l-diversity and
+  (alpha,k)-anonymity all require some number.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Strength(StrEnum):
     """How a rule compares with another one."""
 
     SAME = "same"
-    """Each is at least as strong as the other."""
+    """Each rule is at least as strong as the other."""
     STRONGER = "stronger"
-    """At least as strong, and not the other way round."""
+    """The rule is at least as strong as the other, and the other is not as strong as this rule."""
     WEAKER = "weaker"
-    """Not at least as strong: it requires less, or the two cannot be compared."""
+    """The rule is not at least as strong: it requires less, or the two cannot be compared."""
 
 
 def strength(rule: PrivacyRule, other_rule: PrivacyRule) -> Strength:
@@ -48,7 +48,7 @@ def strength(rule: PrivacyRule, other_rule: PrivacyRule) -> Strength:
 
 
 def missing(rule: PrivacyRule, other_rule: PrivacyRule) -> tuple[str, ...]:
-    """Return what `other_rule` requires that does not follow from `rule`, in words."""
+    """Return the requirements of `other_rule` that do not follow from `rule`, in words."""
     return tuple(_missing(rule, other_rule))
 
 
@@ -112,7 +112,7 @@ def _as_much(model: PrivacyModel, parameter: ModelParameter, given: float, asked
 
 
 def larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:
-    """Return which way a number requires more; None if that is not known."""
+    """Return whether a larger number requires more; None if that is not known."""
     if parameter.larger_is_stronger is not None:
         return parameter.larger_is_stronger
     if parameter.name == model.limit and model.fails is None:

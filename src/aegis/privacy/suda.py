@@ -1,9 +1,10 @@
-"""Special uniques: records that few of their values single out (SUDA).
+"""Special uniques (SUDA): records that are unique by few of their values.
 
-Elliot, Manning, Ford: A computational algorithm for handling the special uniques problem (IJUFKS 10,
+References: Elliot, Manning, Ford: A computational algorithm for handling the special uniques
+problem (IJUFKS 10,
 2002); Manning, Haglin, Keane: A recursive search algorithm for statistical disclosure assessment
-(DMKD 16, 2008). A *minimal sample unique* is a set of columns on which a record is alone in the
-sample, while it is alone on no smaller part of them.
+(DMKD 16, 2008). A *minimal sample unique* of a record is a set of columns in which the record is
+unique in the sample, although it is unique in no smaller part of the set.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from aegis.errors import PolicyError
 from aegis.privacy.classes import BoolArray, FloatArray, IntArray, number
 
 MOST_SETS = 100_000
-"""Most sets of columns that are looked at."""
+"""Largest number of sets of columns that are examined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +29,18 @@ class SpecialUniques:
     Attributes
     ----------
     sizes
-        Minimal sample uniques of each record by their number of columns from 1, shape (N, largest).
+        Number of minimal sample uniques of each record by their number of columns (1, 2, ...),
+        shape (N, largest).
     scores
         The SUDA score of each record, shape (N,): the sum over its minimal sample uniques of
         (m - k)(m - k - 1)... (m - largest), where k of the m columns are in it, k to `largest`.
     contributions
-        The sum of the scores of those minimal sample uniques that hold each column, shape (N, m).
+        For each record and column, the sum of the scores of the minimal sample uniques that contain
+        the column, shape (N, m).
     chances
-        The scores as chances that a record that matches is the right one, shape (N,): DIS-SUDA.
+        DIS-SUDA: the scores as probabilities that a match with the record is right, shape (N,).
     match
-        The chance that a unique match of the sample is right, whatever its score: DIS.
+        DIS: the probability that a unique match in the sample is right, without regard to scores.
     """
 
     sizes: IntArray
@@ -48,7 +51,7 @@ class SpecialUniques:
 
     @property
     def shares(self) -> FloatArray:
-        """How much of all scores goes through each column, shape (m,); zeros where there are none."""
+        """Share of all scores that involves each column, shape (m,); zeros if there are no scores."""
         total = float(self.scores.sum())
         shares: FloatArray = self.contributions.sum(axis=0) / (total or 1.0)
         return shares
@@ -68,17 +71,17 @@ def special_uniques(
     codes
         Values, shape (N, m), from 0.
     missing
-        Which values are unknown, shape (N, m): none of them is part of a minimal sample unique, and
-        records that lack them are no others than those that they might be. None: all are known.
+        Which values are unknown, shape (N, m). Unknown values are in no minimal sample unique, and
+        a record with unknown values matches every record that it might equal. None: all are known.
     largest
-        Columns of a minimal sample unique at most; by default all.
+        Largest number of columns of a minimal sample unique; by default all.
     fraction
-        Share of the population that the table is a sample of, for the chances.
+        Share of the population that is in the sample, for `chances`.
 
     Raises
     ------
     PolicyError
-        There are too many sets of so many columns.
+        There are too many sets of columns up to this size.
 
     Examples
     --------
@@ -127,7 +130,7 @@ def _check_sets(columns: int, most: int) -> None:
 
 
 class _Alone:
-    """Which records are alone on sets of columns; sets are asked for by size, smallest first."""
+    """Finds the records that are unique in sets of columns; call it by size of set, smallest first."""
 
     def __init__(self, codes: IntArray, missing: BoolArray) -> None:
         self._codes = codes
@@ -135,7 +138,7 @@ class _Alone:
         self._alone: dict[tuple[int, ...], IntArray] = {}
 
     def minimal(self, chosen: tuple[int, ...]) -> IntArray:
-        """Return the records that are alone on these columns, and on no part of them."""
+        """Return the records that are unique in these columns but in no part of them."""
         known = ~self._missing[:, chosen].any(axis=1)
         places = np.flatnonzero(known)
         keys = np.zeros(len(places), dtype=np.int64)

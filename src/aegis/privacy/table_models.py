@@ -1,4 +1,4 @@
-"""Privacy models of the whole table, and of diversity corrected for small classes.
+"""Privacy models of the whole table, and diversity models corrected for small classes.
 
 They are in the registry next to those of `aegis.privacy.models`.
 """

@@ -1,7 +1,8 @@
-"""What several releases of one table show of each row together, absence included.
+"""Combine what several releases of one table show of each row, including its absence.
 
-A reader who can link the rows of releases sees of each row what every release shows, and which
-releases lack it. Rows that agree in both are one class for that reader.
+A reader who can link the rows of several releases sees what every release shows of each row, and
+which releases lack it. Rows that agree in both form one class for this reader. A *trace* is the
+number of such a class.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ Bools = npt.NDArray[np.bool_]
 
 
 def joined(trace: Ints, shown: Ints) -> Ints:
-    """Return one number per cell for what was shown before and what one more release shows, (cells,)."""
+    """Return one number per cell for its earlier trace and its group in one more release, (cells,)."""
     dense = np.unique(shown, return_inverse=True)[1].astype(np.int64)
     return trace * (int(dense.max(initial=0)) + 1) + dense
 
 
 def extended(trace: Ints, classes: Ints, released: Bools) -> Ints:
-    """Return what releases show of each cell, one more release among them: 0 where none shows it.
+    """Return the trace of each cell after one more release; 0 if no release shows the cell.
 
     Parameters
     ----------
     trace
-        What the releases before show of each cell, shape (cells,): 0 where none shows it.
+        The trace of each cell before this release, shape (cells,): 0 if no release shows it.
     classes
-        The class of each cell in the release, distinguished by `trace`, too: see `joined`.
+        The class of each cell in the release; classes also differ if `trace` does: see `joined`.
     released
         Which cells the release shows.
     """
@@ -49,20 +50,22 @@ def released_cells(
     start: Ints,
     after: Sequence[Collection[int]],
 ) -> list[Bools]:
-    """Return which cells each release shows, shape (cells,) each.
+    """Return which cells each release shows, one array of shape (cells,) per release.
 
     Parameters
     ----------
     rule
-        Which every release met, together with those that it took into account.
+        The rule that every release met, together with the earlier releases that it took into
+        account.
     releases
         The group of each cell under the masks of each release, shape (cells,), in the order of release.
     count
-        Counts the classes of a release: its place, the class of each cell, what was shown before.
+        Counts the classes of a release, given its index, the class of each cell and the earlier
+        trace.
     start
-        What was shown before the first one, shape (cells,): 0 where nothing was.
+        The trace of each cell before the first release, shape (cells,): 0 if nothing was shown.
     after
-        The places of the earlier releases that each release took into account.
+        The indices of the earlier releases that each release took into account.
     """
     released: list[Bools] = []
     for place, shown in enumerate(releases):
@@ -75,7 +78,7 @@ def released_cells(
 
 
 def traces(releases: Iterable[Ints], released: Iterable[Bools], start: Ints) -> Ints:
-    """Return what releases show of each cell, shape (cells,); parameters as of `released_cells`."""
+    """Return the trace of each cell after all releases (cells,); parameters as in `released_cells`."""
     trace = start
     for shown, seen in zip(releases, released, strict=True):
         trace = extended(trace, joined(trace, shown), seen)

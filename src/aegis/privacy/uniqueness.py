@@ -1,8 +1,8 @@
-"""How many people are unique in the population, estimated from a table that is a sample of it.
+"""Estimate how many people are unique in the population, from a table that is a sample of it.
 
-All estimators look at nothing but the sizes of the classes and the sampling fraction. They were
-compared by Dankar, El Emam, Neisa, Roffey: Estimating the re-identification risk of clinical data
-sets (BMC Medical Informatics and Decision Making 12, 2012), whose rule of decision is `dankar`.
+All estimators use only the sizes of the classes and the sampling fraction. Dankar, El Emam, Neisa,
+Roffey compared them: Estimating the re-identification risk of clinical data sets (BMC Medical
+Informatics and Decision Making 12, 2012). `dankar` implements their decision rule.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SMALL_SAMPLE = 0.1
-"""Sampling fraction up to which the rule of decision takes Pitman's estimate."""
+"""Largest sampling fraction for which the decision rule uses Pitman's estimate."""
 
 
 def zayatz(sizes: Ints, population: int) -> float:
     """Return the expected share of the population that is unique in it.
 
-    A class of one in the sample comes from a class of one in the population with a probability that
-    Bayes' rule gives, when classes of the population are taken to be as large as those of the
-    sample: Zayatz, Estimation of the percent of unique population elements on a microdata file using
-    the sample (US Census Bureau, 1991).
+    Bayes' rule gives the probability that a class of one in the sample comes from a class of one in
+    the population. It assumes that classes of the population are as large as those of the sample.
+    Reference: Zayatz, Estimation of the percent of unique population elements on a microdata file
+    using the sample (US Census Bureau, 1991).
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def zayatz(sizes: Ints, population: int) -> float:
 def pitman(sizes: Ints, population: int) -> float:
     """Return the expected share of the population that is unique in it, by Pitman's model.
 
-    Hoshino, Applying Pitman's sampling formula to microdata disclosure risk assessment (Journal of
-    Official Statistics 17, 2001): theta and alpha maximise the likelihood of the sizes; the uniques
-    of N people are then about Gamma(theta + 1) / Gamma(theta + alpha) N^alpha.
+    Theta and alpha maximise the likelihood of the sizes; of N people about Gamma(theta + 1) /
+    Gamma(theta + alpha) N^alpha are then unique. Reference: Hoshino, Applying Pitman's sampling
+    formula to microdata disclosure risk assessment (Journal of Official Statistics 17, 2001).
     """
     from scipy import optimize, special
 
@@ -106,12 +106,13 @@ def _rising(start: float, steps: int) -> float:
 
 
 def slide_negative_binomial(sizes: Ints, population: int) -> float:
-    """Return the expected share of the population that is unique in it; NaN where there is no fit.
+    """Return the expected share of the population that is unique in it; NaN if the model does not fit.
 
+    The model: class sizes in the population, minus one, are negative binomial. Its two parameters
+    are fitted to the expected numbers of classes of one and of two in a sample. Shlosser's formula,
+    as corrected by Haas and Stokes, estimates the number of classes in the population. Reference:
     Chen, Keller-McNulty, Estimation of identification disclosure risk in microdata (Journal of
-    Official Statistics 14, 1998): sizes in the population less one are negative binomial. Its two
-    numbers are fitted to the expected classes of one and of two in a sample; the classes of the
-    population are estimated by Shlosser's formula as Haas and Stokes correct it.
+    Official Statistics 14, 1998).
     """
     from scipy import optimize
 
@@ -155,10 +156,10 @@ def _classes_of_population(sizes: Ints, fraction: float) -> float:
 
 
 def dankar(sizes: Ints, population: int) -> float:
-    """Return the estimate that the rule of decision chooses by the sampling fraction.
+    """Return the estimate that the decision rule of Dankar et al. chooses by the sampling fraction.
 
-    Pitman's up to a tenth, beyond it the smaller of Zayatz's and that of the slide negative
-    binomial, where that has a fit.
+    Up to a fraction of 0.1 this is Pitman's estimate. Above it, it is the smaller one of Zayatz's
+    estimate and the slide negative binomial estimate, if that model fits.
     """
     if sizes.sum() <= SMALL_SAMPLE * population:
         return pitman(sizes, population)
@@ -179,7 +180,7 @@ ESTIMATORS: dict[str, Callable[[Ints, int], float]] = {
 def population_uniqueness(sizes: Ints, population: int, estimator: str) -> float:
     """Return the expected share of the population that is unique in it.
 
-    0 where no class of the sample has one row; 1 where an estimator finds no fit.
+    It is 0 if no class of the sample has one row, and 1 if the estimator does not fit.
     """
     if not (sizes == 1).any():
         return 0.0

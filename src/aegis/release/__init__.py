@@ -1,4 +1,4 @@
-"""Apply a configuration, verify what was written, certify it; audit any table."""
+"""Apply a configuration, verify and certify the written release, and audit any table."""
 
 from aegis.release.anonymizing import AnonymizedRelease, anonymize
 from aegis.release.applying import Release, apply

@@ -1,4 +1,4 @@
-"""What earlier releases of a table showed, as columns in addition to its masked ones."""
+"""Add the views of earlier releases of a table to it, as columns."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from aegis.sources import Source
 from aegis.summary import ShownColumns
 
 PREFIX = "aegis earlier"
-"""Start of the names of columns that hold what an earlier release showed."""
+"""Prefix of the names of columns with the view of an earlier release."""
 
 
 @dataclass(frozen=True, eq=False)
 class WithEarlier:
-    """A table with what earlier releases showed of it.
+    """A table with the views of earlier releases.
 
     Attributes
     ----------
     source
-        The table, each quasi-identifier once more per earlier release.
+        The table, with an additional copy of each quasi-identifier for each earlier release.
     masks
-        What becomes of each column.
+        The mask of each column, including the copies.
     releases
-        The added columns of each earlier release, in order: they form classes, and are not released.
+        The added columns of each earlier release, in order. They form classes and are not released.
     """
 
     source: Source
@@ -42,7 +42,7 @@ class WithEarlier:
 
     @property
     def protected(self) -> tuple[str, ...]:
-        """Names of the added columns that hold protected values."""
+        """Names of the added columns with protected values."""
         return tuple(name for release in self.releases for name in release.sensitive.values())
 
     @classmethod
@@ -53,12 +53,12 @@ class WithEarlier:
         masks: Mapping[str, Mask | None],
         releases: Sequence[Configuration],
     ) -> WithEarlier:
-        """Return the table in addition to what `releases` showed.
+        """Return the table with the views that `releases` give of it.
 
         Raises
         ------
         PolicyError
-            The rule is not one for joint classes, or a release has noise.
+            The rule cannot be checked on joint classes, or a release has noise.
         """
         if not releases:
             return cls(source, masks)

@@ -1,4 +1,4 @@
-"""Anonymize records: group, show the groups, suppress, write, verify what was written."""
+"""Make a record-level release: group records, mask by group, suppress, write and verify."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from aegis.summary import PERSON
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class AnonymizedRelease(Released):
-    """A record-level release that was checked after it was made.
+    """A record-level release that was verified after it was made.
 
     Attributes
     ----------
     recipe
-        Method, all options, and the seed: the same table gives the same release again, unless the
-        method protects by its draws.
+        Method, all options, and the seed. The same table gives the same release again, unless the
+        method protects by random draws.
     grouped
-        The groups, their information loss, notes and figures of the method's own.
+        The groups with their information loss, notes and figures of the method.
     notes
-        What a reader should know.
+        Notes for the reader of the release.
     front
         Settings of MO-OBAM with their losses and entropies, if requested.
 
@@ -64,7 +64,7 @@ class AnonymizedRelease(Released):
 
     @property
     def claims(self) -> dict[str, int] | None:
-        """The k and l that every released class keeps; None if the method promises none."""
+        """The k and l that the method guarantees for every released class; None if it guarantees none."""
         options = self.grouped.options
         return {"k": options.k, "l": options.l} if self.grouped.claims_k else None
 
@@ -118,14 +118,14 @@ def anonymize(
     progress: Progress = SILENT,
     **options: Unpack[AnonymizeOptions],
 ) -> AnonymizedRelease:
-    """Make a record-level release, leave out classes that fail the rule, and verify the result.
+    """Make a record-level release, suppress classes that fail the rule, and verify the result.
 
-    The quasi-identifiers are replaced group by group; other columns are released as they are, or
-    under their first candidate mask where the policy does not name `identity` among them.
-    Identifiers are dropped or tokenised as the policy says. Privacy is measured on what was
-    written: the file is read back, checked against the policy's rule and against the k that the
-    method claims, before it takes its final name. Without `output` the rows come back in memory,
-    audited all the same.
+    The quasi-identifiers are replaced group by group. Other columns are released as they are, or
+    with their first candidate mask if `identity` is not among their candidates. Identifiers are
+    dropped or tokenised, as the policy says. Privacy is measured on the written file. It is read
+    back and checked against the policy's rule and the k that the method guarantees, before it gets
+    its final name. Without `output` the rows are returned in memory, and are audited in the same
+    way.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ def anonymize(
     policy
         Roles, hierarchies and the privacy rule.
     method
-        Name of a registered anonymizer (`aegis anonymizers` lists them), or a `Recipe`, which
-        brings its own options, seed and style.
+        Name of a registered anonymizer (`aegis anonymizers` lists them), or a `Recipe`, which has
+        its own options, seed and style.
     request, options
         Where the release goes and how it is made: an `AnonymizeRequest`, or its fields as keywords.
         With a `seed` the notes say that a reader who knows it can repeat the draws.
@@ -145,7 +145,7 @@ def anonymize(
     Raises
     ------
     NoAdmissibleConfiguration
-        More rows than the rule allows would have to be left out; nothing is written.
+        More rows than the rule allows would have to be suppressed; nothing is written.
     PolicyError
         The method, an option or the style is unknown or out of range, an output exists and
         `force` is not set, or its extension names no format.
@@ -189,7 +189,7 @@ def _recipe(method: str | Recipe, request: AnonymizeRequest) -> Recipe:
 
 
 class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
-    """The rows of a record-level release, without those that fail the rule."""
+    """The rows of a record-level release, without the rows that fail the rule."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         }
 
     def front(self) -> tuple[TradeOff, ...]:
-        """Return the settings of the method around the one that was released."""
+        """Return alternative settings of the method next to those of the release."""
         if self.policy.person is not None:
             raise PolicyError(
                 f"A front is of rows, and the policy counts persons ({self.policy.person}).",
@@ -249,7 +249,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         return points
 
     def verify(self, output: Source) -> Audit:
-        """Audit the output, and hold it against the rule and against the k of the method."""
+        """Audit the output, and check it against the rule and the method's k."""
         person = self.policy.person
         if person is None:
             checked = audit(output, policy=self.policy)
@@ -284,7 +284,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         )
 
     def how(self, release: AnonymizedRelease) -> Mapping[str, Any]:
-        """Return the recipe and what its groups cost."""
+        """Return the recipe and the information loss of its groups."""
         return release.how()
 
 

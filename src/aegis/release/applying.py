@@ -1,4 +1,4 @@
-"""Apply a configuration: mask, suppress, write, verify what was written, document it."""
+"""Apply a configuration: mask, suppress, write, verify and certify."""
 
 from __future__ import annotations
 
@@ -53,21 +53,22 @@ from aegis.words import brief
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Release(Released):
-    """A masked table that was checked after it was made.
+    """A masked table that was verified after it was made.
 
     Attributes
     ----------
     configuration
-        The masks, all fitted: on other tables it masks equal values in the same way.
+        The masks, all fitted: they mask equal values of other tables in the same way.
     noised_quasi_identifiers
-        Quasi-identifiers that show noise: the rule was checked against their true values, while
-        `audit` measures the noisy ones as they are.
+        Quasi-identifiers that are masked with noise. The rule was checked on their true values;
+        `audit` measures the noisy values.
     seeded_noise
-        Attributes whose noise comes from a seed: a reader who knows it can take the noise off.
+        Attributes with noise from a seed: a reader who knows the seed can remove the noise.
     into
-        The table or view of the database that was made; None for a file or rows in memory.
+        The created table or view of the database; None for a file or rows in memory.
     rule_override
-        The rule used instead of that of the summary from which the configuration was chosen; None if that rule was used, or the advice is on the table itself.
+        The rule that replaced the rule of the summary from which the configuration was chosen. None
+        if no rule was replaced, or if the configuration was chosen from the table itself.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class Release(Released):
 
     @property
     def differential_privacy(self) -> PrivacyAccount | None:
-        """Promise of the noise, summed over attributes; None without noise with an epsilon."""
+        """Total guarantee of the noise of all attributes; None without noise that has an epsilon."""
         return self.audit.differential_privacy
 
 
@@ -129,20 +130,20 @@ def apply(
     progress: Progress = SILENT,
     **options: Unpack[ApplyOptions],
 ) -> Release:
-    """Mask a table, leave out rows that fail the rule, and verify the result.
+    """Mask a table, suppress rows that fail the rule, and verify the result.
 
-    Privacy is measured on the written file: it is read back and audited before it takes
-    its final name. Without `output` the masked rows come back in memory, audited all the same.
+    Privacy is measured on the written file: it is read back and audited before it takes its final
+    name. Without `output` the masked rows are returned in memory, and are audited in the same way.
 
     Parameters
     ----------
     table
         Anything that `aegis.sources.open_table` opens.
     policy
-        Roles, the privacy rule, what happens to unseen values.
+        Roles, the privacy rule, and the treatment of unseen values.
     configuration
-        One mask per scored attribute. Masks that depend on the data and are not fitted yet are
-        fitted to this table; the release holds the fitted configuration.
+        One mask per scored attribute. Masks that learn from data and are not fitted yet are fitted
+        to this table; the release has the fitted configuration.
     request, options
         Where the release goes and how it is made: an `ApplyRequest`, or its fields as keywords.
     progress
@@ -153,14 +154,14 @@ def apply(
     NoAdmissibleConfiguration
         More rows than the rule allows would have to be suppressed; nothing is written.
     DataError
-        The table holds values that a mask does not know and the policy says `unseen: error`.
+        The table has values that a mask does not know, and the policy has `unseen: error`.
     EngineError
-        `into` is given, and the table is in no database: a file, or rows in memory.
+        `into` is given, but the table is a file or rows in memory, not in a database.
     PolicyError
-        An output exists and `force` is not set, its extension names no format, or a certificate
-        is asked for without an output or under its name; the rule requires more than any masks
-        could keep; the rule or a mask cannot be written in the SQL that makes a table; or the rule
-        is another one than `made_under` and `rule_override` is not set, or weaker than a locked one.
+        An output exists and `force` is not set; its extension is no known format; a certificate is
+        requested without an output or with the same name; no masks can meet the rule; the rule or a
+        mask cannot be written as SQL for `into`. Or the rule differs from `made_under` and
+        `rule_override` is not set, or it is weaker than a locked rule.
 
     Examples
     --------
@@ -213,7 +214,7 @@ def _apply(
 
 
 class _MaskedPlan(ReleasePlan[Release]):
-    """The rows of a table under a configuration, without those that fail the rule."""
+    """The masked rows of a table, without the rows that fail the rule."""
 
     rule_override: RuleOverride | None = None
 
@@ -354,7 +355,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         return sizes
 
     def in_database(self, into: str, form: Form | str, *, force: bool) -> Release:
-        """Make a table or view where the data is, and keep it only if its audit is as planned."""
+        """Create a table or view in the input's database, and keep it only if its audit is as planned."""
         if self.after:
             raise PolicyError(
                 "Classes formed with earlier releases are not checked in the database.",
@@ -381,7 +382,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         return release
 
     def verify(self, output: Source) -> Audit:
-        """Audit the output, and hold against the rule what the plan answers for."""
+        """Audit the output, and check it against the rule as far as the plan guarantees it."""
         shown = output
         if self.policy.person is not None:
             quasi = [name for name in self.quasi if name in output.columns]

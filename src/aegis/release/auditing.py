@@ -29,20 +29,20 @@ AUDIT_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The privacy figures of a table and, where there is a rule, whether it meets it.
+    """The privacy figures of a table and, if there is a rule, whether the table meets it.
 
     Attributes
     ----------
     report
         Every privacy figure.
     quasi_identifiers, sensitive
-        The columns that were taken as such.
+        The columns that were used as quasi-identifiers and as sensitive attributes.
     rule
         The rule that the table was checked against, or None.
     violations
         Violations of the rule without further suppression; empty if it is met.
     differential_privacy
-        Promise of the noise masks of a given configuration; None without one.
+        Guarantee of the noise masks of a given configuration; None without one.
     person
         The column whose distinct values were counted as persons; None if rows were counted.
     outside
@@ -127,20 +127,21 @@ def audit(
     table
         Anything that `aegis.sources.open_table` opens.
     quasi_identifiers, sensitive
-        Column names; by default those of the policy that the table has.
+        Column names; by default the policy's columns that the table has.
     policy
-        Supplies roles and rule where they are not given.
+        Provides roles and rule if they are not given.
     rule
-        The rule that the table must meet as it is; by default the policy's.
+        The rule to check on the table without suppression; by default the policy's rule.
     person
-        Column that names persons, who are then counted in place of rows; by default the policy's
-        where the table has it. If the table lacks it, rows are counted, and a note says so.
+        Column that identifies persons, to count persons instead of rows; by default the policy's
+        column. If the table lacks the policy's column, rows are counted, and a note says so.
     configuration
-        The masks that the table was made with, for the account of its noise, which is as good as this
-        statement, and for the level of a hierarchy that its values are on.
+        The masks that the table was made with. They determine the account of its noise, which
+        relies on this statement, and the hierarchy level of its values.
     population
-        The persons that the rows are drawn from, shown as the audited table shows them, a row each or
-        with a column `rows`: for k-map, journalist risk and delta-presence.
+        The population that the rows are drawn from, masked like the audited table. It has a row for
+        each person, or a column `rows` with numbers of persons. Needed for k-map, journalist risk
+        and delta-presence.
     leaves
         Number of original values behind each masked value; by default taken from the hierarchies.
     progress
@@ -149,8 +150,8 @@ def audit(
     Raises
     ------
     PolicyError
-        Neither quasi-identifiers nor a policy are given, or an attribute is taken as both
-        quasi-identifier and sensitive.
+        Neither quasi-identifiers nor a policy are given, or an attribute is both quasi-identifier
+        and sensitive.
     DataError
         A column is missing, or the table has no rows.
 
@@ -171,7 +172,7 @@ def audit(
 
 @dataclass(frozen=True)
 class _Columns:
-    """What the columns of an audited table are taken as."""
+    """The roles of the columns of an audited table."""
 
     quasi: tuple[str, ...]
     sensitive: tuple[str, ...]

@@ -1,8 +1,8 @@
-"""Compare a table with the certificate that came with it.
+"""Compare a table with its certificate.
 
-Each field is computed again from the file and the policy and compared, or named as not checked. The
-digest and the signature of the certificate bind all of them: the digest against damage, the signature
-against everyone who lacks the key.
+Each field is computed again from the file and the policy and compared, or reported as not checked.
+The digest and the signature cover the whole certificate. The digest protects against damage; the
+signature protects against everyone who does not have the key.
 """
 
 from __future__ import annotations
@@ -69,18 +69,18 @@ OF_KIND = {
     "configuration": ("configuration", "learnt_bounds", "noised_quasi_identifiers"),
     "anonymizer": ("anonymizer", "groups", "information_loss", "details", "notes"),
 }
-"""Fields of a release under masks, and of a record-level one."""
+"""Fields of certificates by kind of release: masks or record-level."""
 _OF_INPUT = "needs the original table"
 TAKEN_AS_STATED = {
     "created": "nothing to compare this time with",
     "aegis": "nothing to compare this version with",
     "output.file": "files may be renamed",
 }
-"""Fields that nothing can be compared with, and why: a signature says who answers for them."""
+"""Fields that cannot be checked, with the reason; a signature shows who is responsible for them."""
 NEEDED = ("input", "output", "policy", "privacy")
-"""Keys without which a document is no certificate."""
+"""Keys that every certificate has; a document without them is refused."""
 MOST_VALUES = 10_000
-"""Most distinct values of a column that are compared with its mask."""
+"""Largest number of distinct values of a column that are compared with its mask."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +90,11 @@ class CertificateCheck:
     Attributes
     ----------
     mismatches
-        What differs; empty if the certificate is of this table and true.
+        The differences; empty if the certificate matches this table.
     unchecked
-        What could not be checked from the table alone, in words.
+        Fields that could not be checked from the table, in words.
     audit
-        The figures that were measured; None if a column is missing that they are of.
+        The measured figures; None if the table lacks a column that they need.
     """
 
     mismatches: tuple[Mismatch, ...]
@@ -103,7 +103,7 @@ class CertificateCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing differs."""
+        """Whether there are no differences."""
         return not self.mismatches
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,15 +124,16 @@ def check_certificate(
     verify_key: PublicKey | None = None,
     progress: Progress = SILENT,
 ) -> CertificateCheck:
-    """Return whether a certificate is of this table, and every figure of it true.
+    """Check whether a certificate matches this table, and whether all its figures are correct.
 
-    The file's digest and rows; the columns and, as far as masks say what they can show, their values;
-    the rule, checked against the file again; every figure of privacy; the utility of what was released.
+    Compared are the digest and the number of rows of the file, the columns, the values (as far as
+    masks define the possible values), the rule, every privacy figure, and the utility of the
+    release.
 
     Parameters
     ----------
     table
-        The masked table, best the file itself: only a file has the digest that was certified.
+        The masked table, preferably the file itself: only a file has the certified digest.
     certificate
         A certificate of `aegis apply` or `aegis anonymize`: its path, or its content.
     policy
@@ -142,14 +143,14 @@ def check_certificate(
         The original table, if you have it: Aegis then also compares its rows, its digest, and the
         utility.
     verify_key
-        The key that the certificate must be signed with.
+        The public key with which the signature of the certificate must be valid.
     progress
         Receives the steps.
 
     Raises
     ------
     DataError
-        The certificate cannot be read or is none, or the table cannot be opened.
+        The certificate cannot be read or is not a certificate, or the table cannot be opened.
 
     Examples
     --------
@@ -169,7 +170,7 @@ def check_certificate(
 
 
 def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the content of a certificate; raise `DataError` if it is none."""
+    """Return the content of a certificate; raise `DataError` if it is not a certificate."""
     origin = "The document"
     if not isinstance(given, Mapping):
         origin = str(given)
@@ -198,7 +199,7 @@ def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]
 
 
 class _Check:
-    """The steps of a check, which gather what differs."""
+    """The steps of a check, which collect the differences."""
 
     def __init__(
         self,
@@ -752,7 +753,7 @@ class _Check:
 
 
 _OF_RULE = ("rule", "violations", "passed")
-"""What the figures of privacy say of the rule, which is compared with the policy."""
+"""Fields of the privacy figures that depend on the rule, which is compared with the policy."""
 
 
 def _stated(certified: Any, measured: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which masks a release uses."""
+"""Choose the masks of a release."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from aegis.policy import Configuration, Policy, Role, SuppressedColumns
 
 
 def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
-    """Return what becomes of each released column: its mask, or None if it is kept as it is.
+    """Return the mask of each released column, or None for columns that are not changed.
 
-    Identifiers are left out, unless the policy gives them a mask (`tokenise`), which is then
-    used. The label is kept unless the policy masks it.
+    Identifiers are left out, unless the policy gives them a mask (`tokenise`). The label is not
+    changed unless the policy masks it.
 
     Raises
     ------
@@ -37,10 +37,10 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
 
 
 def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[str, ...]:
-    """Return the columns that a release leaves out because their mask hides all of them.
+    """Return the columns that a release leaves out because their mask hides them completely.
 
-    None if the policy fills them, and none that the rule protects: an audit measures it. Where
-    nothing else would be left, all stay.
+    Empty if the policy fills such columns with `*`. Columns that the rule protects stay, because an
+    audit measures them. If no other column would be left, all stay.
     """
     if policy.suppressed_columns is SuppressedColumns.FILL:
         return ()
@@ -53,7 +53,7 @@ def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[st
 
 
 def learnt_bounds(masks: Mapping[str, Mask], rows: int) -> dict[str, str]:
-    """Return per column what bounds that its mask learnt give away, of `rows` rows each."""
+    """Return for each column what its mask's learnt bounds reveal; `rows` rows share each bound."""
     return {
         name: " ".join(dict.fromkeys(learns))
         for name, mask in masks.items()

@@ -1,4 +1,4 @@
-"""Compare a masked table with the masks that it was made with: columns, types and values."""
+"""Check whether a masked table fits the masks that it was made with: columns, types and values."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from aegis.sources import Source, open_table
 def unfitting(
     table: Any, policy: Policy, configuration: Configuration, kinds: Mapping[str, Kind]
 ) -> list[str]:
-    """Return what of a masked table cannot come from a configuration; nothing where all can.
+    """Return descriptions of everything in a masked table that a configuration cannot have produced.
 
-    Its columns are those that the configuration releases, no more and no less, each of the type that its
-    mask gives; every value is one that the mask can show.
+    The table must have exactly the columns that the configuration releases, each with the type that
+    its mask produces. Every value must be one that the mask can show.
 
     Parameters
     ----------
     table
-        The masked table, as `open_table` takes it.
+        The masked table, in any form that `open_table` accepts.
     policy, configuration
-        What it was made under; masks fitted.
+        The policy and the configuration of the release, with fitted masks.
     kinds
-        What the columns of the unmasked table hold, by name; a column that is not named is of any
+        Kinds of the columns of the unmasked table by name. A column that is not listed may have any
         type.
     """
     source = open_table(table)
@@ -63,7 +63,7 @@ def unfitting(
 
 
 def odd_values(source: Source, name: str, mask: Mask) -> list[str] | None:
-    """Return up to five values of a column that a mask cannot show; None if it does not say."""
+    """Return up to five values that a mask cannot show; None if the mask does not define its values."""
     column = source.table[name]
     shown = source.collect(source.table.select(v=column).distinct())["v"]
     values = pc.drop_null(shown)

@@ -1,4 +1,4 @@
-"""Compare two documents leaf by leaf: what a certificate states, and what a file shows."""
+"""Compare a certificate with a file field by field."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ NOTHING = "nothing"
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One thing that certificate and file say differently.
+    """One difference between certificate and file.
 
     Attributes
     ----------
     what
-        Which thing: a path in the certificate, such as `privacy.k`.
+        The field: a path in the certificate, such as `privacy.k`.
     certified, measured
-        What the certificate says, and what the file shows.
+        The value in the certificate, and the value that the file has.
     possible
-        Whether `measured` says which values are possible, as the file does not show the field.
+        Whether `measured` describes the possible values, because the file does not show the field.
     """
 
     what: str
@@ -43,7 +43,7 @@ class Mismatch:
 
 
 def differing(certified: Any, measured: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield path and both values of each figure that two documents state differently."""
+    """Yield path and both values of each figure that differs between two documents."""
     if isinstance(certified, Mapping) and isinstance(measured, Mapping):
         for key in dict.fromkeys((*certified, *measured)):
             values = certified.get(key, NOTHING), measured.get(key, NOTHING)
@@ -53,7 +53,7 @@ def differing(certified: Any, measured: Any, path: str) -> Iterator[tuple[str, A
 
 
 def alike(certified: Any, measured: Any) -> bool:
-    """Return whether two values are the same, figures to nine digits."""
+    """Return whether two values are equal; figures are compared to nine digits."""
     if isinstance(certified, float | int) and isinstance(measured, float | int):
         if isinstance(certified, bool) or isinstance(measured, bool):
             return certified is measured
@@ -68,6 +68,6 @@ def alike(certified: Any, measured: Any) -> bool:
 
 
 def brief(value: Any) -> str:
-    """Return a value as a message shows it, cut where it is long."""
+    """Return a value for a message, shortened if it is long."""
     text = json.dumps(value, default=str) if not isinstance(value, str) else value
     return text if len(text) <= 100 else f"{text[:97]}..."

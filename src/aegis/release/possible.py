@@ -1,4 +1,4 @@
-"""What the fields of a certificate can say at all, where the released file does not show them."""
+"""The possible values of certificate fields that a released file does not show."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from aegis.release.mismatch import Mismatch
 
 Path = tuple[str, ...]
 _SLACK = 1e-9
-"""Rounding that a figure at the end of its range may have."""
+"""Tolerated rounding of a figure at the end of its range."""
 
 
 @dataclass(frozen=True)
 class Possible:
-    """The values that a field can have.
+    """The possible values of a field.
 
     Attributes
     ----------
     words
-        As an error says it.
+        Description of the values in error messages.
     holds
-        Whether a value is one of them.
+        Function: whether a value is possible.
     """
 
     words: str
@@ -34,14 +34,14 @@ class Possible:
 
 
 def impossible(document: Mapping[str, Any], released: int) -> Iterator[Mismatch]:
-    """Yield each field of a certificate that says what no file of so many rows can have.
+    """Yield each field of a certificate with a value that is impossible for a file of this many rows.
 
     Parameters
     ----------
     document
         The certificate.
     released
-        Rows of the file.
+        Number of rows of the file.
     """
     rows = document["input"].get("rows")
     if is_count(rows) and rows < released:
@@ -57,7 +57,7 @@ def impossible(document: Mapping[str, Any], released: int) -> Iterator[Mismatch]
 
 
 def is_count(given: Any) -> TypeGuard[int]:
-    """Return whether a value is a number of rows."""
+    """Return whether a value is a valid number of rows."""
     return isinstance(given, int) and not isinstance(given, bool) and given >= 0
 
 
@@ -192,7 +192,7 @@ def _fits(path: Path, pattern: Path) -> bool:
 
 
 def impossible_losses(document: Mapping[str, Any], classes: Sequence[str]) -> Iterator[Mismatch]:
-    """Yield lost classes that are among the `classes` of the file, or have more rows than were left out."""
+    """Yield lost classes that are in the file (`classes`), or that have more rows than were suppressed."""
     utility = document.get("utility")
     lost = utility.get("lost_classes") if isinstance(utility, Mapping) else None
     suppressed = document.get("suppressed_rows")

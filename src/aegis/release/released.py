@@ -1,4 +1,4 @@
-"""What every release has in common: its figures, its utility, the document that goes with it."""
+"""The common part of all releases: figures, utility and certificate."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def utility_of(
     measure: str | None = None,
     weighted: Source | None = None,
 ) -> UtilityFigure | None:
-    """Return the utility of an output, against that of its input, both as they are.
+    """Return the utility of an output, compared with the input, both evaluated as tables.
 
     By `measure`, else by the policy's, else by what ranks the input by default. None if the
     output shows one class only, so that there is nothing to predict. Folds are dealt out without the
@@ -99,11 +99,11 @@ SEEDED = (
     "a reader who knows it can repeat the draws and take them off, so they protect nothing "
     "from that reader; leave the seed out of a release"
 )
-"""Why a release is drawn without a seed."""
+"""Note that advises to draw a release without a seed."""
 
 
 def with_hidden(output: Source, policy: Policy) -> Source:
-    """Return a release with the columns that it leaves out as they would be, hidden in every row."""
+    """Return a release with the columns that it leaves out added again, hidden in every row."""
     hidden = [a.name for a in policy.features if a.name not in output.columns]
     if not hidden:
         return output
@@ -113,28 +113,28 @@ def with_hidden(output: Source, policy: Policy) -> Source:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Released:
-    """A table that was checked after it was made.
+    """A released table that was verified after it was made.
 
     Attributes
     ----------
     rows, released_rows
         Rows of the input and of the output; the difference was suppressed.
     audit
-        Privacy figures measured on the output. Where persons are counted, whom the output does not
-        name, they are measured on its rows before their names were left out.
+        Privacy figures measured on the output. If persons are counted but the output does not
+        identify them, the figures are measured on its rows before the identifiers were left out.
     persons, suppressed_persons
-        Persons of the input, and how many of them lost a row; None if rows are counted.
+        Number of persons of the input, and of persons who lost a row; None if rows are counted.
     path
-        The written file, or None when the release stayed in memory; of a release on Spark the
-        folder, a text as it was given.
+        Path of the written file; for a release on Spark, its folder as a text. None if the release
+        stayed in memory.
     data
-        The released rows when they stayed in memory, else None.
+        The released rows if they stayed in memory, else None.
     stored
-        The released table or view where it was made in a database, else None.
+        The released table or view if it was created in a database, else None.
     unseen
-        Per attribute the rows whose value its mask did not know, shown as `*`.
+        For each attribute the number of rows with a value that its mask did not know, shown as `*`.
     utility
-        Predictive value of the output, if requested.
+        Utility of the output, if requested.
     dropped
         Columns of the input that are not in the output.
     certificate
@@ -142,7 +142,7 @@ class Released:
     timings
         Seconds per step.
     formulas
-        Columns of a CSV file whose texts, or names, a spreadsheet would take for formulas.
+        Columns of a CSV file with texts or names that a spreadsheet would take for formulas.
     """
 
     rows: int
@@ -175,7 +175,7 @@ class Released:
 
     @property
     def suppressed_rows(self) -> int:
-        """Rows that were left out because their class was too small or too uniform."""
+        """Number of rows that were suppressed because their class fails the rule."""
         return self.rows - self.released_rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -270,18 +270,18 @@ class Released:
 def certify(
     release: Released, source: Source, output: Source, policy: Policy, how: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the document that goes with a released file.
+    """Return the certificate of a released file.
 
     Parameters
     ----------
     release
-        The checked release.
+        The verified release.
     source, output
-        The input, and the file that was written; both are digested.
+        The input, and the written file. The certificate has the digests of both.
     policy
-        What was declared.
+        The policy of the release.
     how
-        What made the release: a configuration, or a record-level method.
+        How the release was made: a configuration, or a record-level method.
     """
     return {
         "certificate": CERTIFICATE_VERSION,
@@ -311,7 +311,7 @@ def certify(
 
 
 def refuse_unplanned(checked: Audit, expected: int) -> None:
-    """Raise `InternalError` when a written table is not what was planned: nothing is released."""
+    """Raise `InternalError` if a written table is not as planned; nothing is released then."""
     if checked.violations or checked.report.rows != expected:
         differs = "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
         raise InternalError(
@@ -323,11 +323,11 @@ def refuse_unplanned(checked: Audit, expected: int) -> None:
 def refuse_other_classes(
     output: Source, judged: Source, quasi: Sequence[str], sensitive: Sequence[str]
 ) -> None:
-    """Raise `InternalError` unless what was written has the classes that were judged.
+    """Raise `InternalError` unless the written table has the same classes as the checked rows.
 
-    The output does not say which rows are of one person, so its rule cannot be read off it. But
-    the rows that were judged do, and if both have as many rows in each class, and with each
-    protected value in it, then the figures of the one are those of the other.
+    The output does not identify persons, so the rule cannot be checked on it. But it was checked on
+    the rows with persons. If both tables have the same number of rows in each class, and with each
+    protected value in it, then the figures are the same.
     """
     written = count_classes(output, quasi, sensitive).table
     planned = count_classes(judged, quasi, sensitive).table

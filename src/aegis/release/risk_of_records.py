@@ -1,4 +1,4 @@
-"""The risk of single records: of a weighted sample, of special uniques, of masked numbers."""
+"""The risk of single records: in weighted samples, by special uniques, and of masked numbers."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from aegis.requests import RiskOptions, RiskRequest
 from aegis.sources import Source, open_table
 
 VERSION = 1
-"""Version of the JSON form; it changes when a field changes its meaning."""
+"""Version of the JSON form; it changes if a field changes its meaning."""
 AT_RISK = (0.01, 0.05, 0.1, 0.2, 0.5)
-"""Risks above which records are counted."""
+"""Risks for which the records above them are counted."""
 
 Floats = npt.NDArray[np.float64]
 
 
 class Missing(StrEnum):
-    """What a missing value of a key says."""
+    """How a missing value of the key compares with other values."""
 
     VALUE = "value"
-    """It is its own value: two missing ones agree, and with no other."""
+    """A missing value is a separate value: it agrees only with other missing values."""
     WILDCARD = "wildcard"
-    """It agrees with any value, as sdcMicro counts."""
+    """A missing value agrees with any value, as in sdcMicro."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,12 @@ class MaskedNumbers:
     interval
         Width of the interval around a masked number, in standard deviations of its column.
     interval_share
-        Share of records whose original numbers all lie within: sdcMicro's dRisk.
+        Share of records whose original numbers are all within the interval: sdcMicro's dRisk.
     il1s
-        Distances in root-two standard deviations, summed over all cells.
+        Information loss IL1s: distances divided by root-two standard deviations, summed over all
+        cells.
     eigenvalues
-        Distance of the eigenvalues of the correlations; null if a column does not vary.
+        Relative distance of the eigenvalues of the correlations; null if a column is constant.
     """
 
     columns: tuple[str, ...]
@@ -74,19 +75,19 @@ class RecordRisk:
     Attributes
     ----------
     quasi_identifiers
-        The columns of the key.
+        The quasi-identifiers that form the key.
     weight
         The column of sampling weights; None: every record represents itself.
     missing
-        How a missing value of the key compares.
+        How a missing value of the key compares with other values.
     risks
-        Chance to find the person behind each record in the population, shape (N,).
+        Probability to find the person behind each record in the population, shape (N,).
     counts, people
         Records of the sample, and estimated people, with the same key as each record, shape (N,).
     people_in_all
-        The people that the records represent: the sum of the weights.
+        Number of people whom the records represent: the sum of the weights.
     unknown
-        Values of the key that are missing, of all records together.
+        Number of missing values of the key, in all records together.
     uniques
         The special uniques, if requested.
     numbers
@@ -115,7 +116,7 @@ class RecordRisk:
 
     @property
     def expected(self) -> float:
-        """People who are found if all records are tried, on the average."""
+        """Expected number of people who are found if all records are tried."""
         return float(self.risks.sum())
 
     def to_dict(self) -> dict[str, Any]:
@@ -197,14 +198,15 @@ def record_risk(
     progress: Progress = SILENT,
     **options: Unpack[RiskOptions],
 ) -> RecordRisk:
-    """Measure the risk of every record of a table, as it is.
+    """Measure the risk of every record of a table without masking it.
 
     Parameters
     ----------
     table
-        Anything that `aegis.sources.open_table` opens; its keys are read into memory.
+        Anything that `aegis.sources.open_table` opens. The quasi-identifiers of all rows are read
+        into memory.
     request, options
-        Which columns are looked at, and how: a `RiskRequest`, or its fields as keywords.
+        The columns to examine, and how: a `RiskRequest`, or its fields as keywords.
     progress
         Receives one step.
 
@@ -214,8 +216,8 @@ def record_risk(
         There is no quasi-identifier, an option is out of range, or one of `original` and `numbers`
         is given without the other.
     DataError
-        A column is missing, a weight is no number above 0, a column of `numbers` holds none, or the
-        tables differ in length.
+        A column is missing, a weight is not a number above 0, a column of `numbers` is not numeric,
+        or the tables have different numbers of rows.
 
     Examples
     --------

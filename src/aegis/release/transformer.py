@@ -30,29 +30,30 @@ from aegis.sources import Source, open_table
 
 
 class MaskingTransformer:
-    """Masks columns as a configuration says; fit learns cut points, transform never does.
+    """Masks columns with the masks of a configuration; `fit` learns cut points, `transform` never does.
 
     It follows scikit-learn's estimator protocol (`fit`, `transform`, `get_params`,
     `get_feature_names_out`) without importing scikit-learn, so that it fits into a `Pipeline` or
     `ColumnTransformer`. Rows are never suppressed: a transformer must keep them aligned with the
-    target. A frame that goes in comes out as the same kind of frame, a NumPy array as an array whose
-    columns are called `x0`, `x1`, ...; `set_output` requires another kind.
+    target. The output is the same kind of frame as the input; a NumPy array gives an array with
+    columns called `x0`, `x1`, ... `set_output` selects another kind.
 
     Parameters
     ----------
     configuration
-        A `Configuration`, or `{column: mask}` with masks as a policy writes them.
+        A `Configuration`, or `{column: mask}` with masks written as in a policy.
     policy
-        Supplies hierarchies for `level` masks and what happens to unseen values.
+        Provides hierarchies for `level` masks and the treatment of unseen values.
     keep_others
-        Whether columns that the configuration does not name pass through; else they are dropped.
+        Whether columns that the configuration does not name are kept unchanged; otherwise they are
+        dropped.
     unseen
-        `error` or `suppress`: what happens to values that a mask does not know; by default what
-        the policy says, else `error`.
+        `error` or `suppress`: the treatment of values that a mask does not know. By default that of
+        the policy, else `error`.
     seed
-        Seed of noise masks, for tests: a reader who knows it can take the noise off, and `fit`
-        warns of that. Without it they draw from the randomness of the system. Draws also depend
-        on the column, so two tables differ.
+        Seed of noise masks, for tests. A reader who knows it can remove the noise, and `fit` warns
+        about that. Without a seed, noise uses the system's randomness. Draws also depend on the
+        column, so two tables get different noise.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class MaskingTransformer:
         self.seed = seed
 
     _output = "default"
-    """What `set_output` asked for."""
+    """The kind of output that `set_output` selected."""
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - the protocol's signature
         """Fit the masks that depend on the data, and remember the columns.
@@ -90,7 +91,7 @@ class MaskingTransformer:
         DataError
             A column is missing.
         PolicyError
-            A mask is unknown or does not fit its column, or what was given is no configuration.
+            A mask is unknown or does not fit its column, or the configuration is not valid.
 
         Examples
         --------
@@ -116,13 +117,13 @@ class MaskingTransformer:
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the masked columns, row for row.
+        """Return the masked columns, with one row for each input row.
 
         Raises
         ------
         DataError
-            The transformer is not fitted, a column is missing, or a value is unseen and the
-            transformer is told to refuse it.
+            The transformer is not fitted, a column is missing, or a value is unseen and `unseen` is
+            `error`.
 
         Examples
         --------
@@ -166,7 +167,7 @@ class MaskingTransformer:
         self,
         input_features: Sequence[str] | None = None,  # noqa: ARG002 - the protocol's signature
     ) -> npt.NDArray[np.object_]:
-        """Return the names of the columns that transform gives, shape (n_features_out,).
+        """Return the names of the columns that `transform` returns, shape (n_features_out,).
 
         Examples
         --------
@@ -181,9 +182,9 @@ class MaskingTransformer:
         return self._names_out
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Say what `transform` returns: `default` (as what goes in), `pandas`, `polars` or `arrow`.
+        """Set the kind of output of `transform`: `default` (same as input), `pandas`, `polars` or `arrow`.
 
-        None leaves it as it is.
+        None changes nothing.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Compare a certificate with the table that its release was made from."""
+"""Compare a certificate with the original table of its release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aegis.sources import Source
 def original_differs(
     document: Mapping[str, Any], original: Source, output: Source, policy: Policy | None
 ) -> Iterator[Mismatch]:
-    """Yield each field that the original table shows otherwise.
+    """Yield each field whose value in the certificate differs from that of the original table.
 
     Parameters
     ----------
@@ -24,7 +24,8 @@ def original_differs(
     original, output
         The table before masking, and the released file.
     policy
-        What was declared: the utility is measured under it; None if the certificate has none.
+        The policy of the release, under which the utility is measured; None if the certificate has
+        none.
     """
     said = document["input"]
     shown: dict[str, Any] = {"rows": original.rows, "sha256": original.digest()}

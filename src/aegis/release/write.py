@@ -1,4 +1,4 @@
-"""Where a release goes: a file that this process writes, or a folder that the engine does."""
+"""The target of a release: a file that this process writes, or a folder that the engine writes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class FileTarget:
     source
         The table whose engine runs the query.
     path
-        The file; its extension names the format.
+        The file; its extension determines the format.
     safe_csv
-        Whether texts are written so that no spreadsheet takes them for formulas.
+        Whether texts are written so that spreadsheets do not take them for formulas.
     force
         Whether an existing file is replaced.
     """
@@ -38,7 +38,7 @@ class FileTarget:
     force: bool = False
 
     def check(self) -> None:
-        """Raise `PolicyError` unless the file can be made."""
+        """Raise `PolicyError` unless the file can be created."""
         check_output(self.path, force=self.force)
         spare_input(self.source.files, self.path)
         if self.safe_csv and not is_text(self.path):
@@ -49,7 +49,7 @@ class FileTarget:
 
     @contextmanager
     def written(self, table: ir.Table) -> Iterator[Source]:
-        """Write the result of a query and yield what was written; then give it its name."""
+        """Write the result of a query to a temporary file, yield it for checks, then rename it."""
         rows = without_formulas(table) if self.safe_csv else table
         with replacing(self.path, force=self.force) as temporary:
             write_table(self.source, rows, temporary)
@@ -57,13 +57,13 @@ class FileTarget:
 
 
 def is_text(path: str | Path) -> bool:
-    """Return whether a file of this name is CSV, also compressed or with tabulators."""
+    """Return whether a file with this name is CSV, including compressed and tab-separated files."""
     return format_of(Path(path)).startswith((".csv", ".tsv"))
 
 
 def target_of(
     source: Source, output: str | Path, *, safe_csv: bool = False, force: bool = False
 ) -> Target:
-    """Return where the engine of a table writes a release: a folder where rows stay there, else a file."""
+    """Return the target of a release: a folder for engines whose rows stay there, otherwise a file."""
     own = own_target(source, str(output), force=force)
     return FileTarget(source, Path(output), safe_csv, force) if own is None else own

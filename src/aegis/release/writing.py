@@ -1,9 +1,9 @@
-"""The one way in which releases are written: rows in, verify, utility, certificate, rename.
+"""The common way in which releases are written: rows, checks, utility, certificate, rename.
 
-Masks and record-level methods differ in how the rows of a release come about. What follows does
-not: the rows are written under a temporary name, what was written is read back and checked against
-the rule, its utility is measured, the certificate is made, and only then file and certificate
-take their names. So nothing that failed a check can be taken for a release.
+Masks and record-level methods differ only in how they produce the rows of a release. The rows are
+written under a temporary name, read back and checked against the rule. Then the utility is measured
+and the certificate is made. Only then do file and certificate get their final names. So a file that
+failed a check cannot be taken for a release.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ R = TypeVar("R", bound=Released)
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a release goes: a file, with its certificate or without, or memory.
+    """The destination of a release: a file, with or without certificate, or memory.
 
     Attributes
     ----------
     output
-        Path of the masked table, on Spark of its folder; None keeps the rows in memory.
+        Path of the masked table (on Spark, of its folder); None keeps the rows in memory.
     certificate
         Path of the certificate (JSON), or None.
     measure
-        Measure of the utility that the certificate states; None for the policy's or the default.
+        Measure of the utility in the certificate; None for the policy's measure or the default.
     safe_csv
-        Whether texts of a CSV file are written so that no spreadsheet takes them for formulas.
+        Whether texts of a CSV file are written so that spreadsheets do not take them for formulas.
     force
         Whether existing files are replaced.
     key
-        What the certificate is signed with, or None.
+        The key that signs the certificate, or None.
     """
 
     output: str | Path | None = None
@@ -64,13 +64,13 @@ class Destination:
 
     @classmethod
     def checked(cls, source: Source, request: ReleaseRequest) -> Destination:
-        """Return the destination of a release of `source`; nothing is made yet.
+        """Return the destination of a release of `source`, without creating anything.
 
         Raises
         ------
         PolicyError
-            A file exists and `force` is not set, it is the input, its extension names no format,
-            a certificate is asked for without an output or under its name, or the measure is
+            A file exists and `force` is not set, it is the input, its extension is no known format,
+            a certificate is requested without an output or with the same name, or the measure is
             unknown.
         """
         output, force, safe_csv = request.output, request.force, request.safe_csv
@@ -105,24 +105,24 @@ def _check_certificate(certificate: Path, output: str | Path | None, *, force: b
 
 
 class ReleasePlan(ABC, Generic[R]):
-    """The rows of a release, checked on the plan and not yet written.
+    """The planned rows of a release, which are checked and not written yet.
 
     Attributes
     ----------
     source
-        The table as it was given.
+        The input table.
     policy
         Roles and the rule.
     engine
         The table whose engine runs `table`.
     table
-        The rows that are released, as a query.
+        The released rows, as a query.
     suppressed_rows
-        Rows of the input that `table` leaves out.
+        Number of rows of the input that `table` leaves out.
     persons, suppressed_persons
-        Persons of the input, and how many of them lose a row; None if rows are counted.
+        Number of persons of the input, and of persons who lose a row; None if rows are counted.
     unseen
-        Per attribute the rows whose value its mask did not know.
+        For each attribute the number of rows with a value that its mask does not know.
     progress
         Receives one step per stage.
     started, timings
@@ -146,24 +146,24 @@ class ReleasePlan(ABC, Generic[R]):
 
     @abstractmethod
     def verify(self, output: Source) -> Audit:
-        """Audit what was written.
+        """Audit the written table.
 
         Raises
         ------
         InternalError
-            It is not what was planned.
+            The written table is not as planned.
         """
 
     @abstractmethod
     def describe(self, **common: Any) -> R:
-        """Return the release; `common` holds the fields that all releases have."""
+        """Return the release; `common` has the fields that all releases have."""
 
     @abstractmethod
     def how(self, release: R) -> Mapping[str, Any]:
-        """Return what made the release, for the certificate."""
+        """Return how the release was made, for the certificate."""
 
     def verified(self, output: Source, **where: Any) -> R:
-        """Audit what was written, and describe the release; `where` says where it is."""
+        """Audit the written table and return the release; `where` has its location."""
         started = time.perf_counter()
         checked = self.verify(output)
         self.timings["verify"] = time.perf_counter() - started
@@ -182,12 +182,12 @@ class ReleasePlan(ABC, Generic[R]):
 
 
 def release_rows(plan: ReleasePlan[R], destination: Destination) -> R:
-    """Write the rows of a plan, or collect them, and return the checked release.
+    """Write the planned rows, or collect them in memory, and return the verified release.
 
     Raises
     ------
     InternalError
-        What was written is not what was planned: nothing is released.
+        The written table is not as planned: nothing is released.
     EngineError
         The engine failed while it computed or wrote the rows.
     """

@@ -1,4 +1,4 @@
-"""What may leave your organisation: protected summaries, what a file gives away, budgets of populations."""
+"""Share summaries safely: protected summaries, audits of what a file reveals, privacy budgets."""
 
 PROTECTED = ".protected"
 """Extension of a protected summary on disk."""

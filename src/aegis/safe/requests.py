@@ -1,4 +1,4 @@
-"""What a protected summary is asked for: frozen records that command line, Study and service fill."""
+"""Requests for protected summaries: frozen records for command line, Study and service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DELTA = "The chance that the promise of --epsilon does not hold: less than 1 / r
 @documented
 @dataclass(frozen=True, kw_only=True)
 class NoiseRequest:
-    """The promise of level noise."""
+    """The options of level noise."""
 
     epsilon: float | None = option(None, EPSILON, "E")
     delta: float | None = option(None, DELTA, "D")
@@ -44,7 +44,7 @@ class NoiseRequest:
 @documented
 @dataclass(frozen=True, kw_only=True)
 class CountsRequest:
-    """The perturbation of level counts."""
+    """The options of level counts."""
 
     key: bytes | None = keyword(
         None, "Of level counts: the secret that seeds the perturbation, at least 16 random bytes."
@@ -66,7 +66,7 @@ class CountsRequest:
 @documented
 @dataclass(frozen=True, kw_only=True)
 class ProtectRequest:
-    """A protected summary."""
+    """The options of a protected summary."""
 
     level: str = option(
         "noise", "noise (differential privacy) or counts (perturbed small cells).", "LEVEL"

@@ -1,1 +1,1 @@
-"""The catalog as a web service: API, pages, agent, worker, client."""
+"""The catalog as a web service: API, pages, agent, worker and client."""

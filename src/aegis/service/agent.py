@@ -1,9 +1,9 @@
-"""The agent: runs beside the data, asks the service for work, and hands in what may leave.
+"""The agent: runs next to the data, fetches jobs from the service, and uploads only allowed output.
 
-It opens no port. Rows stay here: what it uploads is a protected summary, a verdict on releases
-together, or a masked file that was verified, each signed with the provider's key. It believes
-nobody: each job is held against the provider's own policy and floor, a release also against the
-signatures of its approvers and the agent's own ledger.
+It opens no port. Rows stay with the provider. The agent uploads protected summaries, verdicts on
+several releases together, and verified masked files, each signed with the provider's key. It trusts
+nobody: each job is checked against the provider's own policy and floor (minimum protection). A
+release is also checked against the signatures of its approvers and the agent's own ledger.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _SIGN_OF_LIFE, _WAIT_MOST = SIGN_OF_LIFE, LOOK_FOR_WORK
 
 @dataclass
 class Heartbeat:
-    """Keeps a job's lease while it is worked on, and shows how far it is.
+    """Keeps the lease of a job while the agent works on it, and reports the progress.
 
     Attributes
     ----------
     client, job, attempt
-        The job that is kept.
+        The client, the job and the attempt.
     stopped
-        Set where the service has given it to another, or it was cancelled.
+        Set if the service gave the job to another agent, or if the job was cancelled.
     """
 
     client: Client
@@ -77,7 +77,7 @@ class Heartbeat:
         self._thread.join()
 
     def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
-        """Open a step, as `aegis.progress.Progress` has them."""
+        """Start a step, as in `aegis.progress.Progress`."""
         return self._step(title, total)
 
     @contextmanager
@@ -105,16 +105,16 @@ class _AgentCounter:
     told: dict[str, Any]
 
     def advance(self, amount: float = 1) -> None:
-        """Count work as done."""
+        """Count units of work as done."""
         self.told["done"] = self.told.get("done", 0) + amount
 
     def note(self, text: str) -> None:
-        """Show a text beside the step."""
+        """Show a text next to the step."""
         self.told["note"] = text
 
 
 class _NoSourceError(DataError):
-    """The agent's list has no table of this name."""
+    """The agent's file lists no table with this name."""
 
 
 def _sayable(error: AegisError) -> str:
@@ -130,16 +130,16 @@ def _sayable(error: AegisError) -> str:
 
 
 class Agent:
-    """Works on the jobs of a provider's data sets.
+    """Works on jobs for a provider's data sets.
 
     Parameters
     ----------
     settings
-        What it knows.
+        The settings of the agent.
     client
-        How it calls the service; by default as the settings say.
+        The client for the service; by default made from the settings.
     say
-        Receives a line for each thing that happens.
+        Receives a line of text for each event.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Agent:
         }
 
     def run(self, *, until: threading.Event | None = None) -> None:
-        """Ask for work until told to stop, waiting longer while there is none."""
+        """Fetch jobs until told to stop, with longer pauses while there are none."""
         over = until or threading.Event()
         wait = 0.5
         while not over.is_set():
@@ -176,7 +176,7 @@ class Agent:
                 over.wait(wait)
 
     def once(self) -> bool:
-        """Work on one job; return whether there was one."""
+        """Fetch and do one job; return whether there was one."""
         job = self.client.work(self.settings.name)
         if job is None:
             return False
@@ -210,14 +210,14 @@ class Agent:
             self.say("given back")
 
     def do(self, job: dict[str, Any], *, before: Callable[[], None] = lambda: None) -> None:
-        """Do a job in this process, and hand in what comes out, or say why nothing does.
+        """Do a job in this process, and upload the result or report why there is none.
 
         Parameters
         ----------
         job
-            As the service gave it.
+            The job as received from the service.
         before
-            What is done first; what it raises is said like what the job raises.
+            Called first; its errors are reported like those of the job.
         """
         started = time.perf_counter()
         self.say(f"{job['kind']} for {job['data_set']} (attempt {job['attempt']})")
@@ -409,16 +409,16 @@ class Agent:
 
 @dataclass(frozen=True)
 class PinnedJob:
-    """A job of a service, with what is pinned for its table.
+    """A job of the service, with the pinned settings of its table.
 
     Attributes
     ----------
     given
-        As the service gave it.
+        The job as received from the service.
     source
-        The table, and its pins.
+        The table with its pinned settings.
     policy
-        That of the task, which is a pinned one.
+        The policy of the task, which is one of the pinned policies.
     """
 
     given: Mapping[str, Any]
@@ -427,17 +427,17 @@ class PinnedJob:
 
     @property
     def id(self) -> str:
-        """Its number."""
+        """Number of the job."""
         return str(self.given["id"])
 
     @property
     def attempt(self) -> int:
-        """Which attempt at it this is."""
+        """Number of the attempt."""
         return int(self.given["attempt"])
 
     @property
     def task(self) -> Mapping[str, Any]:
-        """What is to be done."""
+        """The task of the job."""
         task: Mapping[str, Any] = self.given["task"]
         return task
 

@@ -1,8 +1,8 @@
-"""What an agent remembers on its own disk: what it spent, released, checked and refused.
+"""An agent's own record, on its disk, of outputs, budgets, checks and refusals.
 
-It is a ledger (`aegis.safe.ledger`): append-only, chained, and written before anything is handed in. So
-budgets hold against a service that forgets or lies. What was made and not yet handed in lies beside
-it, and is handed in again as it is: a repeated job shows nothing new.
+It is a ledger (`aegis.safe.ledger`): append-only, chained, and written before anything is uploaded.
+So budgets hold even if the service forgets or lies. Outputs that are not uploaded yet are stored
+next to it and uploaded unchanged later, so that a repeated job reveals nothing new.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from aegis.service.pins import Floor, RefusedError
 from aegis.signing import PrivateKey
 
 _BOUNDLESS = 1e9
-"""Ceiling of a population of the ledger: the floor of the agent's file decides, in epsilon."""
+"""Ceiling of populations in this ledger; the floor in the agent's file sets the real limit, in epsilon."""
 _DELTA = 1e-6
 _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class MadeOutput:
-    """What a job has made: it leaves only after it stands in the book.
+    """The output of a job, which is uploaded only after it is recorded in the ledger.
 
     Attributes
     ----------
     fields
-        What goes along as text, such as a certificate.
+        Text fields of the upload, such as a certificate.
     content
         The file.
     """
@@ -48,12 +48,12 @@ class MadeOutput:
 
 
 class AgentBook:
-    """The ledger of an agent, with what waits to be handed in.
+    """The ledger of an agent, with its outputs that are waiting to be uploaded.
 
     Parameters
     ----------
     folder
-        Where it lies; made where there is none, readable by its owner alone.
+        Its folder, which is created if missing and readable only by its owner.
 
     Raises
     ------
@@ -77,10 +77,10 @@ class AgentBook:
         self.ledger.verify()
 
     def secret(self, key: PrivateKey) -> bytes:
-        """Return the secret that perturbs counts: the first key's, also after keys were rotated.
+        """Return the secret that perturbs counts: that of the first key, even after keys were rotated.
 
-        With another secret the same counts would be perturbed otherwise, and their mean would show
-        them.
+        With another secret the same counts would be perturbed differently, and their mean would
+        reveal them.
         """
         if not self._secret_file.exists():
             made = hmac.digest(key.key.private_bytes_raw(), b"aegis agent secret", "sha256")
@@ -88,18 +88,18 @@ class AgentBook:
         return self._secret_file.read_bytes()
 
     def note(self, source: str, event: str, **detail: Any) -> None:
-        """Write down what happened."""
+        """Record an event."""
         self._open(source)
         moment = datetime.now(UTC).isoformat(timespec="seconds")
         self.ledger.note(source, json.dumps({"event": event, "time": moment, **detail}))
 
     def noted(self, source: str, event: str) -> list[dict[str, Any]]:
-        """Return what was written down of one kind."""
+        """Return the recorded events of one kind."""
         self._open(source)
         return [n for n in map(json.loads, self.ledger.notes(source)) if n["event"] == event]
 
     def releases(self, source: str) -> list[dict[str, Any]]:
-        """Return the masks and numbers of all releases of a source, in order."""
+        """Return the masks, number and time of each release of a source, in order."""
         self._open(source)
         return [
             {**json.loads(entry.note), "number": entry.number, "time": entry.time}
@@ -110,25 +110,25 @@ class AgentBook:
     def list_release(
         self, source: str, key: str, floor: Floor, detail: Mapping[str, Any], made: MadeOutput
     ) -> None:
-        """Write a release into the book before it is handed in, once.
+        """Record a release before it is uploaded; the same release is recorded only once.
 
         Parameters
         ----------
         source
             The table.
         key
-            Names what was approved: the same key is released once.
+            Identifies the approved release: the same key is released once.
         floor
-            Holds the most releases of a day.
+            Limits the number of releases per day.
         detail
-            What is written down of it.
+            Details to record.
         made
             The masked file and its certificate.
 
         Raises
         ------
         RefusedError
-            As many releases as a day may have were made.
+            The daily limit of releases is reached.
         """
         if any(release["key"] == key for release in self.releases(source)):
             return
@@ -137,7 +137,7 @@ class AgentBook:
         self.ledger.list_release(source, json.dumps({**detail, "key": key}), content)
 
     def require_release(self, source: str, floor: Floor) -> None:
-        """Raise where a source has had as many releases as a day may have."""
+        """Raise an error if a source has reached its daily limit of releases."""
         since = datetime.now(UTC) - _DAY
         made = [r for r in self.releases(source) if datetime.fromisoformat(r["time"]) > since]
         if len(made) >= floor.releases_a_day:
@@ -148,12 +148,12 @@ class AgentBook:
             )
 
     def waiting(self, source: str, key: str) -> MadeOutput | None:
-        """Return what was made under a key and not handed in yet; None if nothing was made.
+        """Return the output that was made for a key and not uploaded yet; None if none was made.
 
         Raises
         ------
         RefusedError
-            It was made and handed in: an approval is for one release.
+            The output was uploaded already: an approval is for one release.
         """
         fields = self._waiting / f"{key}.json"
         if fields.exists():
@@ -169,7 +169,7 @@ class AgentBook:
         return None
 
     def handed_in(self, source: str, key: str, kind: str) -> None:
-        """Note that an output has left; it need not be kept any more."""
+        """Record that an output was uploaded, so that it need not be stored any more."""
         self.note(source, "handed in", kind=kind, key=key)
         (self._waiting / f"{key}.json").unlink(missing_ok=True)
         (self._waiting / f"{key}.file").unlink(missing_ok=True)
@@ -177,12 +177,12 @@ class AgentBook:
     def spend(
         self, source: str, key: str, floor: Floor, epsilon: float, make: Callable[[], MadeOutput]
     ) -> MadeOutput:
-        """Return an output whose epsilon stands in the book before it is made.
+        """Return an output, after recording its epsilon before it is made.
 
         Raises
         ------
         RefusedError
-            The epsilon is more than the floor leaves, in all or in a day.
+            The epsilon exceeds the remaining budget of the floor, in total or per day.
         """
         waiting = self.waiting(source, key)
         if waiting is not None:
@@ -234,7 +234,7 @@ class AgentBook:
 
 
 def key_of(*parts: Any) -> str:
-    """Return the key of an output: the digest of what it is made from."""
+    """Return the key of an output: the digest of its inputs."""
     return digest(json.dumps(parts, sort_keys=True))
 
 
@@ -244,7 +244,7 @@ def _epsilon(entries: Sequence[Entry]) -> float:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that its owner alone may read; it has its name once it is whole and on disk."""
+    """Write a file that only its owner can read; it gets its name when it is completely on disk."""
     temporary = path.with_name(f"{path.name}.part")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,4 @@
-"""What an agent knows: its file, read and checked, and how its key is changed."""
+"""The settings of an agent: its file, and the rotation of its key."""
 
 from __future__ import annotations
 
@@ -20,32 +20,34 @@ from aegis.service.pins import Approvers, PinnedSource, load_approvers, load_sou
 from aegis.signing import PrivateKey, load_private_key, make_keys
 
 _SETTINGS = ("url", "key", "sources", "name", "approvers", "approvals", "ledger", "certificate")
-"""Keys of an agent's file; the first three are needed."""
+"""Keys of an agent's file; the first three are required."""
 
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """What an agent knows: where the service is, its key, its tables, and whom it believes.
+    """The settings of an agent: service, key, tables, and trusted approvers.
 
     Attributes
     ----------
     url, token
-        The service, and a token of the provider with the scope "work".
+        URL of the service, and a token of the provider with the scope "work".
     key
-        Its private key (PEM, Ed25519).
+        The agent's private key (PEM, Ed25519).
     sources
-        The tables by their names in the catalog, each with what is pinned. Nothing else is ever
-        opened.
+        The tables by their names in the catalog, each with its pinned settings. The agent never
+        opens anything else.
     approvers
-        Whose signatures count, and how many are needed.
+        Approvers whose signatures count, and how many signatures are needed.
     ledger
-        Folder of its own ledger.
+        Folder of the agent's own ledger.
     name
-        How the log names this agent.
+        Name of this agent in the log.
     certificate
-        The one certificate that the service may show (PEM); None for those that the machine trusts.
+        The only certificate that the service may present (PEM); None trusts the certificates that
+        the machine trusts.
     work
-        What one job may take, in a process of its own; None for this process, without limits.
+        Limits of one job, which then runs in a separate process; None runs jobs in this process,
+        without limits.
     """
 
     url: str
@@ -68,7 +70,8 @@ class AgentSettings:
         Raises
         ------
         PolicyError
-            A key is missing or unknown, a key or policy cannot be read, or a source pins nothing.
+            A key is missing or unknown, a key or policy cannot be read, or a source has no pinned
+            settings.
         """
         document = read_settings(path)
         folder = path.parent
@@ -88,12 +91,12 @@ class AgentSettings:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Return the document of an agent's file.
+    """Return the content of an agent's file.
 
     Raises
     ------
     PolicyError
-        It is no mapping, or a key is missing or unknown.
+        The file is not a mapping, or a key is missing or unknown.
     """
     document = read_yaml(read_text(path, "agent", PolicyError), str(path)).data
     if not isinstance(document, dict) or not set(_SETTINGS[:3]) <= document.keys():
@@ -111,18 +114,18 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def rotate_key(path: Path, token: str) -> int:
-    """Give an agent another key, which its data sets believe from then on; return how many they are.
+    """Replace the key of an agent; return the number of data sets that accept the new key.
 
-    Both keys sign the change. The former one is kept beside, under its name with `.former-`: who has
-    a release of it verifies that with its public half. A rotation that was interrupted is completed
-    by another call.
+    Both keys sign the change. The old key is kept in the same folder, with `.former-` in its name.
+    Its public key still verifies earlier releases. If a rotation was interrupted, another call
+    completes it.
 
     Raises
     ------
     PolicyError
         The agent's file or its key cannot be read.
     EngineError
-        The service does not answer; the key stays as it was.
+        The service does not answer; the key is not changed.
     """
     settings = AgentSettings.load(path, token)
     AgentBook(settings.ledger).secret(settings.key)  # before its key goes
@@ -139,7 +142,7 @@ def rotate_key(path: Path, token: str) -> int:
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether an address is one of this machine."""
+    """Return whether a URL has a loopback address of this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return host == "localhost" or ip_address(host).is_loopback

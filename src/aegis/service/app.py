@@ -1,4 +1,4 @@
-"""The service: REST API under `/api/v1`, pages for people, one guard before both."""
+"""The service: the REST API under `/api/v1`, the pages, and one guard before both."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from aegis.service.workbench import Benches
 API = "/api/v1"
 API_ROOMS = (accounts, people, data_sets, requests, work, log, state)
 RELEASES = "aegis-releases"
-"""Folder of the releases of a workbench, beside the tables."""
+"""Folder for the releases of a workbench, next to the tables."""
 _THREADS = 40
-"""Threads that answer calls, of all processes together: most of a call waits for the database."""
+"""Number of threads that answer calls, over all processes; most of a call waits for the database."""
 _FEWEST = 10
 _BESIDE = 4
-"""Connections beside those of the threads: of the worker, and of events that are followed."""
+"""Number of further database connections: for the worker, and for event streams."""
 
 
 def threads_of(settings: ServiceSettings) -> int:
@@ -55,9 +55,9 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
     Parameters
     ----------
     settings
-        How it runs.
+        The settings of the service.
     catalog
-        An open catalog; by default the one that the settings name. `local` has none.
+        An open catalog; by default it is opened from the settings. None with `local`.
     """
     opened = catalog
     if opened is None and not settings.local:
@@ -126,7 +126,7 @@ def _field(place: Sequence[str | int]) -> str:
 
 @dataclass(frozen=True)
 class _Told:
-    """An error as it is answered."""
+    """The response to an error."""
 
     status: int
     title: str
@@ -135,9 +135,9 @@ class _Told:
 
     @classmethod
     def of(cls, error: Exception) -> _Told:
-        """Return how an error is answered.
+        """Return the response to an error.
 
-        What nobody expected is told without its text, which may hold anything.
+        The text of an unexpected error is not shown, because it may contain anything.
         """
         title = type(error).__name__
         if isinstance(error, AegisError):

@@ -1,4 +1,4 @@
-"""A client of the REST API: what the pages can do, from Python."""
+"""A Python client of the REST API, with all functions of the pages."""
 
 from __future__ import annotations
 
@@ -28,30 +28,32 @@ _KINDS: dict[int, type[AegisError]] = {
     409: WrongState,
 }
 _DIGITS = 32
-"""Digits of a whole number of a request."""
+"""Number of digits of a complete request number."""
 _LIST = "See the list: aegis catalog requests."
 _WAITED = {"search", "check", "release", "summarize"}
 
 
 class Client:
-    """A service, called with a token.
+    """A connection to a service, with a token.
 
     Parameters
     ----------
     url
-        Where it is, such as https://aegis.example.org.
+        URL of the service, such as https://aegis.example.org.
     token
-        From the page "Tokens", or `aegis catalog token`.
+        A token from the page "Tokens", or from `aegis catalog token`.
     transport
-        How calls travel; for tests.
+        HTTP transport, for tests.
     certificate
-        The one certificate that the service may show (PEM); None for those that the machine trusts.
+        The only certificate that the service may present (PEM); None trusts the certificates that
+        the machine trusts.
     key
-        The private key that `step(..., "approve")` signs with; None to approve without a signature.
+        The private key that signs approvals in `step(..., "approve")`; None approves without a
+        signature.
 
     Examples
     --------
-    `aegis.connect(url, token)` makes one::
+    `aegis.connect(url, token)` returns one::
 
         with aegis.connect("https://aegis.example.org", token) as catalog:
             for data_set in catalog.search("census"):
@@ -95,23 +97,23 @@ class Client:
         self._http.close()
 
     def me(self) -> dict[str, Any]:
-        """Return whose token it is, and what it may do."""
+        """Return the account of the token, and its permissions."""
         return self._object("GET", "/me")
 
     def invite(self, name: str, roles: Sequence[str]) -> dict[str, Any]:
-        """Make an account; return the link by which its person sets the password, once."""
+        """Create an account; return the link for setting its password, which works once."""
         return self._object("POST", "/invitations", {"name": name, "roles": list(roles)})
 
     def reset(self, name: str) -> dict[str, Any]:
-        """Return a link by which a person sets another password, once."""
+        """Return a link for setting a new password, which works once."""
         return self._object("POST", f"/accounts/{_part(name)}/reset")
 
     def reopen(self, name: str) -> dict[str, Any]:
-        """Open a closed account again."""
+        """Reopen a closed account."""
         return self._object("POST", f"/accounts/{_part(name)}/reopen")
 
     def end_sessions(self, name: str | None = None, *, tokens: bool = False) -> dict[str, Any]:
-        """End all sessions of an account, by default one's own; return how many."""
+        """End all sessions of an account, by default your own; return their number."""
         path = "/me" if name is None else f"/accounts/{_part(name)}"
         return self._object("POST", f"{path}/sessions/end", {"tokens": tokens})
 
@@ -122,34 +124,37 @@ class Client:
     def hand_over(
         self, identifier: str, to: str, *, public_key: str | None = None
     ) -> dict[str, Any]:
-        """Give a data set to another provider."""
+        """Hand over a data set to another provider."""
         body = {"to": to, "public_key": public_key}
         return self._object("POST", f"/data-sets/{identifier}/hand-over", body)
 
     def hand_over_all(self, name: str, to: str) -> list[str]:
-        """Give all data sets of an account to another provider; return their names."""
+        """Hand over all data sets of an account to another provider; return their names."""
         path = f"/accounts/{_part(name)}/hand-over"
         return list(self._object("POST", path, {"to": to})["data_sets"])
 
     def change_password(self, password: str, new: str) -> None:
-        """Change one's password; all sessions end."""
+        """Change your password; all sessions end."""
         self._object("POST", "/me/password", {"password": password, "new": new})
 
     def second_factor(self, step: str, **given: str) -> dict[str, Any]:
-        """Set up one's second factor: "" begins with `password`, `confirm` takes `code`; or `recovery`,
-        `remove` with `password`."""
+        """Set up your second factor, one step per call.
+
+        `step` "" begins (with `password`) and `confirm` ends the setup (with `code`). `recovery`
+        makes new recovery codes and `remove` turns it off (both with `password`).
+        """
         return self._object("POST", f"/me/second-factor/{step}".rstrip("/"), given)
 
     def factor(self) -> dict[str, Any]:
-        """Return whether one signs in with a second factor, and how many recovery codes are left."""
+        """Return whether you have a second factor, and the number of unused recovery codes."""
         return self._object("GET", "/me/second-factor")
 
     def sessions(self) -> list[dict[str, Any]]:
-        """Return one's open sessions, the newest first."""
+        """Return your open sessions, newest first."""
         return self._list("/me/sessions")
 
     def set_password(self, secret: str, password: str) -> str:
-        """Set a password by the secret of a link that an admin made; return the name of the account."""
+        """Set a password with the secret of a link from an admin; return the name of the account."""
         body = {"secret": secret, "password": password}
         return str(self._object("POST", "/password-links", body)["name"])
 
@@ -158,16 +163,16 @@ class Client:
         return self._list("/accounts")
 
     def make_account(self, name: str, roles: Sequence[str], password: str) -> dict[str, Any]:
-        """Make an account; for admins."""
+        """Create an account; for admins."""
         body = {"name": name, "roles": list(roles), "password": password}
         return self._object("POST", "/accounts", body)
 
     def change_roles(self, name: str, roles: Sequence[str]) -> dict[str, Any]:
-        """Give an account other roles; for admins."""
+        """Change the roles of an account; for admins."""
         return self._object("POST", f"/accounts/{_part(name)}/roles", {"roles": list(roles)})
 
     def close_account(self, name: str) -> None:
-        """Close an account with its sessions and tokens; for admins."""
+        """Close an account, and end its sessions and tokens; for admins."""
         self._object("POST", f"/accounts/{_part(name)}/disable")
 
     def tokens(self) -> list[dict[str, Any]]:
@@ -175,16 +180,16 @@ class Client:
         return self._list("/tokens")
 
     def make_token(self, name: str, scopes: Sequence[str], *, days: int = 90) -> dict[str, Any]:
-        """Make a token of your own, which can do no more than this one."""
+        """Create a token with no more permissions than this one."""
         body = {"name": name, "scopes": list(scopes), "days": days}
         return self._object("POST", "/tokens", body)
 
     def revoke_token(self, token: str) -> None:
-        """End one of your own tokens, by its number."""
+        """Revoke one of your own tokens, given its number."""
         self._object("POST", f"/tokens/{token}/revoke")
 
     def search(self, words: str = "") -> Iterator[dict[str, Any]]:
-        """Yield the data sets that one may see."""
+        """Yield the data sets that you may see, or those that match the words."""
         yield from self._paged("/data-sets", "data_sets", words=words)
 
     def data_set(self, identifier: str) -> dict[str, Any]:
@@ -192,7 +197,7 @@ class Client:
         return self._object("GET", f"/data-sets/{identifier}")
 
     def versions(self, identifier: str) -> list[dict[str, Any]]:
-        """Return all versions of a data set, the newest first."""
+        """Return all versions of a data set, newest first."""
         return self._list(f"/data-sets/{identifier}/versions")
 
     def policy(self, identifier: str) -> str:
@@ -200,7 +205,7 @@ class Client:
         return str(self._object("GET", f"/data-sets/{identifier}/policy")["policy"])
 
     def costs(self, identifier: str) -> list[dict[str, Any]]:
-        """Return what each candidate mask costs, from the protected summary."""
+        """Return the utility cost of each candidate mask, computed from the protected summary."""
         return self._list(f"/data-sets/{identifier}/costs")
 
     def export(self, identifier: str, kind: str) -> dict[str, Any]:
@@ -211,22 +216,22 @@ class Client:
         return self._object("GET", f"/data-sets/{identifier}/exports/{kind}")
 
     def export_release(self, request: str, kind: str) -> dict[str, Any]:
-        """Return the description of a release for other catalogs, as `export` does."""
+        """Return the description of a release for other catalogs; `kind` as in `export`."""
         return self._object("GET", f"{self._of(request)}/exports/{kind}")
 
     def register(
         self, identifier: str, *, source: str, public_key: str, **about: Any
     ) -> dict[str, Any]:
-        """Register a data set of one's own."""
+        """Register a data set."""
         body = {"id": identifier, "source": source, "public_key": public_key, **about}
         return self._object("POST", "/data-sets", body)
 
     def change(self, identifier: str, **about: Any) -> dict[str, Any]:
-        """Change what is told of a data set."""
+        """Change the description or terms of a data set."""
         return self._object("POST", f"/data-sets/{identifier}", about)
 
     def publish(self, identifier: str, *, published: bool = True) -> dict[str, Any]:
-        """Show a data set to consumers, or take it out."""
+        """Publish a data set for consumers, or withdraw it."""
         shown = "true" if published else "false"
         return self._object("POST", f"/data-sets/{identifier}/publish?published={shown}")
 
@@ -236,34 +241,34 @@ class Client:
         self._object("POST", f"/data-sets/{identifier}/grants", body)
 
     def admit(self, identifier: str, account: str, *, admitted: bool = True) -> None:
-        """Let another provider share the budget of a data set's population, or no longer."""
+        """Allow another provider to share the budget of a data set's population, or end that."""
         body = {"account": account, "admitted": admitted}
         self._object("POST", f"/data-sets/{identifier}/members", body)
 
     def ask_summary(self, identifier: str, policy: str, **how: Any) -> dict[str, Any]:
-        """Have the agent make a protected summary under a policy (YAML)."""
+        """Ask the agent for a protected summary under a policy (YAML)."""
         return self._object("POST", f"/data-sets/{identifier}/summary", {"policy": policy, **how})
 
     def ledger(self, identifier: str) -> dict[str, Any]:
-        """Return the budget of a data set's population, and its releases."""
+        """Return the privacy budget of a data set's population, and its releases."""
         return self._object("GET", f"/data-sets/{identifier}/ledger")
 
     def draft(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
-        """Draft a request."""
+        """Create a draft of a request."""
         return self._object(
             "POST", "/requests", {"data_set": data_set, "purpose": purpose, **about}
         )
 
     def request(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
-        """Draft a request and hand it in."""
+        """Create a request and submit it."""
         return self.step(self.draft(data_set, purpose, **about)["id"], "submit")
 
     def change_request(self, request: str, **about: Any) -> dict[str, Any]:
-        """Change a draft, or a request that was returned."""
+        """Change a draft, or a request that was sent back."""
         return self._object("POST", self._of(request), about)
 
     def requests(self, state: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the requests that one may see."""
+        """Yield the requests that you may see."""
         chosen = {} if state is None else {"state": state}
         yield from self._paged("/requests", "requests", **chosen)
 
@@ -272,23 +277,26 @@ class Client:
         return self._object("GET", f"{self._of(request)}")
 
     def step(self, request: str, step: str, **given: Any) -> dict[str, Any]:
-        """Move a request: submit, withdraw, review, choose, approve, return, reject, run, retry,
-        revoke, renew."""
+        """Do a step of a request, and return the request.
+
+        The steps are submit, withdraw, review, choose, approve, return, reject, run, retry, revoke
+        and renew.
+        """
         if step == "approve" and self._key is not None:
             given["signed"] = sign_approval(self.statement(request), self._key).to_dict()
         return self._object("POST", f"{self._of(request)}/{step}", given)
 
     def statement(self, request: str) -> dict[str, Any]:
-        """Return what an approver of a request signs, with the texts that its digests are of."""
+        """Return the statement that an approver of a request signs, with the texts of its digests."""
         return self._object("GET", f"{self._of(request)}/statement")
 
     def wait(self, request: str, *, seconds: float = 600) -> dict[str, Any]:
-        """Wait until no job of a request is under way; return the request.
+        """Wait until no job of a request is waiting or running; return the request.
 
         Raises
         ------
         EngineError
-            It takes longer.
+            It takes longer than `seconds`.
         """
         end = time.monotonic() + seconds
         while True:
@@ -308,16 +316,16 @@ class Client:
         return self._object("GET", f"{self._of(request)}/release")
 
     def verify(self, request: str) -> dict[str, Any]:
-        """Have the stored release verified."""
+        """Check the stored release, its certificate and its signature."""
         return self._object("POST", f"{self._of(request)}/verify")
 
     def download(self, request: str, path: str | Path, *, force: bool = False) -> Path:
-        """Write the masked file; it takes its name when its digest is right.
+        """Write the masked file; it gets its name once its digest was checked.
 
         Raises
         ------
         DataError
-            What came is not what the certificate is of.
+            The received file does not match its certificate.
         """
         from hashlib import sha256
 
@@ -340,25 +348,26 @@ class Client:
         return target
 
     def log(self, **chosen: str) -> Iterator[dict[str, Any]]:
-        """Yield the entries of the log that concern one, the newest first.
+        """Yield the log entries that you may read, newest first.
 
         Parameters
         ----------
         chosen
-            `by`, `action`, `data_set`, and `since` and `until` as ISO 8601 with a zone.
+            Filters: `by`, `action`, `data_set`, and `since` and `until` as ISO 8601 with a time
+            zone.
         """
         yield from self._paged("/log", "entries", **chosen)
 
     def verify_log(self, head: str | None = None) -> dict[str, Any]:
-        """Return whether the log is whole, and holds a head that was noted."""
+        """Check that the log is complete and contains a head that you noted earlier."""
         return self._object("POST", "/log/verify", params={} if head is None else {"head": head})
 
     def job(self, job: str) -> dict[str, Any]:
-        """Return how far a job is."""
+        """Return the progress of a job."""
         return self._object("GET", f"/jobs/{job}")
 
     def follow(self, job: str) -> Iterator[dict[str, Any]]:
-        """Yield how far a job is each time that it has changed, until it has ended."""
+        """Yield the progress of a job at each change, until it ends."""
         with self._http.stream("GET", f"/jobs/{job}/events") as answer:
             if answer.is_error:
                 answer.read()
@@ -368,33 +377,33 @@ class Client:
                     yield json.loads(line.removeprefix("data: "))
 
     def cancel(self, job: str) -> dict[str, Any]:
-        """Stop a job."""
+        """Cancel a job."""
         return self._object("POST", f"/jobs/{job}/cancel")
 
     def retry(self, job: str) -> dict[str, Any]:
-        """Ask once more for a search, a check, an audit or a summary that failed or was cancelled."""
+        """Repeat a search, check, audit or summary that failed or was cancelled."""
         return self._object("POST", f"/jobs/{job}/retry")
 
     def health(self) -> dict[str, Any]:
-        """Return whether the service, its database and its files answer; raise otherwise."""
+        """Return the state of the service, its database and its file store; raise an error if one fails."""
         self._object("GET", "/live")
         return self._object("GET", "/health")
 
     def programs(self) -> list[dict[str, Any]]:
-        """Return agents and workers, and when each was last seen; for admins and auditors."""
+        """Return agents and workers with the time they were last seen; for admins and auditors."""
         return self._list("/programs")
 
     def metrics(self) -> str:
-        """Return the figures of the service as text of Prometheus; for admins and auditors."""
+        """Return the metrics of the service in the text format of Prometheus; for admins and auditors."""
         return self._call("GET", "/metrics").text
 
     def work(self, owner: str) -> dict[str, Any] | None:
-        """Take the next job of one's own data sets; None if there is none."""
+        """Fetch the next job for your own data sets; None if there is none."""
         answer = self._call("POST", "/work", {"owner": owner})
         return None if answer.status_code == 204 else _json(answer)
 
     def rotate(self, old: PrivateKey, new: PrivateKey) -> int:
-        """Have one's data sets believe another key of their agent; return how many change."""
+        """Replace the signing key of the agent of your data sets; return the number of data sets."""
         content = rotation_of(old.public.text, new.public.text)
         body = {
             "old": old.public.text,
@@ -404,12 +413,12 @@ class Client:
         return int(self._object("POST", "/keys", body)["data_sets"])
 
     def alive(self, job: str, attempt: int, progress: Mapping[str, Any]) -> None:
-        """Show that a job is worked on."""
+        """Send a sign of life for a job, with its progress."""
         body = {"attempt": attempt, "progress": dict(progress)}
         self._object("POST", f"/jobs/{job}/alive", body)
 
     def give_back(self, job: str, attempt: int) -> None:
-        """Let another agent take a job at once."""
+        """Give a job back so that another agent can take it at once."""
         self._answer("POST", f"/jobs/{job}/give-back", json={"attempt": attempt}, timeout=5)
 
     def failed(self, job: str, attempt: int, reason: str, *, spent: bool = False) -> None:
@@ -418,7 +427,7 @@ class Client:
         self._object("POST", f"/jobs/{job}/failed", body)
 
     def checked(self, job: str, attempt: int, answer: Mapping[str, Any]) -> None:
-        """Answer which configuration meets the rule."""
+        """Report which configuration meets the rule."""
         self._object("POST", f"/jobs/{job}/checked", {"attempt": attempt, "answer": dict(answer)})
 
     def upload(
@@ -429,19 +438,19 @@ class Client:
         name: str,
         file: tuple[str, bytes],
     ) -> dict[str, Any]:
-        """Hand in a protected summary or a masked file."""
+        """Upload a protected summary or a masked file."""
         form = {k: v if isinstance(v, str) else json.dumps(v) for k, v in fields.items()}
         return _json(self._answer("POST", f"/uploads/{job}/{kind}", data=form, files={name: file}))
 
     def number(self, short: str) -> str:
-        """Return the number of a request of which the first digits are given.
+        """Return the complete number of a request, given its first digits.
 
         Raises
         ------
         NotThere
-            No request begins so that you may see.
+            No request that you may see begins with these digits.
         CatalogError
-            Several do.
+            Several requests begin with these digits.
         """
         if len(short) == _DIGITS:
             return short
@@ -509,16 +518,16 @@ def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
     Parameters
     ----------
     url
-        Where the service is, such as https://aegis.example.org.
+        URL of the service, such as https://aegis.example.org.
     token
-        From the page "Tokens", or `aegis catalog token`.
+        A token from the page "Tokens", or from `aegis catalog token`.
     key
-        The private key of an approver (`aegis.signing.load_private_key`): approvals are signed.
+        The private key of an approver (`aegis.signing.load_private_key`), which signs approvals.
 
     Raises
     ------
     EngineError
-        The address is none. Whether somebody answers there shows at the first call.
+        The URL is not a valid address. Whether the service answers shows at the first call.
 
     Examples
     --------
@@ -531,19 +540,19 @@ def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
 
 
 def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatement:
-    """Return the signed statement of an approval, after its digests were held against its texts.
+    """Check the digests of an approval against its texts, and return the signed statement.
 
     Parameters
     ----------
     offered
-        What `Client.statement` gave: `statement`, `policy` and `configuration`.
+        The result of `Client.statement`: `statement`, `policy` and `configuration`.
     key
         The approver's private key.
 
     Raises
     ------
     CatalogError
-        A digest is not that of the text that the service shows.
+        A digest does not match the text that the service shows.
     """
     from aegis.service.catalog.flow import policy_of
 

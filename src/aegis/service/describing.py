@@ -1,4 +1,4 @@
-"""The API's own description (OpenAPI): how a call says who calls, and how each call may be answered."""
+"""The OpenAPI description of the API: security schemes, and the possible responses of each call."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _STATUSES = {
 
 
 def describe(app: FastAPI) -> None:
-    """Have an application's OpenAPI name its security schemes and every status that it answers."""
+    """Add the security schemes and all possible status codes to an application's OpenAPI description."""
     plain = app.openapi
 
     def described() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A first look at a table, before anything is asked of it: types, distributions, missing values, duplicates."""
+"""A first look at a table: types, distributions, missing values, duplicates."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from aegis.sources import Source
 
 _BARS = 12
-"""Bars of the distribution of a number."""
+"""Number of bars of the distribution of a numeric column."""
 _DRAWN = 60
-"""Most columns whose distribution is counted; of the others range and frequent values are shown."""
+"""Largest number of columns with a counted distribution; others show range and frequent values."""
 _COUNTED = 2_000_000
-"""Most rows among which repeated ones are counted: all of them must be compared."""
+"""Largest number of rows for which duplicates are counted, because all rows must be compared."""
 _NAMES = {
     Kind.INTEGER: "whole number",
     Kind.NUMBER: "number",
@@ -31,24 +31,24 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class ColumnLook:
-    """One column at first sight.
+    """The first look at one column.
 
     Attributes
     ----------
     name, kind
-        The column, and what it holds.
+        The column, and the kind of its values.
     missing
         Share of the rows without a value.
     distinct
-        How many different values, in words.
+        Number of different values, in words.
     span
-        The least and the greatest of numbers and dates; empty otherwise.
+        Smallest and largest value of numbers and dates; empty otherwise.
     bars
-        Share of the values in each of equally wide parts of the span, as parts of the highest one.
+        Number of values in each of several equal parts of the span, relative to the largest one.
     frequent
         Frequent values with their share of the rows.
     note
-        What to look at twice; empty if nothing is.
+        Note about a possible problem; empty if there is none.
     """
 
     name: str
@@ -63,13 +63,13 @@ class ColumnLook:
 
 @dataclass(frozen=True)
 class TableLook:
-    """A table at first sight.
+    """The first look at a table.
 
     Attributes
     ----------
     rows, duplicates
-        How many rows, and how many of them repeat an earlier one in all columns; None of tables that are
-        too large to count them at first sight.
+        Number of rows, and of rows that repeat an earlier row in all columns. The latter is None
+        for tables that are too large.
     columns
         Its columns, in order.
     """
@@ -80,12 +80,12 @@ class TableLook:
 
     @property
     def with_missing(self) -> int:
-        """How many columns lack values."""
+        """Number of columns with missing values."""
         return sum(column.missing > 0 for column in self.columns)
 
 
 def look_at(source: Source) -> TableLook:
-    """Return what a table looks like; of large ones frequent values are those of a sample.
+    """Return the first look at a table; for large tables frequent values come from a sample.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""What stands before every route: headers, the origin of forms, sizes, rates.
+"""Checks before every route: headers, the origin of forms, sizes, rates.
 
-OWASP ASVS 5.0: 3.4 (headers), 3.5 (forms from elsewhere), 2.4 (rates), 5.2 (sizes).
+See OWASP ASVS 5.0: 3.4 (headers), 3.5 (forms from other sites), 2.4 (rates), 5.2 (sizes).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEADERS = {
 }
 _FORM_BYTES = 8 << 20
 _FIELD_BYTES = 16 << 20
-"""Bytes of an upload beside its file."""
+"""Number of bytes of an upload that are allowed in addition to its file."""
 _COSTS = {
     **dict.fromkeys(("sign-in", "session", "code", "set-password", "password-links"), 10),
     **dict.fromkeys(
@@ -40,21 +40,21 @@ _COSTS = {
     **dict.fromkeys(("search", "choose", "summary", "run", "retry", "best", "front"), 10),
     **dict.fromkeys(("croissant", "dcat", "datapackage", "draw"), 3),
 }
-"""How many calls a route counts for, by the last part of its path: what works hard counts for more."""
+"""Number of calls that a route counts for, by the last part of its path; expensive routes count more."""
 _SIGNING_IN = ("sign-in", "session", "callback", "code", "set-password", "password-links")
 _ADDRESS = 20
-"""So many callers may share an address."""
+"""Number of callers that may share an address."""
 
 
 class Guard:
-    """What stands before all routes; a plain ASGI middleware, so that streams pass unbuffered.
+    """Checks every call before the routes. It is a plain ASGI middleware, so that streams pass unbuffered.
 
     Parameters
     ----------
     app
-        What answers.
+        The application that answers.
     settings
-        How the service runs.
+        The settings of the service.
     """
 
     def __init__(self, app: ASGIApp, *, settings: ServiceSettings) -> None:
@@ -91,14 +91,14 @@ def _rates(settings: ServiceSettings) -> tuple[Rates, Rates]:
 
 
 class BodyLimit:
-    """Ends a call whose body is larger than allowed while it comes, whatever it said before.
+    """Ends a call as soon as its body exceeds the allowed size, whatever size it declared.
 
     Parameters
     ----------
     app
-        What answers.
+        The application that answers.
     upload
-        Most bytes of a file that an agent hands in.
+        Largest size in bytes of a file that an agent uploads.
     """
 
     def __init__(self, app: ASGIApp, *, upload: int) -> None:

@@ -1,4 +1,4 @@
-"""Who calls: the session of a browser, the token of a program, or the one person of `--local`."""
+"""Identify the caller: by browser session, by token, or as the only person of `--local`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from aegis.service.catalog.errors import NotAllowed, NotSignedIn
 from aegis.service.settings import ServiceSettings
 
 LOCAL = Actor("local", "local", frozenset({AccountRole.PROVIDER, AccountRole.OPERATOR}))
-"""Who calls a service of one's own machine."""
+"""The caller of a service on one's own machine."""
 _COOKIE = "aegis_session"
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls, and how.
+    """The caller, and the form key of the session.
 
     Attributes
     ----------
     actor
-        What decides on rights.
+        The actor, whose permissions are checked.
     form_key
-        What forms of this session carry; empty for programs.
+        Key in the forms of this session; empty for programs.
     """
 
     actor: Actor
@@ -34,7 +34,7 @@ class Caller:
 
 
 def cookie_name(settings: ServiceSettings) -> str:
-    """Return the name of the session's cookie: one that browsers hold to this host over TLS."""
+    """Return the name of the session cookie; over TLS, browsers bind it to this host."""
     return f"__Host-{_COOKIE}" if settings.secure else _COOKIE
 
 
@@ -45,13 +45,13 @@ def catalog_of(request: Request) -> Catalog:
 
 
 def settings_of(request: Request) -> ServiceSettings:
-    """Return how the service runs."""
+    """Return the settings of the service."""
     settings: ServiceSettings = request.app.state.settings
     return settings
 
 
 def address_of(request: Request) -> str:
-    """Return the address that a call comes from."""
+    """Return the address of the caller."""
     return "" if request.client is None else request.client.host
 
 
@@ -81,12 +81,12 @@ def _caller(request: Request) -> Caller:
 
 
 def caller(request: Request) -> Caller:
-    """Return who calls, as `_caller` finds out; the access log names the account.
+    """Return the caller, and store the account for the access log.
 
     Raises
     ------
     NotSignedIn
-        Nobody, or a session or token that has ended.
+        Nobody is signed in, or the session or token has ended.
     """
     matched = _caller(request)
     request.state.account = matched.actor.name
@@ -109,7 +109,7 @@ async def _settings(request: Request) -> ServiceSettings:
 
 
 def require_form_key(signed_in: Caller, given: str) -> None:
-    """Raise unless a form carries the key of its session."""
+    """Raise an error unless a form has the key of its session."""
     from secrets import compare_digest
 
     if not compare_digest(signed_in.form_key.encode(), given.encode()):

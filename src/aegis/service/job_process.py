@@ -1,4 +1,4 @@
-"""The process of one job: does what `aegis.service.subprocess_job` gives it on standard input, and ends."""
+"""The process of one job, which it reads from standard input: see `aegis.service.subprocess_job`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _limit(memory: int) -> None:
 
 
 def main() -> None:
-    """Do the job that stands on standard input."""
+    """Read a job from standard input and do it."""
     told = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_agent, daemon=True).start()
     key = PrivateKey(Ed25519PrivateKey.from_private_bytes(told["key"]))

@@ -1,7 +1,8 @@
-"""What a protected summary knows of a column, as `aegis init` measures columns: for masks of another role.
+"""Column facts from a protected summary, for proposing masks if a column gets another role.
 
-The catalog sees no row. Where the summary names the values of a column with their protected counts, a table with these
-values, so often, is measured in the way that a provider's table is; nothing of it goes beyond the summary.
+The catalog sees no rows. If the summary names the values of a column with protected counts, a table
+with these values and counts is measured like a provider's table in `aegis init`. The result has no
+information beyond the summary.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from aegis.safe.protect.model import ProtectedAttribute
 from aegis.sources import open_table
 
 _MOST_ROWS = 100_000
-"""Rows of the table that is measured; more of them change no proposal."""
+"""Largest number of rows of the measured table; more rows would not change the proposal."""
 _TYPES = {
     Kind.INTEGER: pa.int64(),
     Kind.NUMBER: pa.float64(),
@@ -37,9 +38,9 @@ _TYPES = {
 
 
 def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Mask, ...]:
-    """Return the masks that `aegis init` proposes for a column under another role.
+    """Return the masks that `aegis init` proposes for a column with another role.
 
-    Empty where the summary names none of its values, and the masks are for the provider to propose.
+    Empty if the summary lists none of its values; then the provider must propose masks.
     """
     attribute = summary.attributes.get(name)
     facts = None if attribute is None else facts_of(attribute)
@@ -48,7 +49,7 @@ def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Ma
 
 @lru_cache(maxsize=256)
 def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
-    """Return what is known of a column; None if none of its values is named."""
+    """Return what the summary knows of a column, or None if it lists none of its values."""
     identity = parse_mask("identity")
     whole = next((c for c in attribute.candidates if c.declared == identity), None)
     if whole is None:

@@ -1,6 +1,6 @@
-"""How the service runs, as Prometheus reads it: calls, and what waits in the catalog.
+"""Metrics of the service for Prometheus: calls, and waiting items of the catalog.
 
-Nothing names a person, a data set or a request.
+Metrics contain no names of persons, data sets or requests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aegis.service.catalog import Catalog, jobs, signs
 from aegis.service.catalog.records import Job, LogEntry, Request, now
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""Where the processes of one service count together; read when `prometheus_client` is loaded."""
+"""Folder in which the processes of one service count together; read when `prometheus_client` is loaded."""
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS"})
 _SECONDS = (0.005, 0.02, 0.1, 0.5, 2, 10, 60)
@@ -44,13 +44,13 @@ class CallMetrics:
         )
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a call that was answered."""
+        """Count an answered call."""
         method = method if method in _METHODS else "other"  # callers may make up names without end
         self._calls.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 
     def text(self, catalog: Catalog) -> bytes:
-        """Return calls, of all processes of the service, and what waits in the catalog."""
+        """Return the calls of all processes of the service, and the waiting items of the catalog."""
         calls = self._registry
         if os.environ.get(FOLDER):
             calls = CollectorRegistry()
@@ -81,13 +81,13 @@ def _programs(session: Session) -> Iterator[GaugeMetricFamily]:
 
 
 class _Kept:
-    """Gauges that were read from the catalog."""
+    """Gauges with values from the catalog."""
 
     def __init__(self, gauges: Iterable[GaugeMetricFamily]) -> None:
         self._gauges = gauges
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Return them."""
+        """Return the gauges."""
         return self._gauges
 
 

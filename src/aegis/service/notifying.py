@@ -1,7 +1,7 @@
-"""Tells people by mail, and programs by webhook, that a request waits or has ended.
+"""Send notices by mail to people and by webhook to programs: a request waits or has ended.
 
-A message names the request, the data set and what has happened, with the address of the page: no purpose,
-no figure, nothing of a row.
+A message has the request, the data set, the event and the URL of the page. It has no purpose, no
+figures and no data of rows.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from aegis.service.catalog.records import now
 
 _EVERY = 5.0
 _SECONDS = 10.0
-"""Most seconds that a mail server or a receiver may take."""
+"""Largest number of seconds that a mail server or a receiver may take."""
 _TRIES = 5
-"""So often a notice is sent before it is given up."""
+"""Number of attempts to send a notice."""
 _DONE = -1
 _MAIL = ("server", "port", "encryption", "user", "from", "to")
 _ENCRYPTION = ("starttls", "tls", "none")
@@ -43,34 +43,34 @@ _WEBHOOK = ("url",)
 
 
 class Channel(Protocol):
-    """A way by which notices are sent."""
+    """A channel for sending notices."""
 
     @property
     def name(self) -> str:
-        """How the log names it."""
+        """Name of the channel in the log."""
         ...
 
     def send(self, notice: Notice, page: str) -> None:
-        """Send a notice, with the address of the request's page; raise `OSError` where it cannot be."""
+        """Send a notice with the URL of the request's page; raise `OSError` if that fails."""
         ...
 
 
 @dataclass(frozen=True)
 class Mail:
-    """Messages to those whose address is known.
+    """Sends mail to accounts with a known address.
 
     Attributes
     ----------
     server, port
         The mail server.
     encryption
-        "starttls", "tls", or "none" for one on this machine.
+        "starttls", "tls", or "none" for a server on this machine.
     sender
-        From whom messages come.
+        Sender of the messages.
     addresses
-        Addresses by the name of the account.
+        Mail addresses by account name.
     user, password
-        How to sign in there; None for a server that asks for nothing.
+        Credentials for the server; None for a server without authentication.
     """
 
     server: str
@@ -83,7 +83,7 @@ class Mail:
     name: str = "mail"
 
     def send(self, notice: Notice, page: str) -> None:
-        """Send a message to each of those whom the notice is for."""
+        """Send a message to each recipient of the notice."""
         known = [self.addresses[name] for name in notice.to if name in self.addresses]
         if not known:
             return
@@ -121,16 +121,16 @@ class Mail:
 
 @dataclass(frozen=True)
 class Webhook:
-    """Calls of a program, signed with a secret that it shares.
+    """Calls a program, with a signature by a shared secret.
 
-    `X-Aegis-Signature` is the HMAC with SHA-256 of the time in `X-Aegis-Time`, a full stop and the body.
+    `X-Aegis-Signature` is the HMAC-SHA-256 of the time in `X-Aegis-Time`, a full stop and the body.
 
     Attributes
     ----------
     url
-        Where it is.
+        URL of the program.
     secret
-        What both know.
+        The shared secret.
     """
 
     url: str
@@ -161,22 +161,22 @@ class Webhook:
 
 
 def signature_of(secret: str, moment: str, body: bytes) -> str:
-    """Return what a receiver compares `X-Aegis-Signature` with."""
+    """Return the expected value of `X-Aegis-Signature`, for a receiver to compare."""
     return hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
 
 
 @dataclass
 class Notifier:
-    """Sends what the log says, until it is told to end.
+    """Sends notices about new log entries until it is stopped.
 
     Attributes
     ----------
     catalog
-        Whose log.
+        The catalog with the log.
     channels
-        By which ways.
+        The channels to send them on.
     origin
-        Where pages are.
+        URL of the service, for links.
     """
 
     catalog: Catalog
@@ -187,7 +187,7 @@ class Notifier:
     _looked: int = 0
 
     def run(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Send what comes; go on when a database or a server that was away is back."""
+        """Send new notices repeatedly; continue when a database or server is available again."""
         while not self.over.is_set():
             try:
                 self.once()
@@ -196,7 +196,7 @@ class Notifier:
             self.over.wait(_EVERY)
 
     def once(self) -> int:
-        """Send what is new; return how many notices were sent, or given up."""
+        """Send new notices; return how many were sent or given up."""
         with self.catalog.database.writing() as session:
             up_to = notices.begin(session)
         with self.catalog.database.reading() as session:
@@ -231,12 +231,12 @@ class Notifier:
 
 
 def load_channels(path: Path) -> tuple[Channel, ...]:
-    """Return the channels of a file; secrets come from the environment.
+    """Return the channels configured in a file; secrets come from the environment.
 
     Raises
     ------
     PolicyError
-        The file names no channel, or one that cannot be used.
+        The file has no channel, or one that cannot be used.
     """
     document = read_yaml(read_text(path, "notices", PolicyError), str(path)).data
     makers: Mapping[str, Callable[[Mapping[str, Any], Path], Channel]] = {
@@ -307,17 +307,17 @@ def _require_keys(
 
 
 class NotifierThread:
-    """A notifier beside the service, in its process."""
+    """A notifier that runs in a thread of the service."""
 
     def __init__(self, notifier: Notifier) -> None:
         self._notifier = notifier
         self._thread = threading.Thread(target=notifier.run, name="aegis-notices", daemon=True)
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start sending."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the notice at hand."""
+        """Stop after the current notice."""
         self._notifier.over.set()
         self._thread.join(timeout=_SECONDS)

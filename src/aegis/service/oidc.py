@@ -1,8 +1,8 @@
-"""Signing in at an identity provider: OpenID Connect, authorization code with PKCE.
+"""Sign in with an identity provider: OpenID Connect, authorization code flow with PKCE.
 
-The provider says who somebody is. What they may do it says only where a claim is named that holds it: else a new
-account has no role until an admin gives it one. An account is tied to issuer and subject, never to a name or an
-address of mail.
+The provider identifies the person. It determines roles only if the settings name a claim for roles.
+Otherwise a new account has no role until an admin assigns one. An account is identified by issuer
+and subject, never by name or mail address.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aegis.service.catalog.access import AccountRole
 from aegis.service.catalog.errors import NotSignedIn
 
 ALGORITHMS = ["RS256", "ES256", "PS256", "EdDSA", "Ed25519"]
-"""Signatures of ID tokens that are taken: with keys of the provider alone, never "none"."""
+"""Accepted signature algorithms of ID tokens: only with keys of the provider, never "none"."""
 _SECONDS = 10.0
 _LEEWAY = 60
 _LARGEST = 1 << 20
@@ -33,19 +33,19 @@ _LARGEST = 1 << 20
 
 @dataclass(frozen=True)
 class Provider:
-    """An identity provider, as the admin names it.
+    """The settings of an identity provider.
 
     Attributes
     ----------
     issuer
-        Its address, under which `/.well-known/openid-configuration` stands.
+        URL of the provider, under which `/.well-known/openid-configuration` is found.
     client_id, client_secret
-        What it knows this service by; no secret for a public client.
+        Credentials of this service at the provider; a public client has no secret.
     roles_claim
-        The claim of an ID token that holds groups or roles, such as `groups`; None if admins of this
-        service give roles.
+        Claim of the ID token with groups or roles, such as `groups`. None if admins of this service
+        assign roles.
     roles
-        The role that each value of the claim stands for; other values stand for none.
+        Role for each value of the claim; other values give no role.
     """
 
     issuer: str
@@ -73,7 +73,7 @@ class Provider:
             )
 
     def roles_of(self, claims: Mapping[str, Any]) -> list[str] | None:
-        """Return the roles that claims say; None if admins of this service say them."""
+        """Return the roles according to the claims; None if admins of this service assign roles."""
         if self.roles_claim is None:
             return None
         held = claims.get(self.roles_claim)
@@ -86,12 +86,12 @@ class Provider:
 
 @dataclass(frozen=True)
 class Begun:
-    """A sign-in that was begun in a browser, which keeps it in a cookie.
+    """A started sign-in, which the browser stores in a cookie.
 
     Attributes
     ----------
     state, nonce, verifier
-        What ties the answer, its token and its code to this browser.
+        Values that bind the response, its token and its code to this browser.
     """
 
     state: str
@@ -100,12 +100,12 @@ class Begun:
 
     @classmethod
     def new(cls) -> Begun:
-        """Return one that nobody guesses."""
+        """Return a new sign-in with random values."""
         return cls(*(secrets.token_urlsafe(32) for _ in range(3)))
 
     @classmethod
     def read(cls, cookie: str) -> Begun:
-        """Return the one of a cookie; raise `NotSignedIn` for anything else."""
+        """Return the sign-in stored in a cookie; raise `NotSignedIn` if it is not valid."""
         parts = cookie.split(".")
         if len(parts) != 3 or not all(parts):
             raise NotSignedIn("No sign-in was begun here.", hint="Begin it anew.")
@@ -113,22 +113,22 @@ class Begun:
 
     @property
     def cookie(self) -> str:
-        """What the cookie holds."""
+        """The content of the cookie."""
         return f"{self.state}.{self.nonce}.{self.verifier}"
 
 
 @dataclass(frozen=True)
 class Person:
-    """Who signed in.
+    """The person who signed in.
 
     Attributes
     ----------
     subject
-        Issuer and subject, by which the account is known.
+        Issuer and subject, which identify the account.
     name
-        What the provider calls them.
+        Name according to the provider.
     roles
-        What it says they are for; None if it says nothing.
+        Roles according to the provider; None if it does not determine roles.
     """
 
     subject: str
@@ -137,7 +137,7 @@ class Person:
 
 
 def address(provider: Provider, begun: Begun, back: str) -> str:
-    """Return where the browser is sent to sign in; `back` is where it comes back to."""
+    """Return the URL to which the browser is sent to sign in; `back` is the URL to return to."""
     endpoint = _configuration(provider)["authorization_endpoint"]
     digest = hashlib.sha256(begun.verifier.encode()).digest()
     asked = {
@@ -154,13 +154,13 @@ def address(provider: Provider, begun: Begun, back: str) -> str:
 
 
 def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str) -> Person:
-    """Return who signed in, from the code that the browser came back with.
+    """Return the person who signed in, given the code with which the browser returned.
 
     Raises
     ------
     NotSignedIn
-        The answer is not of this browser, or the token is not of this provider, for this service, of
-        now.
+        The response does not belong to this browser, or the token has another issuer or audience,
+        or has expired.
     EngineError
         The provider does not answer.
     """

@@ -1,4 +1,4 @@
-"""A table that is being opened for the workbench: in a thread, so that the page can say how far it is."""
+"""Open a table for the workbench in a thread, so that the page can show the progress."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from aegis.service.catalog.errors import NotThere
 from aegis.service.workbench import Benches
 
 _KNOWN = 32
-"""Openings that are remembered; those before are forgotten."""
+"""Number of openings that are remembered; older ones are forgotten."""
 
 
 @dataclass
 class BenchOpening:
-    """A table on its way to the bench. It receives the steps of the work.
+    """A table that is being opened. It receives the steps of the work.
 
     Attributes
     ----------
     title
-        The file, and its sheet or table where it has several.
+        The file, and its sheet or table if it has several.
     identifier
-        Its name in URLs.
+        Identifier in URLs.
     began
-        When it began, on the monotonic clock.
+        Time when it began, on the monotonic clock.
     current, noted
-        The step that runs, and what it says of itself.
+        The current step, and its note.
     done, total
-        How much of the step is done, where its size is known.
+        Completed and total amount of the step, if its size is known.
     ended
-        Set once the table is on the bench, or an error is known.
+        Set once the table is open, or an error occurred.
     """
 
     title: str
@@ -55,7 +55,7 @@ class BenchOpening:
     _error: Exception | None = None
 
     def start(self, make: Callable[[Progress], str]) -> None:
-        """Make the bench in a thread; `make` returns its identifier."""
+        """Open the table in a thread; `make` returns the identifier of its bench."""
         threading.Thread(target=self._run, args=(make,), daemon=True).start()
 
     def _run(self, make: Callable[[Progress], str]) -> None:
@@ -68,25 +68,25 @@ class BenchOpening:
             self.ended.set()
 
     def bench(self) -> str | None:
-        """Return the bench's identifier, None until it is there; raise what kept it from being made."""
+        """Return the bench's identifier, or None while it is opening; raise the error if opening failed."""
         if self._error is not None:
             raise self._error
         return self._bench if self.ended.is_set() else None
 
     @property
     def step_words(self) -> str:
-        """The step that runs."""
+        """The current step, in words."""
         return self.current or "Reading the table"
 
     @property
     def noted_words(self) -> str:
-        """What the step says of itself, and for how long the table is being opened."""
+        """The note of the step, and the elapsed time."""
         seconds = f"{time.monotonic() - self.began:.0f} s"
         return f"{self.noted}, {seconds}" if self.noted else seconds
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[BenchOpening]:
-        """Open a step."""
+        """Start a step."""
         self.current, self.noted, self.done, self.total = title, "", 0.0, total
         yield self
 
@@ -95,7 +95,7 @@ class BenchOpening:
         self.done += amount
 
     def note(self, text: str) -> None:
-        """Show a text with the step."""
+        """Show a text next to the step."""
         self.noted = text
 
 
@@ -105,7 +105,7 @@ class Openings:
     Parameters
     ----------
     benches
-        Where they are put.
+        The benches to which opened tables are added.
     """
 
     def __init__(self, benches: Benches) -> None:
@@ -114,7 +114,7 @@ class Openings:
         self._lock = threading.Lock()
 
     def begin(self, name: str, label: str | None, part: str | None) -> BenchOpening:
-        """Begin to open a table; raise `DataError` if the folder has none of that name."""
+        """Start opening a table; raise `DataError` if the folder has no such table."""
         opening = BenchOpening(self._benches.title_of(name, part))
         with self._lock:
             self._known[opening.identifier] = opening
@@ -124,7 +124,7 @@ class Openings:
         return opening
 
     def get(self, identifier: str) -> BenchOpening:
-        """Return one that was begun."""
+        """Return a started opening."""
         with self._lock:
             if identifier not in self._known:
                 raise NotThere("Nothing is being opened here.", hint="Choose the table again.")
@@ -132,7 +132,7 @@ class Openings:
 
 
 def give_back() -> None:
-    """Give memory that nothing uses back to the system: allocators keep it otherwise."""
+    """Return unused memory to the system, which allocators would keep."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":

@@ -1,7 +1,9 @@
-"""What an agent holds every job against: the provider's own policy, a floor, approvers' keys.
+"""The provider's pinned settings, which an agent checks every job against.
 
-All of it lies beside the data, where the service cannot reach. A job that asks for more is refused,
-whoever sent it.
+They are policies, a floor (minimum protection), and approvers' keys.
+
+All of them are stored next to the data, where the service cannot change them. A job that exceeds
+them is refused, whoever sent it.
 """
 
 from __future__ import annotations
@@ -47,36 +49,36 @@ _SHAPES: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     },
     "release": {"configuration": str, "measure": (str, NoneType), "approvals": list},
 }
-"""What the task of each kind of job holds, beside source and policy."""
+"""Fields of the task of each kind of job, in addition to source and policy."""
 _NUMBERS = {"noise": ("epsilon", "delta"), "counts": ("threshold",)}
 
 
 class RefusedError(CatalogError):
-    """A job is below what the provider pinned; the message quotes no row, so the service may read it."""
+    """A job violates the pinned settings; the message quotes no row, so the service may read it."""
 
 
 @dataclass(frozen=True)
 class Floor:
-    """The least protection of whatever leaves a table.
+    """The minimum protection of all output about a table.
 
     Attributes
     ----------
     k
-        Least k of the rule.
+        Smallest k of the rule.
     suppression
-        Most share of the rows that the rule may suppress, in [0, 1].
+        Largest share of the rows that the rule may suppress, in [0, 1].
     never
-        Columns that never leave.
+        Columns that are never released.
     roles
-        Roles that cannot change, by attribute.
+        Fixed roles, by attribute.
     masks
-        Masks that may be used, by attribute; by default the candidates of the pinned policy.
+        Allowed masks, by attribute; by default the candidates of the pinned policy.
     threshold
-        Least threshold of a summary by counts; None if none may leave.
+        Smallest threshold of a summary of level counts; None if none is allowed.
     epsilon, epsilon_a_day
-        Most epsilon that all outputs may spend, and those of 24 hours; 0 where no noise may leave.
+        Largest epsilon of all outputs in total, and within 24 hours; 0 if no noise is allowed.
     releases_a_day
-        Most releases in 24 hours.
+        Largest number of releases in 24 hours.
     """
 
     k: int = 2
@@ -92,16 +94,16 @@ class Floor:
 
 @dataclass(frozen=True)
 class PinnedSource:
-    """A table that the agent may read, and what may be done with it.
+    """A table that the agent may read, with its pinned settings.
 
     Attributes
     ----------
     table
-        Path or URL.
+        Path or URL of the table.
     policies
-        The policies that it may be masked under, by digest; None if the digest alone is known.
+        The allowed policies, by digest; the value is None if only the digest is known.
     floor
-        The least protection.
+        The minimum protection.
     """
 
     table: str
@@ -109,12 +111,12 @@ class PinnedSource:
     floor: Floor = Floor()
 
     def require_policy(self, policy: Policy) -> None:
-        """Raise unless a policy is a pinned one and above the floor.
+        """Raise an error unless a policy is pinned and meets the floor.
 
         Raises
         ------
         RefusedError
-            It is not; the message names what differs.
+            The policy is not pinned or is below the floor; the message names the difference.
         """
         wrong = _below_floor(policy, self.floor)
         if policy_digest(policy) not in self.policies:
@@ -130,21 +132,22 @@ class PinnedSource:
     def require_masks(
         self, configuration: Configuration, policy: Policy, seen: Mapping[str, Sequence[Any]]
     ) -> None:
-        """Raise unless every mask may be used.
+        """Raise an error unless every mask of a configuration is allowed.
 
         Parameters
         ----------
         configuration
-            What would be released.
+            The configuration to release.
         policy
             A pinned policy.
         seen
-            By attribute the masks, as written, that this agent has fitted to candidates before.
+            For each attribute the masks, as written, that this agent has fitted to candidates
+            before.
 
         Raises
         ------
         RefusedError
-            A mask may not be used, or an attribute has none.
+            A mask is not allowed, or an attribute has none.
         """
         wrong = []
         for name, attribute in policy.attributes.items():
@@ -171,12 +174,12 @@ class PinnedSource:
         return tuple(parse_mask(given, hierarchy=hierarchy) for given in self.floor.masks[name])
 
     def require_summary(self, task: Mapping[str, Any]) -> None:
-        """Raise unless a summary would be protected enough.
+        """Raise an error unless the protection of a summary is strong enough.
 
         Raises
         ------
         RefusedError
-            It would not.
+            The protection is too weak.
         """
         if task["protect"] == "noise":
             return  # its epsilon is held against the budget, with all that was spent before
@@ -190,7 +193,7 @@ class PinnedSource:
             )
 
     def require_columns(self, columns: Sequence[str]) -> None:
-        """Raise where a column would leave that never leaves."""
+        """Raise an error if a column would be released that the floor forbids."""
         leaving = [name for name in columns if name in self.floor.never]
         if leaving:
             raise RefusedError(
@@ -201,33 +204,33 @@ class PinnedSource:
 
 @dataclass(frozen=True)
 class Approvers:
-    """Whose signatures an agent believes.
+    """Approvers whose signatures an agent accepts.
 
     Attributes
     ----------
     keys
         Public keys by name.
     needed
-        How many different approvers must have signed.
+        Number of different approvers who must have signed.
     """
 
     keys: Mapping[str, PublicKey]
     needed: int
 
     def require(self, job: Mapping[str, Any], policy: Policy) -> None:
-        """Raise unless enough approvers have signed what a job releases.
+        """Raise an error unless enough approvers have signed the release of a job.
 
         Parameters
         ----------
         job
-            The job as the service gave it, its task with `approvals`.
+            The job as received from the service; its task has `approvals`.
         policy
             The policy of the task.
 
         Raises
         ------
         RefusedError
-            Too few have.
+            Too few approvers have signed.
         """
         task = job["task"]
         expected = {
@@ -274,12 +277,12 @@ class Approvers:
 
 
 def require_shape(job: Mapping[str, Any]) -> None:
-    """Raise unless a job holds what its kind needs, each of its type.
+    """Raise an error unless a job has the fields of its kind, each with the right type.
 
     Raises
     ------
     RefusedError
-        It does not; nothing of it was looked at.
+        A field is missing or wrong; no field was used.
     """
     task, kind = job.get("task"), str(job.get("kind"))
     if kind not in _SHAPES or not isinstance(task, Mapping) or type(job.get("attempt")) is not int:
@@ -301,12 +304,12 @@ def require_shape(job: Mapping[str, Any]) -> None:
 
 
 def certificate_of(text: str) -> dict[str, Any]:
-    """Return a certificate that came with a job, with the masks that it is of.
+    """Return the certificate that came with a job, with its masks.
 
     Raises
     ------
     RefusedError
-        It has none.
+        The text has no masks.
     """
     try:
         document = json.loads(text)
@@ -324,12 +327,12 @@ def _malformed(what: str) -> RefusedError:
 
 
 def load_sources(given: object, folder: Path) -> dict[str, PinnedSource]:
-    """Return the sources of an agent's file, by name.
+    """Return the sources in an agent's file, by name.
 
     Raises
     ------
     PolicyError
-        A source pins no policy, or a key is unknown or out of range.
+        A source has no pinned policy, or a key is unknown or out of range.
     """
     if not isinstance(given, Mapping) or not given:
         raise PolicyError(
@@ -340,7 +343,7 @@ def load_sources(given: object, folder: Path) -> dict[str, PinnedSource]:
 
 
 def load_approvers(given: object, needed: object, folder: Path) -> Approvers:
-    """Return whose signatures the agent believes.
+    """Return the approvers whose signatures the agent accepts.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Loading what a workbench needs before somebody waits for it."""
+"""Load the libraries of a workbench before a person waits for them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ _ROWS = 64
 
 
 def warm_in_background() -> None:
-    """Begin to load it, on a thread that ends with the process.
+    """Start loading in a thread that ends with the process.
 
-    The engine, its compiler and the solvers take a second or two at their first use; a table that is
-    opened while the person looks for theirs takes that away.
+    The engine, its compiler and the solvers take a second or two at their first use. Loading them
+    while the person chooses a table saves this time.
     """
     threading.Thread(target=warm, name="aegis-warm", daemon=True).start()
 
 
 def warm() -> None:
-    """Put a table that was made up on a bench, and search it."""
+    """Open a made-up table in a workbench, and search it."""
     import pyarrow as pa
 
     from aegis.service.workbench import Bench

@@ -1,4 +1,4 @@
-"""How often who may call: buckets that fill evenly, of one process or of several that share a file."""
+"""Rate limits per caller: token buckets of one process, or of several that share a file."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from threading import Lock
 from typing import Protocol
 
 _BUCKET = struct.Struct("=8sdd")
-"""A caller's name in eight bytes, the calls it has left, and when that was so."""
+"""A caller's name in eight bytes, the remaining calls, and the time of this number."""
 _BUCKETS = 1 << 14
 _TRIED = 8
-"""So many places of the file one caller may have."""
+"""Number of places in the file at which a caller may be stored."""
 
 
 class Rates(Protocol):
-    """What counts calls."""
+    """A rate limiter."""
 
     def take(self, caller: str, cost: int = 1) -> float:
-        """Take what a call costs; return the seconds to wait, 0 where the call may go on."""
+        """Count a call with its cost; return the seconds to wait, or 0 if the call may proceed."""
         ...
 
 
 @dataclass
 class OwnRates:
-    """Calls per minute and caller, as one process sees them.
+    """Limits the calls per minute and caller within one process.
 
     Attributes
     ----------
     calls
-        Most calls in a minute.
+        Largest number of calls in a minute.
     """
 
     calls: int
@@ -45,7 +45,7 @@ class OwnRates:
     _lock: Lock = field(default_factory=Lock)
 
     def take(self, caller: str, cost: int = 1) -> float:
-        """Take what a call costs; return the seconds to wait, 0 where the call may go on."""
+        """Count a call with its cost; return the seconds to wait, or 0 if the call may proceed."""
         moment = time.monotonic()
         with self._lock:
             left, seen = self._buckets.pop(caller, (float(self.calls), moment))
@@ -57,17 +57,17 @@ class OwnRates:
 
 
 class SharedRates:
-    """Calls per minute and caller, counted together by all processes that open the same file.
+    """Limits the calls per minute and caller, counted together by all processes with the same file.
 
-    The file has a fixed number of places; where all that a caller may have are taken, the one that
-    was idle longest is given up. The lock is the file's, so it ends with a process that is killed.
+    The file has a fixed number of places. If all places for a caller are taken, the one that was
+    idle longest is reused. The file lock ends with a process that is killed.
 
     Parameters
     ----------
     calls
-        Most calls in a minute.
+        Largest number of calls in a minute.
     file
-        Made by `make_shared`.
+        File made by `make_shared`.
     """
 
     def __init__(self, calls: int, file: Path) -> None:
@@ -77,7 +77,7 @@ class SharedRates:
         self._lock = Lock()
 
     def take(self, caller: str, cost: int = 1) -> float:
-        """Take what a call costs; return the seconds to wait, 0 where the call may go on."""
+        """Count a call with its cost; return the seconds to wait, or 0 if the call may proceed."""
         key = blake2b(caller.encode(), digest_size=8).digest()
         with self._alone():
             moment = time.monotonic()  # read under the lock, so that it never runs backwards
@@ -87,7 +87,7 @@ class SharedRates:
         return wait
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._places.close()
         self._file.close()
 
@@ -118,7 +118,7 @@ class SharedRates:
 
 @contextmanager
 def shared_files() -> Iterator[tuple[Path, Path]]:
-    """Make the files of callers and of addresses, for as long as a service runs."""
+    """Create the files for callers and for addresses, and keep them while the service runs."""
     with tempfile.TemporaryDirectory(prefix="aegis-rates-") as folder:
         files = (Path(folder) / "callers", Path(folder) / "addresses")
         for file in files:

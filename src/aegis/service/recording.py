@@ -1,6 +1,7 @@
-"""Each call that was answered: counted for `/metrics`, and as a line of the access log.
+"""Record each answered call: counted for `/metrics`, and as a line of the access log.
 
-A line holds who asked for which path, and no query, no body, no answer: nothing that could be of a row.
+A line has the caller and the path, but no query, body or answer, because these might contain data
+of rows.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from aegis.service.metrics import CallMetrics
 
 STANDARD_OUTPUT = "-"
 _API = "/api/v1"
-"""A route of the API knows its path within it alone."""
+"""Prefix of API paths, which the routes of the API do not include."""
 _LONGEST = 200
-"""Characters of a path that a line holds."""
+"""Largest number of characters of a path in a line."""
 
 
 class Recorder:
-    """What stands outside of everything else; a plain ASGI middleware, so that streams pass unbuffered.
+    """Records every call. It is a plain ASGI middleware, so that streams pass unbuffered.
 
     Parameters
     ----------
     app
-        What answers.
+        The application that answers.
     metrics
         Counts calls.
     log
@@ -85,7 +86,7 @@ class Recorder:
 
 
 def route_of(scope: Scope) -> str:
-    """Return the path of a route with the names of its parts, not their values."""
+    """Return the path of a route with the names of its parameters instead of their values."""
     route: Any = scope.get("route")
     if route is None:
         return "none"
@@ -96,19 +97,20 @@ def route_of(scope: Scope) -> str:
 
 @dataclass(frozen=True)
 class AccessLog:
-    """Where lines of the access log go.
+    """The target of the access log.
 
     Attributes
     ----------
     file
-        Appended to by each line, so that it can be moved away at any moment; None for standard output.
+        The file, which is opened for each line, so that it can be moved at any moment; None for
+        standard output.
     """
 
     file: Path | None
 
     @classmethod
     def at(cls, place: str | None) -> AccessLog | None:
-        """Return the log of a file, of standard output ("-"), or none.
+        """Return the log for a file or for standard output ("-"); None for no log.
 
         Raises
         ------
@@ -128,7 +130,7 @@ class AccessLog:
         return log
 
     def write(self, text: str) -> None:
-        """Append a text at once."""
+        """Append a text in a single write."""
         if self.file is None:
             sys.stdout.write(text)
             sys.stdout.flush()

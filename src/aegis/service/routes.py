@@ -1,4 +1,4 @@
-"""Routes that say what they are for: a route without a declared action cannot be made."""
+"""Routes that must declare the action for which they check permission."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from aegis.service.catalog.access import Action
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 PUBLIC = "public"
-"""For what anybody may call: signing in, the state of the service."""
+"""Declares a route that anybody may call, such as signing in or the state of the service."""
 ACTION = "x-aegis-action"
-"""Where OpenAPI shows which action a route needs."""
+"""Extension field of OpenAPI with the action of a route."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """A route and what it needs.
+    """A route and its declared action.
 
     Attributes
     ----------
     method, path
         The route.
     action
-        An action, or `PUBLIC`.
+        The action, or `PUBLIC`.
     """
 
     method: str
@@ -35,7 +35,7 @@ class Declared:
 
 
 class Routes:
-    """A router whose routes each name the action that `aegis.service.catalog.access` decides on."""
+    """A router whose routes each declare an action, which `aegis.service.catalog.access` checks."""
 
     def __init__(self, prefix: str = "", **options: Any) -> None:
         self.router = APIRouter(prefix=prefix, **options)
@@ -45,13 +45,13 @@ class Routes:
     def get(
         self, path: str, action: Action | str, **options: Any
     ) -> Callable[[Endpoint], Endpoint]:
-        """Register what only reads."""
+        """Return a decorator that registers a GET endpoint, for calls that only read."""
         return self._add("GET", path, action, options)
 
     def post(
         self, path: str, action: Action | str, **options: Any
     ) -> Callable[[Endpoint], Endpoint]:
-        """Register what changes something."""
+        """Return a decorator that registers a POST endpoint, for calls that change something."""
         return self._add("POST", path, action, options)
 
     def _add(

@@ -1,4 +1,4 @@
-"""Run a service until it is told to stop, in one process or in several."""
+"""Run a service until it is stopped, in one or several processes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _LOOPBACK = ("127.0.0.1", "::1")
 
 
 def serve(settings: ServiceSettings, host: str, port: int) -> None:
-    """Serve on an address; returns when the process is told to end.
+    """Serve on an address until the process is told to end.
 
-    The embedded engine of this process opens nothing outside of the tables of `--local`.
+    The embedded engine of this process can open only the tables of `--local`.
 
-    With several processes this one listens, starts the others anew where one ends, and works on
-    background jobs; what they must agree on is in the database, or in the shared files of `rates`.
+    With several processes, this one listens, restarts the others if they end, and works on
+    background jobs. Their shared state is in the database, or in the shared files of `rates`.
     """
     if settings.processes == 1:
         uvicorn.run(_Application(settings)(), **_options(settings), host=host, port=port)
@@ -55,12 +55,12 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
 
 @dataclass(frozen=True)
 class _Application:
-    """Makes the application in the process that serves it.
+    """Creates the application in the process that serves it.
 
     Attributes
     ----------
     settings
-        How the service runs.
+        The settings of the service.
     """
 
     settings: ServiceSettings

@@ -1,4 +1,4 @@
-"""How a service runs."""
+"""The settings of a service."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from aegis.service.oidc import Provider
 
 @dataclass(frozen=True)
 class Operation:
-    """How a service is operated: behind which proxies, what it logs, keeps and tells.
+    """Settings for operating a service: proxies, access log, retention, notices.
 
     Attributes
     ----------
     proxies
-        Addresses or networks of proxies that say who calls; None for this machine, behind TLS alone.
+        Addresses or networks of proxies that may state the caller's address. None: this machine,
+        with TLS only.
     access_log
-        Where a line of JSON is written for each call: a file, "-" for standard output, None for nowhere.
+        Target of the access log: a file, "-" for standard output, None for no log.
     keep
-        How long files of releases stay that have expired or were revoked; None for ever.
+        Time for which files of expired or revoked releases are kept; None for ever.
     channels
-        By which people hear that a request waits for them.
+        Channels for notices to people.
     """
 
     proxies: tuple[str, ...] | None = None
@@ -35,32 +36,32 @@ class Operation:
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """How a service runs.
+    """The settings of a service.
 
     Attributes
     ----------
     database, objects
-        Where the catalog is kept: see `aegis.service.catalog.Catalog.open`.
+        Location of the catalog: see `aegis.service.catalog.Catalog.open`.
     local
-        One person's own machine: no accounts, loopback alone, tables of `folder`.
+        Whether it serves one person on one machine: no accounts, loopback only, tables of `folder`.
     folder
-        The folder whose tables `local` opens; nothing outside of it.
+        The only folder whose tables `local` can open.
     origin
-        The URL under which browsers see the service, such as https://aegis.example.org.
+        URL of the service in browsers, such as https://aegis.example.org.
     worker
         Whether this process works on background jobs, too.
     calls
-        Most calls of one caller in a minute; calls that work hard count for several.
+        Largest number of calls of one caller in a minute; expensive calls count more.
     provider
-        The identity provider where people may sign in, too.
+        The identity provider for signing in, or None.
     processes
-        How many processes answer calls.
+        Number of processes that answer calls.
     shared
-        Files in which they count calls together: of callers, and of addresses; None for one process.
+        Files with the shared counts of calls, by caller and by address; None for one process.
     work
-        What one job of the worker, or the check of an upload, may take.
+        Limits of one job of the worker, and of the check of an upload.
     operation
-        How it is operated.
+        Settings for operating the service.
     """
 
     database: str = "aegis-catalog.db"
@@ -78,5 +79,5 @@ class ServiceSettings:
 
     @property
     def secure(self) -> bool:
-        """Whether cookies go over TLS alone; plain HTTP is for loopback and tests."""
+        """Whether cookies are sent only over TLS; plain HTTP is for loopback and tests."""
         return self.origin.startswith("https://")

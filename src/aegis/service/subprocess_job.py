@@ -1,7 +1,7 @@
-"""One job of an agent in a process of its own, under limits of time and memory.
+"""Do one job of an agent in a separate process, under limits of time and memory.
 
-The process keeps the job's lease and hands in what comes out, as the agent itself would. It ends with
-the agent, and what it has written to temporary files goes with it.
+The process keeps the job's lease and uploads the result, like the agent itself. It ends with the
+agent, and its temporary files are deleted.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ def work_apart(
     limits: WorkLimits,
     say: Callable[[str], None],
 ) -> None:
-    """Do a job of an agent in a process of its own.
+    """Do a job of an agent in a separate process.
 
     Parameters
     ----------
     settings
-        What the agent knows.
+        The settings of the agent.
     job
-        The job as the service gave it.
+        The job as received from the service.
     limits
-        What it may take.
+        The limits of the process.
     say
-        Receives what the process says.
+        Receives the output lines of the process.
 
     Raises
     ------
     LimitError
-        It took more than the limits, or ended without an answer.
+        The process exceeded the limits, or ended without an answer.
     EngineError
         The service did not answer.
     """

@@ -1,7 +1,8 @@
-"""Keep the processes of one service answering: start another one where one has ended or hangs.
+"""Restart the processes of a service that have ended or hang.
 
-The supervisor of uvicorn waits for the answer of one process before it looks at the next, and looks at signals after that:
-while one process started or hung, no other one was replaced, and the service did not end when it was told to.
+The supervisor of uvicorn waits for the answer of one process before it checks the next one, and
+handles signals after that. So while one process started or hung, no other process was replaced, and
+the service ignored the signal to end.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from uvicorn.config import STARTUP_FAILURE, Config
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 START = 300
-"""Seconds until the first answer of a process: on a busy machine it loads for long, and one that is ended
-meanwhile never starts."""
+"""Number of seconds until the first answer of a process.
+
+On a busy machine loading takes long, and a process that is killed meanwhile never starts.
+"""
 ANSWER = 30.0
-"""Seconds for each further answer. A thread that does nothing else gives it: who does not give it hangs."""
+"""Number of seconds for each further answer. A separate thread answers, so a late answer means a hang."""
 END = 15.0
-"""Seconds that a process has to end after it was told to; it answers its calls for at most five of them."""
+"""Number of seconds that a process may take to end; it answers calls for at most five of them."""
 
 
 class WatchedProcess(Process):
-    """A process that is asked whether it answers, without waiting for the answer."""
+    """A process whose answers are checked without blocking."""
 
     def __init__(self, config: Config, sockets: list[socket]) -> None:
         super().__init__(config, sockets)
@@ -31,7 +34,7 @@ class WatchedProcess(Process):
         self._answered = False
 
     def is_alive(self, timeout: float = ANSWER) -> bool:
-        """Return whether the process runs, and has not owed an answer for too long."""
+        """Return whether the process runs and has answered in time."""
         if not self.process.is_alive():
             return False
         try:
@@ -48,14 +51,14 @@ class WatchedProcess(Process):
 
 
 class Supervisor(Multiprocess):
-    """The first process of a service: it listens, and the others answer."""
+    """The first process of a service, which listens; the other processes answer."""
 
     def init_processes(self) -> None:
         """Start the processes."""
         self.processes = [self._started() for _ in range(self.processes_num)]
 
     def keep_subprocess_alive(self) -> None:
-        """Start another process for each one that has ended or hangs; end where none can start."""
+        """Replace each process that has ended or hangs; end the service if no process can start."""
         for number, process in enumerate(self.processes):
             if self.should_exit.is_set() or process.is_alive(timeout=ANSWER):
                 continue
@@ -67,7 +70,7 @@ class Supervisor(Multiprocess):
             self.processes[number] = self._started()
 
     def join_all(self) -> None:
-        """Wait until all processes have ended; one that hangs is killed."""
+        """Wait until all processes have ended, and kill those that hang."""
         end = monotonic() + END
         for process in self.processes:
             process.process.join(max(0.0, end - monotonic()))

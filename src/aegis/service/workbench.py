@@ -1,7 +1,7 @@
-"""The workbench without its page: a policy in the making, and what it would release.
+"""The workbench without its page: a policy that is being edited, and its results.
 
-A bench holds one table under one policy. Moving a control changes the rule, and what is known of
-the table answers at once; another role or mask has it summarised anew.
+A bench holds one table with one policy. If a control changes the rule, the answer comes at once
+from cached results. If a role or mask changes, the table is summarised again.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ if TYPE_CHECKING:
     from aegis.release import Release
 
 _DRAWN = 24
-"""Random configurations that are ranked beside the finest and the coarsest one."""
+"""Number of random configurations that are ranked with the finest and the coarsest one."""
 _BENCHES = 8
-"""Tables that are open at once; the one that was not used for longest is closed."""
+"""Largest number of open tables; the one that was not used for longest is closed."""
 _REMEMBERED = 200_000
-"""Most classes of one configuration that are remembered."""
+"""Largest number of cached classes of one configuration."""
 _LISTED = 10
-"""Configurations that a search returns: as many as `aegis advise` lists, among which ties are settled alike."""
+"""Number of configurations that a search returns; as in `aegis advise`, for the same ties."""
 _NOTICED = 0.5
-"""Seconds that a search waits for the one before to end; then it begins without what that one knows."""
+"""Seconds that a search waits for the previous one to end, before it starts without its results."""
 _PREVIEW = 8
-"""Values of each attribute that a preview shows."""
+"""Number of values of each attribute in a preview."""
 TABLES = (
     ".csv",
     ".tsv",
@@ -84,14 +84,14 @@ TABLES = (
 
 @dataclass(frozen=True)
 class Preview:
-    """What a mask shows in place of some values.
+    """Examples of masked values of an attribute.
 
     Attributes
     ----------
     attribute, mask
         The attribute and its mask in the configuration.
     shown
-        Pairs of a value and what is shown for it.
+        Pairs of a value and its masked value.
     """
 
     attribute: str
@@ -100,7 +100,7 @@ class Preview:
 
     @property
     def in_words(self) -> str:
-        """The pairs in one line; what is the same for all values is said once."""
+        """The pairs in one line; a masked value that is the same for all is shown once."""
         if all(value == masked for value, masked in self.shown):
             return "each value as it is"
         masked_values = {masked for _, masked in self.shown}
@@ -111,24 +111,24 @@ class Preview:
 
 @dataclass(frozen=True)
 class View:
-    """What a bench shows of a policy.
+    """The results for a policy that a bench shows.
 
     Attributes
     ----------
     policy
         The policy.
     costs
-        What each candidate mask costs.
+        Utility cost of each candidate mask.
     ranking
-        Some configurations, admissible ones first and the best first among them.
+        Some configurations: admissible ones first, and of these the best first.
     unmasked
-        The measure of the table as it is.
+        Value of the measure for the unmasked table.
     measure
         Name of the measure.
     seconds
-        How long it took.
+        Number of seconds that it took.
     problem
-        What is wrong with the policy, where it cannot be used.
+        Error message if the policy cannot be used.
     """
 
     policy: Policy
@@ -141,7 +141,7 @@ class View:
 
     @property
     def by_attribute(self) -> dict[str, list[MaskCost]]:
-        """Costs of each attribute's masks."""
+        """Costs of the masks of each attribute."""
         grouped: dict[str, list[MaskCost]] = {}
         for cost in self.costs:
             grouped.setdefault(cost.attribute, []).append(cost)
@@ -149,24 +149,24 @@ class View:
 
     @property
     def admissible(self) -> int:
-        """How many of the ranking meet the rule."""
+        """Number of configurations in the ranking that meet the rule."""
         return sum(ranked.admissible is True for ranked in self.ranking)
 
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What does not depend on the rule: scores of masks, and of the configurations that are shown.
+    """Cached results that do not depend on the rule: scores of masks and of shown configurations.
 
     Attributes
     ----------
     prepared
-        What searches share; the scores on the page are by the same measure.
+        Data that searches share; the scores on the page use the same measure.
     searching
-        Held by the search that uses it.
+        Lock of the search that uses it.
     named
         The measure that the policy names, or None.
     costs, choices, unmasked, classes
-        See `View`; the configurations that are shown, and what the rule counts of them.
+        See `View`; the shown configurations, and their class counts for the rule.
     """
 
     prepared: Prepared
@@ -178,19 +178,19 @@ class _Known:
 
     @property
     def measure(self) -> Measure:
-        """What is maximised, and shown."""
+        """The measure that is maximised and shown."""
         return self.prepared.searcher.measure
 
     @property
     def scorer(self) -> Scorer:
-        """What scores configurations."""
+        """The scorer of configurations."""
         return self.prepared.searcher.scorer
 
     def verdict(self, place: int, plan: PrivacyPlan) -> Verdict:
-        """Return what the rule says of a configuration that is shown.
+        """Return the verdict of the rule on a shown configuration.
 
-        Its classes depend on the rule only by which values are counted in them: a moved k or
-        suppression holds the same ones against another number.
+        The classes depend on the rule only by the columns whose values are counted in them. If only
+        k or the suppression limit changes, the cached classes are checked again.
         """
         choice = self.choices[place][1]
         if plan.in_engine or plan.by_population:
@@ -205,7 +205,7 @@ class _Known:
 
     @classmethod
     def of(cls, study: Study) -> _Known:
-        """Return it of a study, by what a search of it maximises."""
+        """Return the cached results for a study, with the measure that its searches maximise."""
         summary = study.summary
         prepared = prepare(summary, study.plan, study.policy)
         scorer, measure = prepared.searcher.scorer, prepared.searcher.measure
@@ -220,47 +220,47 @@ class _Known:
 
 @dataclass
 class _Watch:
-    """Progress of a search that ends it when another one is begun."""
+    """Progress of a search, which ends the search when another one starts."""
 
     bench: Bench
     turn: int
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[_Watch]:  # noqa: ARG002
-        """Open a step."""
+        """Start a step."""
         self.advance()
         yield self
 
     def advance(self, amount: float = 1) -> None:  # noqa: ARG002
-        """Go on, where it is still this search's turn."""
+        """Continue, unless another search has started."""
         if self.bench.turn != self.turn:
             raise WrongState("Another search was begun.", hint="Nothing to do.")
 
     def note(self, text: str) -> None:  # noqa: ARG002
-        """Go on, as `advance` does."""
+        """Continue, unless another search has started."""
         self.advance()
 
 
 @dataclass
 class Bench:
-    """One table on the bench.
+    """One open table.
 
     Attributes
     ----------
     identifier
-        Its name in URLs.
+        Identifier in URLs.
     table
         The table's path, a table in memory, or an open source.
     study
-        The table under the policy as it is now.
+        The table with the current policy.
     lock
-        One change at a time.
+        Lock for changes.
     profiles
-        What `aegis init` found on each column, from which masks for another role are proposed.
+        Facts about each column by `aegis init`, from which masks for another role are proposed.
     title
-        The file, and its sheet or table where it has several.
+        The file, and its sheet or table if it has several.
     questions
-        What `aegis init` asks a person to decide.
+        Questions of `aegis init` that a person must answer.
     """
 
     table: Any
@@ -291,16 +291,16 @@ class Bench:
 
     @property
     def policy(self) -> Policy:
-        """The policy as it is now."""
+        """The current policy."""
         return self.study.policy
 
     @property
     def turn(self) -> int:
-        """Which search's turn it is; it grows with each search, and with each other policy."""
+        """Number of the current search; each new search and each new policy increases it."""
         return self._turn
 
     def take(self, policy: Policy) -> None:
-        """Go on with another policy; the table is read again only where roles or masks differ."""
+        """Continue with another policy; the table is read again only if roles or masks differ."""
         with self.lock:
             if policy != self.study.policy:
                 self._turn += 1
@@ -311,12 +311,12 @@ class Bench:
             self.study = changed
 
     def take_text(self, text: str) -> None:
-        """Go on with a policy that was written as YAML.
+        """Continue with a policy written as YAML.
 
         Raises
         ------
         PolicyError
-            It is no valid policy.
+            The text is not a valid policy.
         """
         self.take(policy_of(text))
 
@@ -327,7 +327,7 @@ class Bench:
         more: Mapping[str, str],
         privacy: Mapping[str, Any],
     ) -> bool:
-        """Go on with what the controls say, as `edited` reads them; return whether a role changed.
+        """Apply the form to the policy as `edited` does; return whether a role changed.
 
         A column with another role gets the masks that `aegis init` proposes for that role.
         """
@@ -350,10 +350,10 @@ class Bench:
         return bool(changed)
 
     def view(self) -> View:
-        """Return what stands on the bench: costs, and some configurations under the rule.
+        """Return the results for the current policy: costs, and some configurations under the rule.
 
-        Scores do not depend on the rule and are remembered; what a moved control changes is which
-        configurations meet it.
+        Scores do not depend on the rule and are cached. If the rule changes, only the verdicts on
+        configurations are computed again.
         """
         with self.lock:
             started = time.perf_counter()
@@ -381,12 +381,12 @@ class Bench:
         return known
 
     def best(self, seconds: float) -> Advice:
-        """Search the best configuration for so long.
+        """Search the best configuration for this many seconds.
 
         Raises
         ------
         WrongState
-            Another search was begun meanwhile, or the policy is another one: nobody waits for this.
+            Another search has started or the policy has changed, so nobody waits for this result.
         """
         with self.lock:
             self._turn += 1
@@ -420,12 +420,12 @@ class Bench:
             return self._found
 
     def front(self, span: str, seconds: float) -> Any:
-        """Return the best for each of several strengths of the rule."""
+        """Return the best configuration for each of several strengths of the rule."""
         with self.lock:
             return self.study.front(span, time_limit=seconds)
 
     def preview(self, configuration: Configuration) -> tuple[Preview, ...]:
-        """Return what some values would be shown as: of one's own table, on one's own machine."""
+        """Return examples of masked values; only for a user's own table on their own machine."""
         with self.lock:
             previews = []
             for attribute in self.study.summary.attributes.values():
@@ -440,14 +440,14 @@ class Bench:
             return tuple(previews)
 
     def release(self, configuration: str, folder: Path) -> Release:
-        """Mask the table into a folder, with certificate, report, policy and configuration.
+        """Mask the table and write it to a folder, with certificate, report, policy and configuration.
 
         Raises
         ------
         NoAdmissibleConfiguration
-            The written table would not meet the rule; nothing is written.
+            The written table would not meet the rule, so nothing is written.
         PolicyError
-            The text is no configuration of this policy.
+            The text is not a configuration of this policy.
         """
         with self.lock:
             chosen = configuration_of(configuration, self.policy)
@@ -482,27 +482,27 @@ def edited(
     more: Mapping[str, str],
     privacy: Mapping[str, Any],
 ) -> Policy:
-    """Return a policy with what controls say.
+    """Return a policy with the changes of the form.
 
     Parameters
     ----------
     policy
-        The policy as it was.
+        The previous policy.
     roles
-        Attribute to role.
+        Roles by attribute.
     masks
-        Attribute to the candidates that stay, as a policy writes them (YAML).
+        The kept candidates by attribute, written as in a policy (YAML).
     more
-        Attribute to one more candidate, or an empty text.
+        One more candidate by attribute, or an empty text.
     privacy
         The rule.
 
     Raises
     ------
     PolicyError
-        What comes out is no valid policy.
+        The result is not a valid policy.
     CatalogError
-        A mask names a file or a variable of this machine.
+        A mask refers to a file or a variable of this machine.
     """
     mapping = policy_mapping(policy)
     for name, entry in mapping["attributes"].items():
@@ -540,14 +540,14 @@ def _of_sensitive(
 
 @dataclass
 class Benches:
-    """The tables of one folder, and those that are open.
+    """The tables of one folder, and the open tables.
 
     Attributes
     ----------
     folder
-        Nothing outside of it is opened.
+        The only folder from which tables are opened.
     outputs
-        Where releases are written, each in a folder of its own.
+        Folder for releases, each of which gets a separate folder.
     """
 
     folder: Path
@@ -563,7 +563,7 @@ class Benches:
         return sorted(p for p in inside if not any(part.startswith(".") for part in p.parts))
 
     def path_of(self, name: str) -> Path:
-        """Return a table of the folder; raise `DataError` for anything else."""
+        """Return the path of a table of the folder; raise `DataError` for any other name."""
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder.resolve()) or path.suffix.lower() not in TABLES:
             raise DataError(
@@ -574,7 +574,7 @@ class Benches:
         return path
 
     def title_of(self, name: str, part: str | None) -> str:
-        """Return the title of a table; raise `DataError` if the folder has none of that name."""
+        """Return the title of a table; raise `DataError` if the folder has no such table."""
         path = self.path_of(name)
         return path.name if part is None else f"{path.name}: {part}"
 
@@ -585,7 +585,7 @@ class Benches:
         part: str | None = None,
         progress: Progress = SILENT,
     ) -> Bench:
-        """Put a table on a bench; `part` is the sheet or table of a file that has several."""
+        """Open a table; `part` is the sheet or table of a file that has several."""
         path, title = self.path_of(name), self.title_of(name, part)
         table = str(path) if part is None else open_part(path, part)
         bench = Bench.open(table, label, title, progress)
@@ -597,12 +597,12 @@ class Benches:
         return bench
 
     def all_open(self) -> list[Bench]:
-        """Return the open benches, the one that was used last first."""
+        """Return the open benches, the most recently used first."""
         with self._lock:
             return list(reversed(self._open.values()))
 
     def close(self, identifier: str) -> None:
-        """Close a table; what was released of it stays in its folder."""
+        """Close a table; its releases stay in their folder."""
         with self._lock:
             self._open.pop(identifier, None)
 

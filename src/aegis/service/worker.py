@@ -1,4 +1,4 @@
-"""The worker: searches protected summaries and audits them, and ends what is over."""
+"""The worker: searches and audits protected summaries, and ends expired releases."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from aegis.service.catalog.records import Job, Request
 
 _PAUSE = 0.5
 _PATIENCE = 10.0
-"""Seconds that a worker has to give its job back when it is told to end."""
+"""Number of seconds in which a worker gives its job back when it is told to end."""
 _EXPIRE_EVERY = 60.0
 SEARCH_SECONDS = 60.0
-"""Most seconds of one search."""
+"""Largest number of seconds of one search."""
 
 
 @dataclass
@@ -35,13 +35,13 @@ class Worker:
     Attributes
     ----------
     catalog
-        Whose jobs.
+        The catalog with the jobs.
     name
-        How the log names it.
+        Name of the worker in the log.
     over
-        Set when it is to end; the job at hand is given back.
+        Set when the worker shall end; the current job is given back.
     keep
-        How long files of releases stay that have expired or were revoked; None for ever.
+        Time for which files of expired or revoked releases are kept; None for ever.
     """
 
     catalog: Catalog
@@ -51,7 +51,7 @@ class Worker:
     _expired: float = 0.0
 
     def run(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Work on what waits until told to end; go on when a database that was away is back."""
+        """Work on waiting jobs until told to end; continue when a database is available again."""
         try:
             while not self.over.is_set():
                 try:
@@ -65,7 +65,7 @@ class Worker:
             self.leave(say)
 
     def leave(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Say goodbye, so that nobody waits for a sign of this worker."""
+        """Delete the record of this worker, so that it does not count as silent."""
         try:
             with self.catalog.database.writing() as session:
                 signs.leave(session, jobs.WORKER, self.name)
@@ -148,7 +148,7 @@ class _EndingError(Exception):
 
 @dataclass
 class _Life:
-    """Progress that keeps the lease of a job, and stops work on one that was cancelled."""
+    """Progress that keeps the lease of a job, and stops work if the job was cancelled."""
 
     catalog: Catalog
     job: str
@@ -157,7 +157,7 @@ class _Life:
     _beaten: float = 0.0
 
     def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
-        """Open a step."""
+        """Start a step."""
         return self._step(title, total)
 
     @contextmanager
@@ -167,14 +167,14 @@ class _Life:
         yield _WorkerCounter(self, told)
 
     def tell(self, told: dict[str, Any]) -> None:
-        """Show how far the job is, at most twice a second."""
+        """Report the progress of the job, at most twice a second."""
         if time.monotonic() - self._beaten < _PAUSE:
             return
         self._beaten = time.monotonic()
         self.alive(told)
 
     def alive(self, told: Mapping[str, Any]) -> None:
-        """Keep the lease, and show how far the job is; raise where it was cancelled or is to end."""
+        """Keep the lease and report the progress; raise an error if the job was cancelled or must end."""
         if self.over.is_set():
             raise _EndingError
         with self.catalog.database.writing() as session:
@@ -187,18 +187,18 @@ class _WorkerCounter:
     told: dict[str, Any]
 
     def advance(self, amount: float = 1) -> None:
-        """Count work as done."""
+        """Count units of work as done."""
         self.told["done"] += amount
         self.life.tell(self.told)
 
     def note(self, text: str) -> None:
-        """Show a text beside the step."""
+        """Show a text next to the step."""
         self.told["note"] = text
         self.life.tell(self.told)
 
 
 class WorkerThread:
-    """A worker beside the service, in its process."""
+    """A worker that runs in a thread of the service."""
 
     def __init__(
         self,
@@ -213,10 +213,10 @@ class WorkerThread:
         )
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start working."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Give the job at hand back, and end."""
+        """Give the current job back, and end."""
         self._worker.over.set()
         self._thread.join(timeout=_PATIENCE)

@@ -1,4 +1,4 @@
-"""Anything tabular, opened as an Ibis table; the only room that names an engine."""
+"""Open anything tabular as an Ibis table. Only this package names an engine."""
 
 from aegis.sources.database import open_database, open_named, table_names, transaction
 from aegis.sources.dialect import Reading, TextDialect

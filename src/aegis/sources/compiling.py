@@ -1,4 +1,4 @@
-"""Queries in the words of an SQL dialect, for which its engine need not be installed."""
+"""Compile queries to an SQL dialect whose engine need not be installed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from aegis.sources.engines.spark import NAME as SPARK
 from aegis.sources.engines.spark import infinity_is_known, null_is_not_nan
 
 _COMPILERS = {"spark": SPARK}
-"""What Ibis calls the compiler of a dialect, where that is not the dialect's name."""
+"""Ibis's name of the compiler of a dialect, if it differs from the dialect's name."""
 _OF_SPARK = ("spark", "databricks")
 
 
 def compile_query(query: ir.Table, dialect: str) -> tuple[Any, exp.Expression]:
-    """Return what sqlglot calls a dialect, and a query in it."""
+    """Return sqlglot's name of a dialect, and the query in that dialect."""
     from ibis.backends.sql import compilers  # of twenty engines: half a second, for exports only
 
     compiler = getattr(compilers, _COMPILERS.get(dialect, dialect)).compiler
@@ -33,7 +33,7 @@ def compile_query(query: ir.Table, dialect: str) -> tuple[Any, exp.Expression]:
 
 
 class _SparkOptions(Config):  # type: ignore[misc]
-    """What the compiler of Spark requires; Ibis fills it in only where Spark is installed."""
+    """Options that the compiler of Spark requires; Ibis sets them only if Spark is installed."""
 
     treat_nan_as_null: bool = False
 

@@ -1,4 +1,4 @@
-"""A digest of what a table holds: the same rows give the same one, in whatever order and file."""
+"""A digest of the content of a table: equal rows give the same digest in any order and file format."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ import pyarrow.types as of
 
 _MODULUS = 1 << 256
 _LARGEST = 1 << 53
-"""From here on not every whole number is a float."""
+"""From this size on, not every whole number is exact as a float."""
 
 
 def content_digest(names: list[str], batches: Iterator[pa.RecordBatch]) -> str:
-    """Return the SHA-256 of column names, number of rows and the sum of the rows' own digests.
+    """Return the SHA-256 of column names, number of rows and the sum of the digests of the rows.
 
-    A row counts as often as it occurs. Columns are taken by name, and values by what they say: 1 is
-    1.0, and a day is its midnight.
+    Repeated rows count as often as they occur. Columns are identified by name, and values by
+    meaning: 1 equals 1.0, and a date equals its midnight.
 
     Parameters
     ----------
     names
         The columns.
     batches
-        The rows, read once.
+        The rows, which are read once.
     """
     ordered = sorted(names)
     total = rows = 0

@@ -1,4 +1,4 @@
-"""Tables in databases: opened by URL, and made in one transaction."""
+"""Open tables of databases by URL, and create tables in one transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aegis.sources.source import Source
 from aegis.sources.urls import check_url, shown_url, without_secrets
 
 SCHEMES = ("postgres://", "postgresql://", "duckdb://")
-"""How a URL of a database starts."""
+"""Prefixes of the URLs of databases."""
 _EXTRAS = {"postgres": "aegis-advisor[postgres]"}
 
 
@@ -28,8 +28,8 @@ def open_database(url: str, table: str | None) -> Source:
     Parameters
     ----------
     url
-        postgres://user:password@host:port/database (the password may also be in PGPASSWORD
-        or in ~/.pgpass), or duckdb:///path/to/file. Anything behind `?` goes to the driver.
+        postgres://user:password@host:port/database or duckdb:///path/to/file. The password may also
+        be in PGPASSWORD or in ~/.pgpass. Options after `?` are passed to the driver.
     table
         The table or view: name or schema.name, in the database's own spelling.
 
@@ -37,9 +37,9 @@ def open_database(url: str, table: str | None) -> Source:
     ------
     EngineError
         The server cannot be reached or refuses the user, or its driver is not installed. The
-        password is never repeated.
+        message never contains the password.
     DataError
-        The database has no such table; the tables that it has are named.
+        The database has no such table; the message lists its tables.
     PolicyError
         No table is given, or the URL is malformed.
     """
@@ -66,12 +66,12 @@ def open_named(connection: Any, table: str, origin: str) -> Source:
 
 
 def table_path(name: str) -> tuple[str, ...]:
-    """Return the parts of a table's name: catalog, schema and table, as far as given.
+    """Return the parts of a table's name (catalog, schema and table), as far as given.
 
     Raises
     ------
     PolicyError
-        It is no name of a table.
+        The text is not a name of a table.
     """
     try:
         parsed = exp.to_table(name, dialect="postgres")
@@ -88,12 +88,12 @@ def table_path(name: str) -> tuple[str, ...]:
 
 @contextmanager
 def transaction(source: Source) -> Iterator[Any]:
-    """Yield a function that runs one statement; all of it is undone when the body fails.
+    """Yield a function that runs one statement; all statements are undone if the body fails.
 
     Raises
     ------
     EngineError
-        The engine has no transactions over statements that make tables.
+        The engine cannot create tables within a transaction.
     """
     with engine_errors(source.origin), source.engine.transaction(source.origin) as run:
         yield run
@@ -129,7 +129,7 @@ def _within(path: tuple[str, ...]) -> dict[str, Any]:
 
 
 def table_names(connection: Any, table: str) -> list[str]:
-    """Return the names of the tables and views in addition to `table`; none where its schema is missing."""
+    """Return the names of the other tables and views next to `table`; empty if its schema is missing."""
     place = _within(table_path(table))
     try:
         with engine_errors(table):

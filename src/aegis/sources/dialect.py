@@ -1,4 +1,4 @@
-"""How a text file of rows is written: decided once, before a row is read."""
+"""The dialect of a text file of rows, determined once before any row is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from aegis.errors import DataError, PolicyError
 
 DELIMITERS = ",;\t|"
-"""What is looked for between fields; another one must be named."""
+"""Delimiters that are detected; any other one must be given."""
 DATE_ORDERS = ("day-first", "month-first")
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -23,25 +23,25 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""Byte-order marks, the longer ones first where one begins with another."""
+"""Byte-order marks; a mark comes before any shorter mark that it begins with."""
 _WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 """Encodings that write ASCII with zero bytes."""
 _UNIT = 8
-"""Characters of a unit, at most."""
+"""Largest number of characters of a unit."""
 _MARKS = frozenset("0123456789+-.,'\"\r\n\0")
-"""What numbers and lines are made of."""
+"""Characters that occur in numbers and line ends, and so in no unit."""
 _SAMPLE_RECORDS = 200
 _PREAMBLE = 32
-"""Most lines before the header that are looked at."""
+"""Largest number of lines before the header that are examined."""
 
 
 class EncodingError(DataError):
-    """A file is not of the encoding that it is read in.
+    """A file is not in the encoding with which it is read.
 
     Attributes
     ----------
     likely
-        The encoding that it looks like.
+        The likely encoding.
     """
 
     def __init__(self, message: str, likely: str) -> None:
@@ -54,38 +54,38 @@ class EncodingError(DataError):
 
 @dataclass(frozen=True)
 class Reading:
-    """What a user says of a text file; None for what the file is asked itself.
+    """The user's statements about a text file; None where Aegis determines it from the file.
 
     Attributes
     ----------
     encoding
-        Name of the encoding, as Python knows it: utf-8, cp1252, latin-1, utf-16, ...
+        Name of the encoding as in Python: utf-8, cp1252, latin-1, utf-16, ...
     delimiter
-        One character between fields; `tab` for a tabulator.
+        One character between fields; `tab` for a tab.
     quote
-        One character around fields; `none` where none is.
+        One character around fields; `none` if fields are not quoted.
     escape
         One character before a quote within a quoted field; by default the quote itself.
     header
         Whether the first line names the columns.
     decimal, thousands
-        What is before the decimals, and between thousands, of a number.
+        The decimal mark and the thousands separator of numbers.
     units
-        Texts before or behind numbers that are no part of them, such as $ and %.
+        Texts before or after numbers that are not part of them, such as $ and %.
     null
-        Texts that mean that nothing is known, in addition to the empty one, where no quotes stand around
-        them.
+        Unquoted texts that mean a missing value, in addition to the empty text.
     dates
-        Which comes first in dates such as 03/04/2024: day-first or month-first.
+        Order of dates such as 03/04/2024: day-first or month-first.
     text, numbers
-        Columns that are read as text, or as numbers although spellings merge (1.0 next to 1).
+        Columns that are read as text, or as numbers although different spellings merge (1.0 next to
+        1).
     sheet
         The sheet of a workbook.
 
     Raises
     ------
     PolicyError
-        A value is none of those allowed, or two contradict each other.
+        A value is not allowed, or two values contradict each other.
     """
 
     encoding: str | None = None
@@ -125,7 +125,7 @@ class Reading:
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Reading:
-        """Return what a mapping says, as `to_dict` makes it and policies write it."""
+        """Return the statements of a mapping, as `to_dict` makes it and policies write it."""
         names = [field.name for field in fields(cls)]
         for name in given:
             if name not in names:
@@ -134,39 +134,39 @@ class Reading:
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is said, and nothing of what is not."""
+        """Return the statements as a mapping, without those that are None."""
         said = {k: v for k, v in asdict(self).items() if v is not None and v != ()}
         if said.get("quote") == "":
             said["quote"] = "none"
         return {k: list(v) if isinstance(v, tuple) else v for k, v in said.items()}
 
     def over(self, other: Reading | None) -> Reading:
-        """Return what this one says, and the other where this one says nothing."""
+        """Return these statements, completed by those of `other` where this has none."""
         return self if other is None else Reading(**{**_said(other), **_said(self)})
 
 
 @dataclass(frozen=True)
 class TextDialect:
-    """How a text file is read: every choice made.
+    """The complete dialect of a text file.
 
     Attributes
     ----------
     delimiter, quote, escape
-        One character each; quote and escape are empty if there is none.
+        One character each; quote and escape are empty if the file has none.
     header
         Whether the first line of the table names the columns.
     encoding
         Name of the encoding.
     skip
-        Lines before the table: `sep=;`, or a title above the header.
+        Number of lines before the table, such as `sep=;` or a title above the header.
     decimal, thousands
-        One character each; thousands is empty if nothing is between them.
+        One character each; thousands is empty if there is no separator.
     units
-        Texts before or behind the numbers of a column.
+        Texts before or after the numbers of a column.
     null
-        Texts without quotes that are null.
+        Unquoted texts that are null.
     dates
-        What the user says of dates such as 03/04/2024; empty if nothing.
+        The user's statement about dates such as 03/04/2024; empty if there is none.
     """
 
     delimiter: str = ","
@@ -182,12 +182,12 @@ class TextDialect:
     units: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the choices for JSON."""
+        """Return the choices as JSON-able values."""
         return {**asdict(self), "null": list(self.null), "units": list(self.units)}
 
 
 def known_encoding(name: str) -> str:
-    """Return Python's own name of an encoding of text; raise `PolicyError` for what is none."""
+    """Return Python's name of a text encoding; raise `PolicyError` if there is no such encoding."""
     try:
         codec = codecs.lookup(name)
         if "".encode(name) is None or not getattr(codec, "_is_text_encoding", True):
@@ -202,23 +202,23 @@ def known_encoding(name: str) -> str:
 
 
 def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialect:
-    """Return how a file is written, by what the user says and what its first bytes show.
+    """Return the dialect of a file, from the user's statements and its first bytes.
 
     Parameters
     ----------
     start
         The first bytes of the file, decompressed.
     whole
-        Whether these are all.
+        Whether these bytes are the whole file.
     reading
-        What the user says.
+        The user's statements.
     name
-        The file, for messages.
+        Name of the file, for messages.
 
     Raises
     ------
     DataError
-        The bytes are no text of the encoding.
+        The bytes cannot be decoded.
     """
     encoding = reading.encoding or marked_encoding(start)
     text = decoded(start, encoding, name)
@@ -243,7 +243,7 @@ def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialec
 
 
 def marked_encoding(start: bytes) -> str:
-    """Return the encoding that a byte-order mark names, or that zero bytes show; else UTF-8."""
+    """Return the encoding that a byte-order mark or zero bytes indicate; otherwise UTF-8."""
     marked = next((encoding for mark, encoding in MARKS if start.startswith(mark)), None)
     return marked or _wide_encoding(start) or "utf-8"
 
@@ -263,7 +263,7 @@ def _wide_encoding(start: bytes) -> str | None:
 
 
 def likely_encoding(start: bytes) -> str:
-    """Return a guess of the encoding of bytes that are not UTF-8."""
+    """Return a guess of the encoding for bytes that are not UTF-8."""
     wide = _wide_encoding(start)
     if wide is not None:
         return wide
@@ -297,7 +297,7 @@ def _parsed(
 
 
 def csv_options(delimiter: str, quote: str, escape: str | None = None) -> dict[str, Any]:
-    """Return the options of the module `csv`."""
+    """Return the options for Python's `csv` module."""
     csv.field_size_limit(1 << 30)  # long texts are no error
     if not quote:
         return {"delimiter": delimiter, "quoting": csv.QUOTE_NONE, "quotechar": None}
@@ -312,7 +312,7 @@ def csv_options(delimiter: str, quote: str, escape: str | None = None) -> dict[s
 
 
 def decoded(start: bytes, encoding: str, name: str) -> str:
-    """Return the text of the first bytes of a file; the last character may be cut."""
+    """Return the text of the first bytes of a file; an incomplete last character is allowed."""
     decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
     try:
         return decoder.decode(start)
@@ -323,18 +323,18 @@ def decoded(start: bytes, encoding: str, name: str) -> str:
 def not_of_encoding(
     name: str, encoding: str, data: bytes, place: int, lines: int = 0
 ) -> EncodingError:
-    """Return the error for bytes that are no text of an encoding, with the likely one.
+    """Return the error for bytes that cannot be decoded, with the likely encoding.
 
     Parameters
     ----------
     name
         The file.
     encoding
-        What it should be.
+        The expected encoding.
     data, place
-        Bytes, and where the wrong one is in them.
+        The bytes, and the position of the wrong byte in them.
     lines
-        Lines before them.
+        Number of lines before these bytes.
     """
     likely = likely_encoding(data)
     line = lines + data.count(b"\n", 0, place) + 1

@@ -1,4 +1,4 @@
-"""The embedded engine of this process: DuckDB, how far it is, and what it may take."""
+"""The embedded engine of this process, DuckDB: access, progress and limits."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from aegis.limits import addresses_left, addresses_limited
 from aegis.temporary import name_for, remove_abandoned
 
 _THREADS = 192 << 20
-"""Addresses of two threads: 8 MB of stack each, and 64 MB for what they allocate."""
+"""Address space of two threads: 8 MB of stack each, and 64 MB for their allocations."""
 _OPEN: WeakSet[Any] = WeakSet()
 """Connections to DuckDB that this process has opened."""
 _OPENING, _TURNS = RLock(), RLock()
 _streams: list[bool] = []
-"""Of the turns within one another, whether each reads a result piece by piece."""
+"""For each nested turn, whether it streams a result."""
 
 
 @contextmanager
 def turn(*, stream: bool = False) -> Iterator[None]:
-    """Have no other thread use a connection to DuckDB while the context lasts.
+    """Keep all other threads from using a connection to DuckDB while the context lasts.
 
-    What runs on a connection ends the stream of rows that is still read from it, in silence. And a thread that asks
-    for the connection with Python's lock in its hands waits for ever for another that reads a table of
-    Python's on it. Cursors of one's own need no turn.
+    A new query on a connection silently ends a stream of rows that is still read from it. And two
+    threads deadlock if one waits for the connection while holding Python's lock and the other reads
+    a Python table on it. Separate cursors need no turn.
 
     Parameters
     ----------
     stream
-        Whether rows are read piece by piece, between which nothing else may run.
+        Whether rows are streamed; no other query may run between the batches.
     """
     with _TURNS:
         if any(_streams):
@@ -54,7 +54,7 @@ def turn(*, stream: bool = False) -> Iterator[None]:
 
 
 def embedded() -> Any:
-    """Return the embedded engine of this process: DuckDB in memory, opened on first use, once for all threads."""
+    """Return the embedded engine of this process: DuckDB in memory, opened once for all threads."""
     with _OPENING:
         return _opened()
 
@@ -91,10 +91,10 @@ def _close(connection: Any, folder: Path) -> None:
 
 
 def start_arrow_threads(connection: Any) -> None:
-    """Have Arrow's threads, one of each kind, started while there is room for them.
+    """Start Arrow's threads, one of each kind, while there is memory for them.
 
-    The engine reads what is in memory by them. Arrow starts them when they are first needed, and
-    waits for ever for one that got no addresses, or no memory, for its stack.
+    The engine uses them to read data in memory. Arrow starts threads when they are first needed,
+    and waits forever if one gets no address space or memory for its stack.
     """
     import pyarrow as pa
 
@@ -107,24 +107,24 @@ def start_arrow_threads(connection: Any) -> None:
 
 
 def limit_embedded(memory: int) -> None:
-    """Have the embedded engine write to its folder beyond so many bytes; start Arrow's threads.
+    """Let the embedded engine write to its folder above this many bytes, and start Arrow's threads.
 
-    For processes whose memory is about to be limited.
+    Use it in processes whose memory is about to be limited.
     """
     start_arrow_threads(embedded().con)
     embedded().raw_sql(f"SET memory_limit = '{max(memory >> 20, 1)}MiB'")
 
 
 def lock_embedded(folders: Sequence[Path]) -> None:
-    """Have the embedded engine open no file outside of some folders, and nothing of the network.
+    """Allow the embedded engine to open only files in these folders, and no network.
 
-    For processes that work on files of others. It holds for the rest of the process: no statement
-    can take it back.
+    Use it in processes that read untrusted files. It holds for the rest of the process: no
+    statement can undo it.
 
     Parameters
     ----------
     folders
-        What may be read and written, and the system's folder for temporary files.
+        Folders for reading and writing, in addition to the system's folder for temporary files.
     """
     allowed = [*folders, Path(tempfile.gettempdir())]
     listed = ", ".join("'{}'".format(str(f.resolve()).replace("'", "''")) for f in allowed)
@@ -135,10 +135,10 @@ def lock_embedded(folders: Sequence[Path]) -> None:
 
 
 def query_progress() -> float | None:
-    """Return the share that is done of the embedded engine's running query, from 0 to 1.
+    """Return the progress of the embedded engine's running query, from 0 to 1.
 
-    To be asked from another thread than the one that waits for the query. None while no query
-    runs, or where the engine cannot tell.
+    Call it from another thread than the one that waits for the query. None if no query runs, or if
+    the engine does not know.
     """
     if _opened.cache_info().currsize == 0:
         return None
@@ -149,8 +149,8 @@ def query_progress() -> float | None:
 def stop_queries() -> None:
     """Stop the queries of DuckDB that still run after an interrupt.
 
-    Its threads go on with what Python has given up waiting for, and would hold up the end of the
-    program.
+    Otherwise its threads continue with queries for which Python no longer waits, and delay the end
+    of the program.
     """
     for connection in tuple(_OPEN):
         with suppress(duckdb.Error):  # one that is closed runs nothing
@@ -159,16 +159,16 @@ def stop_queries() -> None:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the embedded engine may take.
+    """Limits of the embedded engine.
 
     Attributes
     ----------
     memory
-        Text of the most memory, such as "190.7 MiB".
+        Largest memory as text, such as "190.7 MiB".
     threads
         Number of threads.
     folder
-        Where temporary files go.
+        Folder for temporary files.
     """
 
     memory: str
@@ -177,7 +177,7 @@ class Limits:
 
 
 def limits() -> Limits:
-    """Return what the embedded engine may take."""
+    """Return the limits of the embedded engine."""
     # A cursor of its own, so that a result that is being read is left alone.
     with embedded().con.cursor() as cursor:
         answer = cursor.execute(
@@ -189,9 +189,9 @@ def limits() -> Limits:
 
 
 def limit_alike(connection: Any) -> None:
-    """Hold another DuckDB, that of a database file, to the limits of the embedded engine.
+    """Apply the limits of the embedded engine to another DuckDB connection, that of a database file.
 
-    It is stopped like that one, too.
+    `stop_queries` also stops its queries.
     """
     _OPEN.add(connection.con)
     now = limits()

@@ -1,4 +1,4 @@
-"""Cells of a workbook that hold an error, such as #N/A: the library reads them as empty."""
+"""Find cells of a workbook with an error such as #N/A, which the library reads as empty."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _TAG = {
     name: re.compile(rf"<(?:\w+:)?{name}\s[^>]*>".encode()) for name in ("sheet", "Relationship")
 }
 _NAMED = 3
-"""Cells that a note names."""
+"""Largest number of cells that a note lists."""
 
 
 def error_notes(file: Path, sheet: str) -> list[str]:
-    """Return what a user is told of the cells with an error in a sheet of an .xlsx file.
+    """Return messages to the user about the cells with an error in a sheet of an .xlsx file.
 
-    Files of other formats give nothing: their error cells cannot be distinguished from empty ones.
+    Files of other formats return no messages, because their error cells look like empty cells.
     """
     if not zipfile.is_zipfile(file):
         return []

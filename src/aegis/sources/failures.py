@@ -1,4 +1,4 @@
-"""Failures of engines as one clear error each; no secret is ever repeated."""
+"""Turn failures of engines into one clear error each, without repeating secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aegis.sources.memory import too_small
 from aegis.sources.urls import without_secrets
 
 _LIBRARIES = ("ibis", "psycopg", "pyspark", "py4j", "polars", "sqlglot")
-"""Modules whose exceptions come from an engine; known by name, since none need be installed."""
+"""Modules whose exceptions come from an engine, listed by name because they need not be installed."""
 _GONE = (
     "server closed the connection",
     "connection is closed",
@@ -50,19 +50,19 @@ _JAVA = re.compile(
 
 @contextmanager
 def engine_errors(origin: str, files: Sequence[Path] = ()) -> Iterator[None]:
-    """Turn an engine's own exceptions into one clear `EngineError`.
+    """Turn an engine's exceptions into one clear `EngineError`.
 
     Parameters
     ----------
     origin
-        What is read or written, for the message.
+        Name of the table that is read or written, for the message.
     files
-        The files behind it, from which the memory that it needs is estimated.
+        The files of the table, from which the needed memory is estimated.
 
     Raises
     ------
     KeyboardInterrupt
-        The engine failed because the user interrupted it, or it went on all the same.
+        The user interrupted the work.
     """
     try:
         yield
@@ -80,7 +80,7 @@ def engine_errors(origin: str, files: Sequence[Path] = ()) -> Iterator[None]:
 
 
 def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> EngineError:
-    """Return what an engine's exception means to whoever asked."""
+    """Return the error for the user that explains an engine's exception."""
     first, text = first_cause(error), str(error).lower()
     if any(sign in text for sign in _FULL):
         return _full(error, first, origin)
@@ -135,7 +135,7 @@ def _used(first: str) -> str:
 
 
 def first_cause(error: BaseException) -> str:
-    """Return the line of an error that says most; of what Java says, the innermost cause."""
+    """Return the most informative line of an error; for Java, that of the innermost cause."""
     text = str(error).strip()
     causes = _JAVA.findall(text)
     first = (text or type(error).__name__).splitlines()[0]

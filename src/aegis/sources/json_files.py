@@ -1,7 +1,7 @@
-"""JSON documents: one array of records, alone or in an object, as programs export a table.
+"""Read JSON documents: an array of records, alone or in an object, as programs export tables.
 
-A document that was cut off is refused here, since whoever reads records one by one takes what is there for
-all of them.
+A truncated document is refused. The engine, which reads records one by one, would take the records
+before the cut for all of them.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from aegis.sources.embedded import embedded
 
 _CHUNK = 1 << 20
 _OBJECT = 1 << 24
-"""Bytes of an object that the engine takes without being told."""
+"""Largest JSON object in bytes that the engine accepts by default."""
 _SAFE = 1 << 53
-"""Whole numbers up to here are doubles of their own."""
+"""Whole numbers up to this size are exact as doubles."""
 _LONG = r"[\[:,\s]-?[0-9]{19,}\s*[,\]}]"
-"""A whole number within other JSON that may be beyond 64 bits."""
+"""A whole number inside nested JSON that may not fit into 64 bits."""
 
 
 def read_records(files: Sequence[Path], given: str) -> ir.Table:
-    """Return the records of JSON documents or lines as a table that is held in memory.
+    """Return the records of JSON documents or JSON lines as a table in memory.
 
-    The engine reads whole numbers beyond 64 bits as doubles, which makes different numbers equal. A
-    column that holds one is read as text, as from CSV.
+    The engine reads whole numbers beyond 64 bits as doubles, which would make different numbers
+    equal. So a column with such a number is read as text, as for CSV.
 
     Raises
     ------
     DataError
-        A nested column holds such a number.
+        A nested column has such a number.
     """
     engine = embedded()
     name = ibis.util.gen_name("aegis")
@@ -106,12 +106,12 @@ def _merges(paths: str, table: ir.Table, column: str, given: str) -> bool:
 
 
 def require_records(file: Path) -> None:
-    """Check that a document begins as an array and ends as one, or holds JSON lines.
+    """Check that a document is a complete array or object, or has JSON lines.
 
     Raises
     ------
     DataError
-        The array is never closed, or the document holds neither records nor an array of them.
+        The array is never closed, or the document has neither records nor an array of records.
     """
     first, last = _ends(file)
     if first == b"[" and last != b"]":
@@ -142,12 +142,12 @@ def _object_size(file: Path) -> int:
 
 
 def records_within(table: ir.Table, file: str) -> ir.Table:
-    """Return the records of the one array of records that an object holds.
+    """Return the rows of the only array of records in a JSON object.
 
     Raises
     ------
     DataError
-        It holds no such array, or several.
+        The object has no such array, or several.
     """
     arrays = [
         name

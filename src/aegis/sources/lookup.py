@@ -33,9 +33,9 @@ def look_up(
     column
         A column of texts or whole numbers.
     values, texts
-        Its values, without null, and the text of each.
+        The values that are looked up, without null, and the text of each.
     rest
-        What null and all other values show.
+        The result for null and all other values.
     """
     key = column.type().copy(nullable=True)
     table = ibis.literal(dict(zip(values, texts, strict=True)), type=dt.Map(key, dt.string))

@@ -1,4 +1,4 @@
-"""Memory of the embedded engine: how much it may take, and where it puts what does not fit."""
+"""Memory limits of the embedded engine, and its folder for data that does not fit."""
 
 from __future__ import annotations
 
@@ -16,41 +16,40 @@ from aegis.sources.embedded import embedded, limits
 from aegis.words import brief
 
 LEAST_MEMORY = 64 << 20
-"""Least memory that may be asked for, in bytes."""
+"""Smallest memory limit that is allowed, in bytes."""
 # Measured with DuckDB 1.5 on groups of 4 and 12 million texts: one thread does with 220 MB and more,
 # two do with 260 MB and more. With less some limits do and some larger ones do not.
 _BASE = 125 * 10**6
 _PER_THREAD = 125 * 10**6
-"""Bytes that groups and joins of any number of rows do with, and for each thread; the rest of them
-goes to disk."""
+"""Bytes that groups and joins of any size need, plus this for each thread; the rest goes to disk."""
 _WRITTEN_ROWS = 122_880
-"""Rows that a thread holds at a time to write them as Parquet."""
+"""Number of rows that a thread keeps in memory to write them as Parquet."""
 _FIRST_ROWS = 10_000
 _FILES = 8
-"""Files of a table that are looked at."""
+"""Number of files of a table that are examined."""
 _PARQUET = (".parquet", ".pq")
 _POINTER = 16
-"""Bytes that the engine takes for a value in addition to those of a long text."""
+"""Bytes that the engine needs for each value, without the characters of long texts."""
 _MOST = 1 << 60
-"""Most bytes that may be asked for."""
+"""Largest memory limit that is allowed, in bytes."""
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
-    """Keep the embedded engine of this process within `limit`; what does not fit goes to disk.
+    """Keep the embedded engine of this process within a memory limit; other data goes to disk.
 
-    The limit is for tables, sorts and groups in the engine. Beside it stand the program itself
-    (about 200 MB) and the aggregates that are handed over. Fewer rows are worked on at a time, so
-    work takes longer when the limit is short.
+    The limit is for tables, sorts and groups in the engine. In addition, the program itself needs
+    about 200 MB plus memory for the results. Fewer rows are processed at a time, so work takes
+    longer with a low limit.
 
     Parameters
     ----------
     limit
         Bytes, or a text such as "4GB", "512 MiB" or "1.5g".
     folder
-        Where temporary files go; by default the system's folder for them (TMPDIR). It is made
-        when it is needed and emptied afterwards.
+        Folder for temporary files; by default the system's folder (TMPDIR). It is created when
+        needed and emptied afterwards.
 
     Returns
     -------
@@ -60,7 +59,7 @@ def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
     Raises
     ------
     PolicyError
-        The limit is no size or too small, or the folder cannot be used.
+        The limit is not a size or too small, or the folder cannot be used.
     """
     size = parse_size(limit)
     if size < LEAST_MEMORY:
@@ -85,14 +84,14 @@ def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
 
 
 def parse_size(given: str | int) -> int:
-    """Return a size in bytes, given as a number or as a text with a unit.
+    """Return the number of bytes of a size, given as a number or as a text with a unit.
 
     K, M, G and T (with or without B) are powers of 1000, KiB to TiB powers of 1024.
 
     Raises
     ------
     PolicyError
-        It is no size.
+        The text is not a size.
     """
     text = str(given).strip().upper()
     parts = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?", text)
@@ -111,16 +110,16 @@ def parse_size(given: str | int) -> int:
 
 
 def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
-    """Return the error for a memory limit that did not do; it says how much is needed.
+    """Return the error for a memory limit that was too low; it states how much is needed.
 
     Parameters
     ----------
     origin
-        What is read or written.
+        Name of the table that is read or written.
     files
-        The files behind it.
+        The files of the table.
     used
-        What the engine says was used, as " (... used)"; empty if it does not.
+        The engine's statement of the used memory, as " (... used)"; empty if there is none.
     """
     now = limits()
     message = f"The memory limit of {now.memory} is too small for {origin}{used}."
@@ -140,18 +139,17 @@ def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
 
 
 def memory_needed(files: Sequence[Path], *, processors: int | None = None) -> int:
-    """Return about how many bytes the embedded engine needs for a table of any number of rows.
+    """Return about how many bytes the embedded engine needs, for a table with any number of rows.
 
-    It is what a query needs at all, and for each thread its share of a query and the rows that it
-    reads or writes at a time (a row group of Parquet). Groups, sorts and joins that are larger go
-    to disk.
+    This is a fixed amount, and for each thread its share of a query and the rows that it reads or
+    writes at a time (a row group of Parquet). Larger groups, sorts and joins go to disk.
 
     Parameters
     ----------
     files
-        The files of the table; of files other than Parquet the width of rows is not known.
+        The files of the table. The width of rows is unknown for files other than Parquet.
     processors
-        Most threads; by default as many as this process may run on.
+        Largest number of threads; by default the number of processors of this process.
     """
     most = processors or os.cpu_count() or 1
     rows = _row_group([file for file in files if file.suffix.lower() in _PARQUET])

@@ -1,4 +1,4 @@
-"""Names of columns: each must represent one column, in every engine."""
+"""Names of columns: each name must refer to one column in every engine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from aegis.errors import DataError
 
 
 def refuse_duplicates(names: Iterable[str], origin: str) -> None:
-    """Raise when two columns share a name, also when they differ only in case.
+    """Raise an error if two columns have the same name, or names that differ only in case.
 
-    SQL engines do not distinguish capitals in names, or rename the second of two.
+    SQL engines ignore case in names, or rename the second of two columns.
     """
     seen: dict[str, tuple[int, str]] = {}
     for place, name in enumerate(names, start=1):

@@ -1,4 +1,4 @@
-"""Workbooks, and files of SPSS, SAS and Stata, through libraries that read them."""
+"""Read workbooks and files of SPSS, SAS and Stata through the libraries for them."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ STATISTICS = {
     ".sas7bdat": "read_sas7bdat",
     ".xpt": "read_xport",
 }
-"""Files of SPSS, Stata and SAS, and what reads them."""
+"""Formats of SPSS, Stata and SAS, and the functions that read them."""
 _EXACT = 1 << 53
-"""Whole numbers that doubles distinguish are below."""
+"""Whole numbers below this are exact as doubles."""
 
 
 def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
-    """Return the rows of a sheet, and what a user is told of them.
+    """Return the rows of a sheet, and messages to the user about them.
 
     Raises
     ------
     EngineError
         The library is not installed.
     DataError
-        It is no workbook, has several sheets with rows of which none is named, or its first row
-        looks like data.
+        The file is not a workbook, it has several sheets with rows and none is named, or its first
+        row looks like data.
     """
     sheets = _sheets(file)
     name = _sheet(file, sheets, reading)
@@ -47,7 +47,7 @@ def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
 
 
 def filled_sheets(file: Path) -> list[str]:
-    """Return the names of the sheets with rows; raise as `read_workbook` does for what is none."""
+    """Return the names of the sheets with rows; raises the errors of `read_workbook`."""
     return [name for name, rows in _sheets(file).items() if rows]
 
 
@@ -67,14 +67,14 @@ def _sheets(file: Path) -> dict[str, list[list[Any]]]:
 
 
 def read_statistics(file: Path, reading: Reading) -> pa.Table:
-    """Return the rows of a file of SPSS, SAS or Stata: codes as they are, not their labels.
+    """Return the rows of a file of SPSS, SAS or Stata, with codes instead of their labels.
 
     Raises
     ------
     EngineError
         The library is not installed.
     DataError
-        The file is none of the kind that its name says.
+        The file does not have the format of its extension.
     """
     try:
         import pyreadstat

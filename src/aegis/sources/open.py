@@ -45,7 +45,7 @@ _OFFICE = {*WORKBOOKS, *STATISTICS}
 _KNOWN = _PARQUET | _ARROW | _CSV | _JSON | _OFFICE | SQLITE
 _FILE_ROW = "file_row_number"
 _FILE = 1 << 40
-"""More rows than one file has."""
+"""Larger than the number of rows of any file."""
 FORMATS = "CSV (.csv .tsv .tab .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON (.json .jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SQLite (.sqlite .sqlite3 .db), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
 
 
@@ -67,14 +67,15 @@ def open_table(
         a Spark DataFrame; or a `Source`, which is returned as it is. Or the URL of a database: see
         `aegis.sources.database.open_database`.
     name
-        The table in the database, where a URL is given: table or schema.table; or in a SQLite file.
+        The table or view of a database (table or schema.table), or the table of a SQLite file.
     engine
-        Who reads a path: "duckdb", the embedded engine (the default); or "spark", a SparkSession
-        or an Ibis backend for Spark, where `table` may also be a table of its catalog.
+        The engine that reads a path: "duckdb", the embedded engine (the default), "spark", a
+        SparkSession, or an Ibis backend for Spark. With Spark, `table` may also be a table of its
+        catalog.
     master
-        Where "spark" runs: local[4], spark://host:7077, yarn, ...
+        Master URL of "spark": local[4], spark://host:7077, yarn, ...
     reading
-        How text files are written, as far as they are not to be asked themselves.
+        How text files are written, as far as Aegis should not determine it itself.
 
     Raises
     ------
@@ -84,9 +85,9 @@ def open_table(
 
     Notes
     -----
-    Columns of CSV files are read with the type that all their values have. Where two texts that
-    differ would become one value they stay text: codes such as 01234, 1.0 next to 1, integers of
-    more than 64 bits. Only true and false are Booleans, spelt in one way.
+    Columns of CSV files get a type that all their values have. They stay text if two different
+    texts would become one value: codes such as 01234, 1.0 next to 1, integers of more than 64 bits.
+    Only true and false, in a single spelling, are Booleans.
     """
     if isinstance(table, Source):
         return table
@@ -124,7 +125,7 @@ def _open_here(table: Any, name: str | None, reading: Reading) -> Source:
 
 
 def parts_of(file: Path) -> list[str]:
-    """Return the sheets with rows of a workbook, or the tables of a SQLite file; none of another.
+    """Return the sheets with rows of a workbook, or the tables of a SQLite file; empty for other files.
 
     Raises
     ------
@@ -140,7 +141,7 @@ def parts_of(file: Path) -> list[str]:
 
 
 def open_part(file: Path, part: str | None) -> Source:
-    """Open one of `parts_of` a file; None if it has at most one. Errors as of `open_table`."""
+    """Open one of `parts_of` a file, or None if it has at most one part; raises as `open_table` does."""
     if part is None or _suffix(file) in SQLITE:
         return open_table(file, name=part)
     return open_table(file, reading=Reading(sheet=part))

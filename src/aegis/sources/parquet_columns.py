@@ -1,4 +1,4 @@
-"""Columns of Parquet files as they are stored: texts as numbers of the entries of a dictionary."""
+"""Read the columns of a Parquet file as they are stored: text comes as dictionary codes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from aegis.sources.source import Source
 def stored_batches(
     source: Source, names: Sequence[str], *, rows: int
 ) -> Iterator[pa.RecordBatch] | None:
-    """Return columns of all rows, in the order of the table; None if the engine must read them.
+    """Return columns of all rows in the order of the table; None if the engine must read them.
 
-    The engine hands over each text by itself, which takes five times as long. Texts come as
-    dictionaries here, the entries of which need not all occur; other values as they are.
+    The engine would return each text separately, which takes five times as long. Here texts come as
+    dictionaries, some of whose entries may not occur. Other values come unchanged.
 
     Parameters
     ----------
@@ -27,12 +27,12 @@ def stored_batches(
     names
         The columns.
     rows
-        Most rows of a batch.
+        Largest number of rows of a batch.
 
     Raises
     ------
     pyarrow.ArrowException, OSError
-        While batches are read: a file cannot be read, or a text in it is no UTF-8.
+        While batches are read: a file cannot be read, or a text in it is not UTF-8.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What to say of a text file, so that it is read as a person would: proposed, never assumed."""
+"""Propose how to read a text file as a person would; nothing is assumed without saying so."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from aegis.sources.source import Source
 from aegis.words import joined
 
 _NULLS = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "-", ".")
-"""How people write that nothing is known."""
+"""Texts that people write for a missing value."""
 _AT_ONCE = 20
-"""Columns of a query: the engine compares what is asked of each with all others of the query."""
+"""Number of columns of a query: the engine compares all aggregates of a query with each other."""
 _COMMA = "[+-]?([0-9]+|[0-9]{1,3}([.][0-9]{3})+)(,[0-9]+)?"
 _POINT = "[+-]?[0-9]+([.][0-9]+)?"
 _BETWEEN = ",'’ \u00a0\u202f"
-"""What is between thousands, in addition to the point that `_COMMA` knows."""
+"""Thousands separators, in addition to the point, which `_COMMA` handles."""
 _SIGNS = "$€£¥₹%"
 """Units that are proposed."""
 _FIGURE = f"[0-9][0-9.{_BETWEEN}]*"
@@ -33,11 +33,12 @@ _GROUPED = f"[+-]?([0-9]+|[1-9][0-9]{{0,2}}([{_BETWEEN}][0-9]{{3}})+)([.,][0-9]+
 
 
 def open_proposing(table: Any, reading: Reading | None = None) -> Source:
-    """Open a table as `open_table` does, and say more of a text file than its user did.
+    """Open a table like `open_table`, and propose reading options that the user did not give.
 
-    Proposed is the encoding of a file that is not UTF-8, a decimal comma where a column of numbers
-    has one, what is between thousands, signs of currencies and of percent at all numbers of a column, and what represents null in columns of numbers (and ? in any). `Source.reading` is
-    what the table is to be opened with from now on; `Source.notes` says what was proposed.
+    It proposes the encoding of a file that is not UTF-8, the decimal comma and the thousands
+    separator of columns of numbers, currency and percent signs at all numbers of a column, and the
+    texts for missing values in columns of numbers (and ? in any column). `Source.reading` has the
+    options for opening the table from now on. `Source.notes` lists the proposals.
     """
     said = reading or Reading()
     if not isinstance(table, str | Path):

@@ -1,8 +1,8 @@
-"""An independent count of the records of a text file, by its quotes and line ends alone.
+"""An independent count of the records of a text file, from its quotes and line ends only.
 
-A line end is the end of a record where an even number of quotes is before it: doubled quotes
-within a quoted field count twice (RFC 4180, section 2). Bytes are looked at as arrays, so that
-counting takes little longer than reading.
+A line end ends a record if an even number of quotes is before it; doubled quotes within a quoted
+field count twice (RFC 4180, section 2). Bytes are processed as arrays, so that counting takes
+little longer than reading.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from numpy.typing import NDArray
 
 CHUNK = 1 << 23
 _CACHED = 1 << 18
-"""Bytes that are counted at once: what is made of them stays in the processor's cache."""
+"""Number of bytes that are counted at once, so that intermediate results stay in the processor's cache."""
 _LF, _CR = 10, 13
 
 
 @dataclass(frozen=True)
 class FileRecords:
-    """What is in a file of bytes.
+    """Counts of the records and line ends of a file.
 
     Attributes
     ----------
     number
-        Records that are not empty, with the header and all before it.
+        Number of records that are not empty, including the header and the lines before it.
     empty
-        Empty lines outside quotes.
+        Number of empty lines outside quotes.
     longest
-        Bytes of the longest record.
+        Length of the longest record in bytes.
     windows
-        Records that end in CR LF.
+        Number of records that end in CR LF.
     ended
-        Records, empty ones too, that end in a line end.
+        Number of records, including empty ones, that end in a line end.
     open
-        Whether a quote is left open at the end.
+        Whether a quote is open at the end of the file.
     old
-        Whether records end in CR alone.
+        Whether records end in CR only.
     broken
-        Characters of line ends within fields.
+        Number of line-end characters within fields.
     returns
-        Characters CR that are no part of a CR LF that ends a record.
+        Number of CR characters that are not part of a CR LF at the end of a record.
     """
 
     number: int
@@ -57,12 +57,12 @@ class FileRecords:
 
     @property
     def mixed(self) -> bool:
-        """Whether some records end in CR LF, and others do not or hold line ends of other kinds."""
+        """Whether some records end in CR LF, and others do not or contain other line ends."""
         return self.windows > 0 and (self.windows < self.ended or self.broken > 0)
 
     @property
     def line_end(self) -> str:
-        """What all records end in, where they are not mixed."""
+        """The line end of all records, if they are not mixed."""
         if self.old:
             return "\r"
         return "\r\n" if self.windows else "\n"
@@ -74,9 +74,10 @@ class Counter:
     Parameters
     ----------
     quote, escape
-        The quote, or empty for none; and what is before one within a quoted field.
+        The quote character, or empty for none, and the character that escapes it within a quoted
+        field.
     old
-        Whether records end in CR alone, as in old files of the Macintosh.
+        Whether records end in CR only, as in old Macintosh files.
     """
 
     def __init__(self, quote: str, escape: str, *, old: bool = False) -> None:
@@ -94,7 +95,7 @@ class Counter:
         self._returns = 0
 
     def add(self, chunk: bytes) -> NDArray[np.int64]:
-        """Count one more chunk, and return where in it records end."""
+        """Count one more chunk, and return the positions in it at which records end."""
         if not chunk:
             return np.zeros(0, dtype=np.int64)
         data = np.frombuffer(chunk, dtype=np.uint8)
@@ -154,7 +155,7 @@ class Counter:
         self._record_start = self._at + int(ends[-1]) + 1
 
     def result(self) -> FileRecords:
-        """Return what was counted."""
+        """Return the counts."""
         number, empty, windows = map(int, self._counts)
         rest = self._at - self._record_start
         return FileRecords(
@@ -188,7 +189,7 @@ def _parities(
 
 
 def count_records(file: IO[bytes], quote: str, escape: str) -> FileRecords:
-    """Return the records of a file, which is read from its beginning, twice if need be."""
+    """Return the counts of a file, which is read from its beginning, twice if necessary."""
     chunk = file.read(CHUNK)
     counter = Counter(quote, escape, old=b"\r" in chunk and b"\n" not in chunk)
     for place in range(0, len(chunk), _CACHED):

@@ -1,4 +1,4 @@
-"""Text files in other encodings or line ends, rewritten for the engine in UTF-8."""
+"""Rewrite text files with other encodings or line ends in UTF-8 for the engine."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from aegis.sources.records import CHUNK, Counter
 
 
 def opened(file: Path) -> IO[bytes]:
-    """Return a file opened for reading bytes, `.gz` looked through."""
+    """Return a file opened for reading bytes; `.gz` is decompressed."""
     return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
 
 
 @contextmanager
 def text_of(file: Path, dialect: TextDialect) -> Iterator[io.TextIOWrapper]:
-    """Yield the text of a file, line ends as they are; bytes must be of the encoding.
+    """Yield the text of a file with unchanged line ends.
 
     Raises
     ------
     DataError
-        Some are not: the line is named.
+        Some bytes cannot be decoded; the message names the line.
     """
     with opened(file) as checked:
         for _ in _decoded(checked, dialect.encoding, str(file)):
@@ -43,7 +43,7 @@ def rewrite(file: Path, target: Path, dialect: TextDialect) -> None:
     Raises
     ------
     DataError
-        Some bytes are not of the encoding: the line is named.
+        Some bytes cannot be decoded; the message names the line.
     """
     left = dialect.skip
     with opened(file) as source, target.open("wb") as made:
@@ -56,7 +56,7 @@ def rewrite(file: Path, target: Path, dialect: TextDialect) -> None:
 
 
 def unify_line_ends(file: Path, target: Path, dialect: TextDialect) -> None:
-    """Write a file whose records end in LF and in CR LF with LF alone; quoted fields stay."""
+    """Rewrite a file whose records end in LF and in CR LF with LF only; quoted fields do not change."""
     counter = Counter(dialect.quote, dialect.escape)
     with opened(file) as source, target.open("wb") as made:
         held = b""

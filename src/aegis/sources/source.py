@@ -1,4 +1,4 @@
-"""An opened table: what it is, where it came from, how to draw a reproducible sample of it."""
+"""An opened table: its content, its origin, and reproducible samples of it."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ class Source:
     table
         The table as an Ibis expression.
     origin
-        What the user passed, for messages and reports.
+        The argument of the user, for messages and reports.
     files
-        The files behind the table, in reading order; empty for tables in memory or in a database.
+        The files of the table, in reading order; empty for tables in memory or in a database.
     numbered
-        The same table with a column `ROW_NUMBER`, different in each row, where the engine knows
-        row numbers without counting (Parquet); used for sampling.
+        The same table with a column `ROW_NUMBER`, different in each row, if the engine knows row
+        numbers without counting (Parquet); else None. Used for sampling.
     dialect
-        How the files are written, where they are text.
+        The dialect of the files, if they are text.
     notes
-        What a user should know of how the table was read, a sentence each.
+        Messages to the user about the reading of the table, one sentence each.
     reading
-        What is to be said when it is opened again; None for nothing.
+        Reading options for opening the table again; None if none are needed.
     by_context
-        Columns of text files of which other values decide how each one is read: the order of day
-        and month, the marks and units of numbers.
+        Columns of text files for which the reading of each value depends on other values: on the
+        order of day and month, or the marks and units of numbers.
     """
 
     table: ir.Table
@@ -62,7 +62,7 @@ class Source:
 
     @cached_property
     def backend(self) -> Any:
-        """The Ibis backend that runs this table's queries."""
+        """The Ibis backend that runs the queries of this table."""
         try:
             return self.table.get_backend()
         except IbisError:  # an unbound memtable belongs to no engine yet
@@ -70,20 +70,20 @@ class Source:
 
     @cached_property
     def engine(self) -> Engine:
-        """Where the queries run, and what is to be known of it."""
+        """The engine that runs the queries, with its properties."""
         return engine_of(self.backend)
 
     @property
     def is_stored(self) -> bool:
-        """Whether the table is one of a database, which is still there when this process has ended.
+        """Whether the table is in a database, and so still exists when this process has ended.
 
-        The embedded engine reads files as views of its own memory.
+        The embedded engine reads files as views, which exist only in memory.
         """
         return isinstance(self.table.op(), DatabaseTable) and self.backend is not embedded()
 
     @cached_property
     def is_parquet(self) -> bool:
-        """Whether the rows are read from Parquet files, which store few values as dictionaries."""
+        """Whether the rows come from Parquet files, which store few values as dictionaries."""
         return bool(self.files) and all(f.suffix.lower() in (".parquet", ".pq") for f in self.files)
 
     @property
@@ -96,7 +96,7 @@ class Source:
         return engine_errors(self.origin, self.files)
 
     def require(self, column: str, *, where: str = "") -> ir.Column:
-        """Return a column; raise `DataError` with the nearest name when the table lacks it."""
+        """Return a column; raise `DataError` with the nearest name if the table lacks it."""
         if column not in self.table.columns:
             raise DataError.unknown_column(column, self.table.columns, where=where)
         return self.table[column]
@@ -117,7 +117,7 @@ class Source:
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Have the engine keep the result of a query as a temporary table while the context lasts."""
+        """Store the result of a query as a temporary table of the engine while the context lasts."""
         with self._told(), self.engine.keep(expression) as table:
             yield table
 
@@ -134,10 +134,10 @@ class Source:
     def sample(self, rows: int, *, seed: int) -> ir.Table:
         """Return about `rows` rows drawn uniformly: the same rows for the same seed.
 
-        A row is in the sample when the hash of its number and the seed falls below a threshold
-        (Bernoulli sampling), which no thread count or reading order can change. Engines that are
-        not embedded draw by their own TABLESAMPLE, or from a view of PostgreSQL by `row_hash`: the
-        same rows as long as the table stays.
+        A row is in the sample if the hash of its number and the seed is below a threshold
+        (Bernoulli sampling), which does not depend on threads or reading order. Engines that are
+        not embedded use their own TABLESAMPLE, or `row_hash` for a view of PostgreSQL. They draw
+        the same rows as long as the table does not change.
         """
         if rows >= self.rows:
             return self.table
@@ -152,11 +152,11 @@ class Source:
         return marked.filter(marked[_ROW_HASH] < threshold).select(*self.columns)
 
     def row_hash(self, table: ir.Table, *, seed: int) -> ir.Value | None:
-        """Return a number from 0 to 2**30 for each row, as if drawn: the same for the same seed.
+        """Return a pseudo-random number from 0 to 2**30 for each row: the same for the same seed.
 
-        It is a hash of the row's number and the seed. PostgreSQL and Spark number rows as they
-        read them, which is the same as long as the table and the way it is read stay. None if
-        it is not known how the engine hashes.
+        It is a hash of the row's number and the seed. PostgreSQL and Spark number rows as they read
+        them. The numbers stay the same as long as the table and the way it is read do not change.
+        None if the hash functions of the engine are unknown.
 
         Parameters
         ----------
@@ -175,7 +175,8 @@ class Source:
     def digest(self) -> str:
         """Return the SHA-256 of the bytes of the files, or of the table's Arrow form.
 
-        Where rows must not come to this process, the engine computes it, of the rows in any order.
+        If rows must not be transferred to this process, the engine computes it over the rows in any
+        order.
         """
         sha = hashlib.sha256()
         if self.files:
@@ -195,9 +196,9 @@ class Source:
         return sha.hexdigest()
 
     def content_digest(self) -> str:
-        """Return a digest of the rows, whatever their order and file.
+        """Return a digest of the rows that does not depend on their order and file.
 
-        Where rows must not come to this process, the engine computes it.
+        If rows must not be transferred to this process, the engine computes it.
         """
         with self._told():
             digest = self.engine.digest(self.table)

@@ -1,6 +1,7 @@
-"""SQLite files: one table of them, with types that keep each value.
+"""Read a table from an SQLite file with types that keep every value.
 
-The engine's own reader of SQLite is an extension that it downloads; Python brings one.
+DuckDB's reader of SQLite is an extension that must be downloaded, so this module uses Python's
+`sqlite3`.
 """
 
 from __future__ import annotations
@@ -17,29 +18,29 @@ from aegis.sources.delimited.column_types import quoted
 
 SQLITE = frozenset({".sqlite", ".sqlite3", ".db"})
 _ROWS = 50_000
-"""Rows that are held as objects of Python at once."""
+"""Number of rows that are in memory as Python objects at once."""
 _EXACT = 1 << 53
-"""Whole numbers that doubles distinguish are below."""
+"""Whole numbers below this are exact as doubles."""
 _TIMES = {"DATE": pa.date32(), "DATETIME": pa.timestamp("us"), "TIMESTAMP": pa.timestamp("us")}
-"""Declared types whose texts are dates or times where all of them are in ISO 8601."""
+"""Declared types whose texts are read as dates or times if all of them are in ISO 8601."""
 
 
 def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
-    """Return the rows of a table or view, and what a user is told of them.
+    """Return the rows of a table or view, and messages to the user about them.
 
     Parameters
     ----------
     file
-        The database, which is opened for reading only.
+        The database, which is opened read-only.
     name
-        The table; None if the database has but one.
+        The table; None if the database has only one.
 
     Raises
     ------
     DataError
-        It is no SQLite file, has no such table, or the table holds bytes.
+        The file is not an SQLite file, has no such table, or the table has binary values.
     PolicyError
-        It has several tables, and none is named.
+        The file has several tables, and none is named.
     """
     with _reading(file) as database:
         table = _chosen(database, file, name)
@@ -51,7 +52,7 @@ def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
 
 
 def sqlite_tables(file: Path) -> list[str]:
-    """Return the names of the tables and views of a database; raise `DataError` if it is none."""
+    """Return the names of the tables and views of a database; raise `DataError` if it is not SQLite."""
     with _reading(file) as database:
         return _listed(database)
 

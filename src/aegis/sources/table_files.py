@@ -25,9 +25,9 @@ from aegis.sources.source import Source
 from aegis.temporary import temporary_folder
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How texts begin that a spreadsheet takes for formulas when it opens a CSV file, if more follows."""
+"""First characters of texts that spreadsheets take for formulas in CSV files, if more follows."""
 _MOST_ROWS = 1_048_576
-"""Rows of a sheet, its header among them."""
+"""Largest number of rows of a sheet, including the header."""
 _EXACT = 1 << 53
 
 
@@ -43,7 +43,7 @@ def write_table(source: Source, table: ir.Table, path: Path, *, format: str | No
     path
         The file.
     format
-        One of `aegis.files.TABLE_FORMATS`; by default what the extension names.
+        One of `aegis.files.TABLE_FORMATS`; by default the format of the extension.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def write_table(source: Source, table: ir.Table, path: Path, *, format: str | No
 
 
 def reading_of(table: ir.Table, path: Path) -> Reading:
-    """Return how a file is read that `write_table` wrote: texts stay texts, whatever they look like."""
+    """Return the options for reading a file that `write_table` wrote: texts stay texts."""
     types = table.schema().items()
     return Reading(
         header=True,
@@ -76,9 +76,9 @@ def reading_of(table: ir.Table, path: Path) -> Reading:
 
 
 def with_settled_floats(table: ir.Table) -> ir.Table:
-    """Return a table with one zero and one NaN.
+    """Return a table in which -0.0 becomes 0.0 and all NaN are the same.
 
-    Engines count -0.0 as 0.0, and NaN of either sign as one value; a reader of the text does not.
+    Engines treat -0.0 and 0.0 as equal, and all NaN as one value, but their texts differ.
     """
     settled = {}
     for name, dtype in table.schema().items():
@@ -91,10 +91,10 @@ def with_settled_floats(table: ir.Table) -> ir.Table:
 
 
 def without_formulas(table: ir.Table) -> ir.Table:
-    """Return a table whose texts no spreadsheet takes for formulas.
+    """Return a table in which no text looks like a formula to spreadsheets.
 
-    An apostrophe is put before texts that begin as formulas do, and before those that begin with
-    an apostrophe, so that no two texts become one.
+    Texts that begin like a formula, or with an apostrophe, get an apostrophe in front, so that
+    different texts stay different.
     """
     made = {}
     for name, dtype in table.schema().items():
@@ -111,7 +111,7 @@ def _is_formula(column: ir.Column) -> ir.Column:
 
 
 def formulas_in(output: Source) -> list[str]:
-    """Return the columns of which a spreadsheet would take a text, or the name, for a formula."""
+    """Return the columns with a name or a text that a spreadsheet would take for a formula."""
     table = output.table
     texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
     named = [name for name in table.columns if name.startswith(FORMULA) and len(name) > 1]
@@ -198,7 +198,7 @@ def _write_workbook(source: Source, table: ir.Table, path: Path) -> None:
 
 
 class _FailingOnce:
-    """A file that says once that it cannot be written: archives try again as they are let go."""
+    """A file that reports only once that it cannot be written, because archives retry when closed."""
 
     def __init__(self, path: Path) -> None:
         self._file: io.IOBase | None = path.open("wb")
@@ -247,7 +247,7 @@ def _rows(source: Source, table: ir.Table) -> Iterator[tuple[Any, ...]]:
 
 
 class _ByType(dict[type, Callable[[int, int, Any], Any]]):
-    """What writes a cell, by the type of its value; texts for all others."""
+    """Writers of cells by the type of the value; all other types are written as text."""
 
     def __missing__(self, kind: type) -> Callable[[int, int, Any], Any]:
         text = self[str]

@@ -1,4 +1,4 @@
-"""Where releases go that an engine writes by itself."""
+"""Targets of releases that an engine writes itself."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from aegis.sources.spark.folder import SparkFolder
 
 
 class Target(Protocol):
-    """Where a release goes."""
+    """The target of a release."""
 
     def check(self) -> None:
-        """Raise `PolicyError` unless it can be made."""
+        """Raise `PolicyError` unless the target can be created."""
 
     def written(self, table: ir.Table) -> AbstractContextManager[Source]:
-        """Write a query's result, yield what was written, and give it its name if all is well."""
+        """Write the result of a query, yield it for checks, and give it its final name if they succeed."""
 
 
 def own_target(source: Source, output: str, *, force: bool) -> Target | None:
-    """Return where the engine of a table writes a release; None if this process writes it.
+    """Return the target if the engine of a table writes releases itself; None if this process writes.
 
-    Of the engines whose rows stay there is one, Spark.
+    Only Spark does so.
     """
     return SparkFolder(source, output, force) if source.engine.rows_stay else None

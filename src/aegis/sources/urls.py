@@ -1,4 +1,4 @@
-"""URLs of databases: checked before a driver sees them, and shown without what is secret."""
+"""Check the URLs of databases before a driver sees them, and show them without secrets."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ _HIDDEN = "***"
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without its password and its options, which may hold one too; a path as it is.
+    """Return a URL without its password and options, which may contain one; a path is unchanged.
 
-    A password that is written as it is, with / # ? or @ in it, is left out whole: all up to the
-    last @ belongs to it.
+    A password may contain / # ? or @ without escaping. So everything up to the last @ is left out.
     """
     scheme, mark, rest = url.partition("://")
     if not mark:
@@ -32,7 +31,7 @@ def shown_url(url: str) -> str:
 
 
 def without_secrets(text: str, url: str = "") -> str:
-    """Return a message with passwords left out: those in URLs, and that of `url` wherever it stands."""
+    """Return a message without passwords: those in URLs, and the password of `url` anywhere."""
     for secret in _secrets(url):
         text = text.replace(secret, _HIDDEN)
     return _SECRET.sub(
@@ -41,12 +40,13 @@ def without_secrets(text: str, url: str = "") -> str:
 
 
 def check_url(url: str) -> None:
-    """Raise unless a URL has one meaning: drivers quote what they cannot read, passwords too.
+    """Raise an error unless a URL is unambiguous, because drivers repeat malformed URLs with passwords.
 
     Raises
     ------
     PolicyError
-        User or password hold characters that must be written as %XX, or host or port are none.
+        User or password contain characters that must be written as %XX, or host or port are
+        invalid.
     """
     scheme, _, rest = url.partition("://")
     authority = re.split("[/?#]", rest, maxsplit=1)[0]

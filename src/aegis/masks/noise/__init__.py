@@ -1,1 +1,1 @@
-"""Masks that draw: what they share, one module per kind of value, and the sampler of OpenDP."""
+"""Masks that draw random values: a common base, one module per kind of value, and OpenDP's sampler."""

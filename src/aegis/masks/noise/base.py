@@ -1,13 +1,13 @@
-"""The contract of noise masks: equal values may be shown differently, with stated probabilities.
+"""The contract of noise masks: equal values may be masked differently, with stated probabilities.
 
-A noise mask has no expression that an engine could run. It states its *channel* instead: for each
-distinct value of a column the distribution of what is shown, over a finite list of *reports*
-(algorithms.md, "Masking functions"). Expected joints, scores and reconstructions follow from the
-channel without drawing anything; `draw` masks rows, with the same distribution.
+A noise mask has no expression that an engine could run. Instead it states its *channel*: for each
+distinct value of a column, the distribution of the masked value over a finite list of *reports*
+(algorithms.md, "Masking functions"). Expected joint counts, scores and reconstructions follow from
+the channel without any draw. `draw` masks rows with the same distribution.
 
-Numbers are shown on a grid: the noisy number moves to the nearest grid point, and what falls
-beyond the ends moves to the ends. Both are part of the channel. Null and NaN are shown as they
-are, so that noise never invents or hides a missing value.
+Numbers are shown on a grid: the noisy number moves to the nearest grid point, and numbers beyond
+the ends move to the ends. Both steps are part of the channel. Null and NaN are shown as they are,
+so that noise never creates or hides a missing value.
 """
 
 from __future__ import annotations
@@ -35,36 +35,38 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MOST_REPORTS = 4096
-"""Most values that a noise mask on numbers or categories may show."""
+"""Largest number of values that a noise mask on numbers or categories may show."""
 _CELLS = 1 << 22
-"""Entries of a channel that are held at once."""
+"""Number of entries of a channel that are in memory at once."""
 
 
 @dataclass(frozen=True)
 class NoiseMask(Mask):
-    """A mask that draws what it shows; rows are drawn independently unless it says otherwise."""
+    """A mask that draws its masked values; rows are drawn independently unless it states otherwise."""
 
     deterministic: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
     """Whether neighbouring reports are close values."""
     exact_randomness: ClassVar[bool] = False
-    """Whether rows are drawn by OpenDP, from the machine's own source of randomness: no seed can
-    bring such a draw back, because whoever knew the seed could take the noise away."""
+    """Whether OpenDP draws the rows from the machine's own source of randomness.
+
+    No seed can reproduce such a draw, because anyone who knew the seed could remove the noise.
+    """
 
     def expression(self, column: ir.Column) -> ir.Value:  # noqa: ARG002 - nothing is computed of it
-        """Raise `PolicyError`: rows are drawn (`draw`), no engine computes them."""
+        """Raise `PolicyError`: rows are drawn (`draw`), and no engine computes them."""
         raise PolicyError(
             f"Mask {str(self)!r} draws what it shows, which no query or SQL can express.",
             hint="Use `aegis apply`, which draws it.",
         )
 
     def told_apart(self, column: ir.Column) -> ir.Value:
-        """Return the column itself: any two values may be shown differently."""
+        """Return the column itself, because any two values may be masked differently."""
         return column
 
     @abstractmethod
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return everything that may be shown for the values of `data`, shape (R,), null last.
+        """Return all values that may be shown for the values of `data`, shape (R,), null last.
 
         Raises
         ------
@@ -74,38 +76,38 @@ class NoiseMask(Mask):
 
     @abstractmethod
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return P(report j | value i), shape (V, R), or the part of it for some values.
+        """Return P(report j | value i), shape (V, R), or only the rows of some values.
 
         Parameters
         ----------
         data
             Distinct values of the column and their counts, null last.
         rows
-            Which values the rows are for.
+            The values whose rows are returned.
         """
 
     @abstractmethod
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return what is shown for each row of a column, of the type of `reports`.
+        """Return the masked value of each row of a column, in the type of `reports`.
 
         Parameters
         ----------
         column
-            Values, shape (n,). A mask that draws row by row gives the same for one column as for
-            its pieces in turn.
+            Values, shape (n,). A mask that draws row by row gives the same result for one column as
+            for its consecutive pieces.
         random
             Source of randomness, unless the mask has `exact_randomness`.
         """
 
     def loss(self, attribute: str) -> PrivacyLoss | None:  # noqa: ARG002 - most promise nothing
-        """Return the local differential privacy that the mask promises; None if it does not."""
+        """Return the local differential privacy that the mask guarantees; None if it guarantees none."""
         return None
 
 
 def channel_blocks(
     mask: NoiseMask, data: ValueCounts, reports: int
 ) -> Iterator[tuple[slice, Floats]]:
-    """Yield the channel in blocks of values, so that it is never held as a whole."""
+    """Yield the channel in blocks of values, so that it is never in memory as a whole."""
     size = max(1, _CELLS // max(reports, 1))
     for start in range(0, len(data.values), size):
         rows = slice(start, min(start + size, len(data.values)))
@@ -115,14 +117,14 @@ def channel_blocks(
 def privacy_account(
     masks: Mapping[str, Mask | None], with_nulls: Mapping[str, int] | None = None
 ) -> PrivacyAccount | None:
-    """Return what the noise of a configuration promises; None if nothing promises anything.
+    """Return the guarantee of all noise masks of a configuration; None if no mask guarantees anything.
 
     Parameters
     ----------
     masks
-        Per released column its mask, None if it is shown as it is.
+        For each released column its mask, or None if it is shown as it is.
     with_nulls
-        Rows that are null, per column: whether a value is missing is shown without noise.
+        For each column the number of null rows, because missing values are shown without noise.
     """
     losses, exact = [], []
     for name, mask in masks.items():
@@ -140,7 +142,7 @@ def privacy_account(
 
 @dataclass(frozen=True)
 class NumberGrid:
-    """Evenly spaced numbers: `start`, `start + step`, ..., `size` of them, exact in decimals."""
+    """Evenly spaced numbers `start`, `start + step`, ..., `size` in all, exact in decimals."""
 
     start: Fraction
     step: Fraction
@@ -148,7 +150,7 @@ class NumberGrid:
 
     @classmethod
     def between(cls, mask: str, lower: float, upper: float, step: float) -> NumberGrid:
-        """Return the grid from `lower` up to at most `upper`; raise `PolicyError` when too fine."""
+        """Return the grid from `lower` up to at most `upper`; raise `PolicyError` if it is too fine."""
         low, high, by = map(parameters.as_fraction, (lower, upper, step))
         size = (high - low) // by + 1
         if size > MOST_REPORTS:
@@ -174,14 +176,14 @@ class NumberGrid:
         return np.array([(first + by * i) / scale for i in range(self.size)])
 
     def nearest(self, numbers: Floats) -> Ints:
-        """Return the index of the point nearest to each number; halves go up."""
+        """Return the index of the nearest point for each number; halves round up."""
         points = self.points
         cuts = (points[1:] + points[:-1]) / 2
         return np.searchsorted(cuts, numbers, side="right").astype(np.int64)
 
 
 def nice_step(at_least: float) -> Fraction:
-    """Return the least of 1, 2, 5 times a power of ten that is `at_least` or more."""
+    """Return the smallest number that is at least `at_least` and 1, 2 or 5 times a power of ten."""
     exponent = int(np.floor(np.log10(at_least))) if at_least > 0 else 0
     exponent = max(exponent, -parameters.MOST_DIGITS)
     for factor in (1, 2, 5, 10):

@@ -26,9 +26,10 @@ Value = str | int | bool
 
 @dataclass(frozen=True)
 class CategoryNoise(NoiseMask):
-    """Shows one of a list of values in place of each; null stays null.
+    """Replaces each value by one of a list of values; null stays null.
 
-    A value that the list lacks is unknown: `known` finds it, and it is shown as "*", or null if the column is no text.
+    A value that is not in the list is unknown: `known` finds it. It is shown as "*", or as null if
+    the column is not text.
     """
 
     fits: ClassVar[frozenset[Kind]] = CATEGORIES
@@ -42,11 +43,11 @@ class CategoryNoise(NoiseMask):
         """Return P(value j shown | value i), shape (K, K), in the order of the categories."""
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`: the values are those of the column."""
+        """Return `kind`, because the shown values are values of the column."""
         return kind
 
     def check(self, kind: Kind, attribute: str) -> None:
-        """Raise `PolicyError` when the mask or its list of values does not fit the column."""
+        """Raise `PolicyError` if the mask or its list of values does not fit the column."""
         super().check(kind, attribute)
         if self.fitted and type(self.categories()[0]) is not _TYPES[kind]:
             raise PolicyError(
@@ -63,7 +64,7 @@ class CategoryNoise(NoiseMask):
         return column.isnull() | mapped(column, covered, ibis.literal(False))
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the categories, then what unknown values show, and null if it may show."""
+        """Return the categories, then the report of unknown values, and null if it may be shown."""
         return self._shown(data.values)
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
@@ -81,7 +82,7 @@ class CategoryNoise(NoiseMask):
         return channel
 
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return a value for each row, drawn from the row of the channel that its value has."""
+        """Return a value for each row, drawn from the channel's row for its true value."""
         codes, missing = self._codes(column)
         inside = codes >= 0
         shown = self._shown(column)
@@ -91,7 +92,7 @@ class CategoryNoise(NoiseMask):
         return take(shown, np.minimum(index, len(shown) - 1), missing)
 
     def drawn(self, codes: Ints, random: np.random.Generator) -> Ints:
-        """Return the category shown for each category, by one uniform number per row."""
+        """Return the shown category for each category, using one uniform number per row."""
         below = np.cumsum(self.transitions(), axis=1)
         uniform = random.random(len(codes))
         last = below.shape[1] - 1
@@ -122,14 +123,16 @@ class CategoryNoise(NoiseMask):
 
 @dataclass(frozen=True)
 class RandomisedResponse(CategoryNoise):
-    """Randomised response: the true value with some probability, else another one.
+    """Randomised response: the true value with some probability, else another value.
 
-    With `epsilon`, the value is shown with probability e^epsilon / (e^epsilon + K - 1) among K
-    values, drawn by OpenDP: epsilon-local differential privacy, provided the list of values was
-    not taken from the data (write `values`). With `keep`, a value is left alone with that
-    probability and otherwise drawn uniformly from all, its own included, from a seed: of K values
-    the true one is shown with probability keep + (1 - keep) / K, each other one with (1 - keep) / K
-    (keep: 0.7 shows the truth of two values with 0.85). Nothing is promised.
+    With `epsilon`, the true one of K values is shown with probability e^epsilon / (e^epsilon + K -
+    1). OpenDP draws it. This is epsilon-local differential privacy, provided that the list of
+    values was not taken from the data (write `values`).
+
+    With `keep`, a value is kept with that probability, and otherwise drawn uniformly from all
+    values, which may be the same value. The draw uses a seed. Of K values the true one is shown
+    with probability keep + (1 - keep) / K, each other one with (1 - keep) / K. For example, `keep:
+    0.7` shows the true one of two values with probability 0.85. Nothing is guaranteed.
 
     References: Warner, Journal of the American Statistical Association 60, 1965; Kairouz, Bonawitz
     and Ramage, ICML 2016, equation 2.
@@ -186,7 +189,7 @@ class RandomisedResponse(CategoryNoise):
         return self.epsilon is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with the distinct values of the data, and a mark where that matters."""
+        """Return the mask with the distinct values of the data, marked as learnt if that matters."""
         if self.fitted:
             return self
         values, _ = _distinct(self.name, data)
@@ -207,7 +210,7 @@ class RandomisedResponse(CategoryNoise):
         )
 
     def drawn(self, codes: Ints, random: np.random.Generator) -> Ints:
-        """Return the category shown for each category."""
+        """Return the shown category for each category."""
         if self.epsilon is None:
             return super().drawn(codes, random)
         size = len(self.categories())
@@ -218,7 +221,7 @@ class RandomisedResponse(CategoryNoise):
         return randomised_response(codes, size, 1 / (1 + (size - 1) * math.exp(-self.epsilon)))
 
     def loss(self, attribute: str) -> PrivacyLoss | None:
-        """Return epsilon, where it is given, and whether the list of values is not covered by it."""
+        """Return the loss epsilon, if given, and a note if the list of values was learnt from the data."""
         if self.epsilon is None:
             return None
         instead = f"{{randomised_response: {{epsilon: {self.epsilon}, values: [...]}}}}"
@@ -232,10 +235,10 @@ class RandomisedResponse(CategoryNoise):
 class Pram(CategoryNoise):
     """Post-randomisation (PRAM): values change by a transition matrix, one row per true value.
 
-    With `keep`, a value is left alone with that probability and otherwise drawn from the shares of
-    the values in the data, its own included, so that a value of share p is shown as it is with
-    probability keep + (1 - keep) p: the expected distribution of the column is unchanged (invariant
-    PRAM). Nothing is promised in the sense of differential privacy.
+    With `keep`, a value is kept with that probability, and otherwise drawn from all values by their
+    shares in the data. So a value with share p is shown as it is with probability keep + (1 - keep)
+    p, and the expected distribution of the column does not change (invariant PRAM). It guarantees
+    no differential privacy.
 
     Reference: Gouweleeuw, Kooiman, Willenborg and de Wolf, Post randomisation for statistical
     disclosure control, Journal of Official Statistics 14, 1998.
@@ -313,7 +316,7 @@ class Pram(CategoryNoise):
         return self.values is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with the values of the data and their shares."""
+        """Return the mask with the distinct values of the data and their shares."""
         if self.fitted:
             return self
         values, counts = _distinct(self.name, data)
@@ -345,9 +348,9 @@ class Pram(CategoryNoise):
 
 @dataclass(frozen=True)
 class Shuffle(NoiseMask):
-    """Shuffles the column, null included: every value is released, none next to its own row.
+    """Shuffles the column, null included: every value is released, but not in its own row.
 
-    The column's distribution stays exactly; what it says of the label and of other columns is
+    The distribution of the column is unchanged; its association with the label and other columns is
     lost. All rows of a release are shuffled together.
     """
 
@@ -357,15 +360,15 @@ class Shuffle(NoiseMask):
     example: ClassVar[str] = "shuffle"
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`: the values are those of the column."""
+        """Return `kind`, because the shown values are values of the column."""
         return kind
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the values themselves."""
+        """Return the distinct values themselves."""
         return data.values
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return the share of each value, in every row."""
+        """Return the share of each value in the data, the same in every row."""
         shares = data.counts / max(int(data.counts.sum()), 1)
         return np.tile(shares, (len(range(*rows.indices(len(data.values)))), 1))
 

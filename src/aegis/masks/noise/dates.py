@@ -16,15 +16,15 @@ from aegis.masks.bounds import LEARNS, shared_range
 from aegis.masks.noise.base import Floats, Ints, NoiseMask, is_null, take
 
 MOST_DAYS = 100_000
-"""Most days that a noise mask on dates may show."""
+"""Largest number of days that a noise mask on dates may show."""
 
 
 @dataclass(frozen=True)
 class DateNoise(NoiseMask):
-    """Moves a date by a whole number of days, uniform in -days..days; no differential privacy.
+    """Moves a date by a whole number of days, uniform in -days..days, without differential privacy.
 
-    A time of day is dropped. Days beyond the bounds, which are fitted to the data where they are
-    left out, are shown as the bound. Null stays null.
+    A time of day is dropped. Days beyond the bounds are shown as the bound. If `lower` and `upper`
+    are not given, the bounds are fitted to the data. Null stays null.
     """
 
     name: ClassVar[str] = "date_noise"
@@ -71,7 +71,7 @@ class DateNoise(NoiseMask):
         return self.lower is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with bounds as wide as the moved dates, shared by enough rows each."""
+        """Return the mask with bounds that span the moved dates, each bound shared by enough rows."""
         if self.fitted:
             return self
         present = ~is_null(data.values)
@@ -84,16 +84,16 @@ class DateNoise(NoiseMask):
         return replace(self, lower=first.isoformat(), upper=last.isoformat())
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`: dates stay dates."""
+        """Return `kind`, because dates stay dates."""
         return kind
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return every day from lower to upper, and null if the data holds it."""
+        """Return every day from lower to upper, and null if the data has nulls."""
         days = self._days()
         return pa.concat_arrays([days, pa.nulls(1, days.type)]) if data.values.null_count else days
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return 1 / (2 days + 1) on each day within reach, what lies beyond on the bounds."""
+        """Return 1 / (2 days + 1) for each day within reach; days beyond a bound count for the bound."""
         first, last = self._ends()
         every = is_null(data.values)
         missing, numbers = every[rows], _day_numbers(data.values)[rows]

@@ -18,15 +18,15 @@ from aegis.masks.noise.base import Floats, NoiseMask, NumberGrid, floats, is_nul
 from aegis.privacy import PrivacyLoss
 
 STEPS = 100
-"""Steps of the grid between the bounds where a policy gives no resolution."""
+"""Number of grid steps between the bounds if a policy gives no resolution."""
 
 
 @dataclass(frozen=True)
 class GridNoise(NoiseMask):
     """Noise on numbers: the noisy number moves to the nearest point of a grid.
 
-    Null and NaN stay. Whole numbers stay whole where the grid is whole; all else becomes a 64-bit
-    float. Infinities count as the nearer end of the grid.
+    Null and NaN stay. Whole numbers stay whole if the grid is whole; all other numbers become
+    64-bit floats. An infinity moves to the nearer end of the grid.
     """
 
     fits: ClassVar[frozenset[Kind]] = NUMERIC
@@ -45,12 +45,12 @@ class GridNoise(NoiseMask):
         """Return each finite number with noise added."""
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind` where the grid keeps it, else a number."""
+        """Return `kind` if the grid preserves it, else a number."""
         whole = not self.fitted or self.grid().whole
         return kind if whole else Kind.NUMBER
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the grid, then NaN and null if the data holds them."""
+        """Return the grid points, then NaN and null if the data has them."""
         numbers, null = floats(data.values), is_null(data.values)
         shown = self._points(data.values.type)
         if (np.isnan(numbers) & ~null).any():
@@ -102,12 +102,13 @@ class GridNoise(NoiseMask):
 
 @dataclass(frozen=True)
 class Laplace(GridNoise):
-    """Laplace noise of scale sensitivity / epsilon, drawn by OpenDP; bounds do not see the data.
+    """Laplace noise of scale sensitivity / epsilon, drawn by OpenDP; bounds do not depend on the data.
 
-    A value beyond the bounds counts as the bound. With the default sensitivity, upper - lower,
-    each row is epsilon-locally differentially private: any two values show any report with
-    probabilities at most e^epsilon apart. A smaller sensitivity gives epsilon to values that far
-    apart only; the account then charges epsilon (upper - lower) / sensitivity for the row.
+    A value beyond the bounds counts as the bound. With the default sensitivity, upper - lower, each
+    row is epsilon-locally differentially private: for any two values, the probabilities of any
+    report differ at most by a factor of e^epsilon. With a smaller sensitivity, epsilon holds only
+    for values that differ by at most the sensitivity. The account then charges epsilon (upper -
+    lower) / sensitivity for the row.
 
     References: Dwork, McSherry, Nissim and Smith, TCC 2006; Kasiviswanathan et al., SIAM Journal
     on Computing 40, 2011 (local model).
@@ -143,7 +144,7 @@ class Laplace(GridNoise):
         return self.resolution is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with its resolution, which depends on the bounds and the kind alone."""
+        """Return the mask with its resolution, which depends only on the bounds and the kind of column."""
         if self.fitted:
             return self
         step = nice_step((self.upper - self.lower) / STEPS)
@@ -169,7 +170,7 @@ class Laplace(GridNoise):
         )
 
     def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:  # noqa: ARG002
-        """Return the numbers with noise from OpenDP, whose randomness takes no seed."""
+        """Return the numbers with noise from OpenDP, which takes no seed."""
         from aegis.masks.noise.opendp import laplace
 
         bounded = np.clip(numbers, float(self.lower), float(self.upper))
@@ -190,10 +191,10 @@ class Laplace(GridNoise):
 
 @dataclass(frozen=True)
 class Geometric(GridNoise):
-    """Two-sided geometric noise on whole numbers, drawn by OpenDP; bounds do not see the data.
+    """Two-sided geometric noise on whole numbers, drawn by OpenDP; bounds do not depend on the data.
 
-    The discrete form of `laplace`, on every whole number from lower to upper; sensitivity and
-    account are as there.
+    This is the discrete form of `laplace`, on every whole number from lower to upper. Sensitivity
+    and privacy account are the same as for `laplace`.
 
     Reference: Ghosh, Roughgarden and Sundararajan, Universally utility-maximizing privacy
     mechanisms, SIAM Journal on Computing 41, 2012.
@@ -239,7 +240,7 @@ class Geometric(GridNoise):
         )
 
     def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:  # noqa: ARG002
-        """Return the numbers with noise from OpenDP, whose randomness takes no seed."""
+        """Return the numbers with noise from OpenDP, which takes no seed."""
         from aegis.masks.noise.opendp import geometric
 
         bounded = np.clip(numbers, self.lower, self.upper).astype(np.int64)
@@ -256,9 +257,10 @@ class Geometric(GridNoise):
 
 
 class UniformNoise(GridNoise):
-    """Uniform noise on a grid that is laid over the data when the mask is fitted.
+    """Uniform noise on a grid that is fitted to the data.
 
-    The parameters are fields of the masks themselves, so that each lists its own first.
+    The parameters are fields of the subclasses, so that each subclass lists its own parameters
+    before these.
     """
 
     learns: ClassVar[str | None] = LEARNS
@@ -290,9 +292,9 @@ class UniformNoise(GridNoise):
         return self.resolution is not None and self.lower is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with its grid: as wide as the noisy data, about 100 steps.
+        """Return the mask with its grid, which spans the noisy data in about 100 steps.
 
-        The ends are those of a range that enough rows share (`shared_range`).
+        The ends of the data range are bounds that enough rows share (`shared_range`).
         """
         if self.fitted:
             return self
@@ -339,9 +341,9 @@ class UniformNoise(GridNoise):
 
 @dataclass(frozen=True)
 class AddUniform(UniformNoise):
-    """Adds U[-amount, amount] (the absolute noise of the AEGIS paper); no differential privacy.
+    """Adds U[-amount, amount] (the absolute noise of the AEGIS paper), without differential privacy.
 
-    A report tells that the value is within `amount`, give or take a grid step.
+    A report shows that the value is within `amount` of it, up to a grid step.
     """
 
     name: ClassVar[str] = "add_uniform"
@@ -376,9 +378,9 @@ class AddUniform(UniformNoise):
 
 @dataclass(frozen=True)
 class ScaleUniform(UniformNoise):
-    """Multiplies by 1 + U[-ratio, ratio] (the relative noise of the AEGIS paper); not private.
+    """Multiplies by 1 + U[-ratio, ratio] (the relative noise of the AEGIS paper); guarantees no privacy.
 
-    0 stays 0; a report tells the value up to the ratio, give or take a grid step.
+    0 stays 0. A report shows the value up to the ratio, up to a grid step.
     """
 
     name: ClassVar[str] = "scale_uniform"
@@ -401,7 +403,7 @@ class ScaleUniform(UniformNoise):
         self._check_grid()
 
     def widths(self, numbers: Floats) -> Floats:
-        """Return the ratio of each number's size."""
+        """Return the ratio times the absolute value of each number."""
         return np.abs(numbers) * float(self.ratio)
 
     def spread(self, numbers: Floats, points: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Draws of mechanisms that promise differential privacy, by OpenDP (extra `dp`)."""
+"""Draws of differentially private mechanisms, by OpenDP (extra `dp`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 def library() -> SimpleNamespace:
     """Return OpenDP's domains, measurements and metrics.
 
-    Raises `PolicyError` that names the extra where it is not installed.
+    Raises `PolicyError`, which names the extra, if OpenDP is not installed.
     """
     try:
         # Not by its prelude, which imports its extras for tables and models: two seconds.
@@ -35,7 +35,7 @@ def library() -> SimpleNamespace:
 
 
 def laplace(numbers: Floats, scale: float) -> Floats:
-    """Return each number with Laplace noise of its own, of this scale."""
+    """Return each number plus independent Laplace noise of this scale."""
     if not len(numbers):
         return numbers.astype(np.float64)
     dp = library()
@@ -46,7 +46,7 @@ def laplace(numbers: Floats, scale: float) -> Floats:
 
 
 def geometric(numbers: Ints, scale: float) -> Ints:
-    """Return each whole number with two-sided geometric noise of its own, alpha = e^(-1/scale)."""
+    """Return each whole number plus independent two-sided geometric noise, alpha = e^(-1/scale)."""
     if not len(numbers):
         return numbers.astype(np.int64)
     dp = library()
@@ -57,7 +57,7 @@ def geometric(numbers: Ints, scale: float) -> Ints:
 
 
 def randomised_response(codes: Ints, size: int, keep: float) -> Ints:
-    """Return each code from 0 to `size` with probability `keep`, else another one, uniformly."""
+    """Return each code (0 to size - 1) with probability `keep`, else another code, uniformly."""
     if not len(codes):
         return codes.astype(np.int64)
     dp = library()

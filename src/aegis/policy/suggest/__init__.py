@@ -1,4 +1,4 @@
-"""The proposal of a first policy from a table (`aegis init`)."""
+"""Propose a first policy for a table (`aegis init`)."""
 
 from aegis.policy.suggest.propose import ProposedPolicy, init_policy
 

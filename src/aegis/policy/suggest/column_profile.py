@@ -1,4 +1,4 @@
-"""What was found on one column, and what is proposed for it."""
+"""Facts about one column, and the proposal for it."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from aegis.policy.suggest.facts import ColumnFacts
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """What was found on one column, and what is proposed for it.
+    """Facts about one column, and the proposal for it.
 
     Attributes
     ----------
     facts
-        What was measured.
+        The measured facts.
     role
         The proposed role; None for the label.
     reason
-        Why this role.
+        Reason for the role.
     masks
         Candidate masks, from fine to coarse.
     masks_reason
-        Why these masks.
+        Reason for the masks.
     unused
         Masks that fit too but are not proposed, each with the reason.
     warning
-        What a person must decide before the policy is used; empty if nothing calls for it.
+        Question that a person must answer before the policy is used; empty if there is none.
     question
-        Whether somebody could know this column, which the rule does not cover; empty if it helps
-        little to single out rows.
+        Whether other people could know this column, which the rule does not cover. Empty if the
+        column hardly helps to single out rows.
     alternative
-        Masks of the column as a quasi-identifier, where there is a question.
+        Masks for the column as a quasi-identifier, if `question` is not empty.
     """
 
     facts: ColumnFacts
@@ -54,17 +54,17 @@ class ColumnProfile:
 
     @property
     def ordered(self) -> bool:
-        """Whether the policy states an order: of a quasi-identifier's ranges written as text."""
+        """Whether the policy states an order: for a quasi-identifier with ranges written as text."""
         return self.role is Role.QUASI_IDENTIFIER and bool(self.facts.ranges)
 
     @property
     def quoted(self) -> bool:
-        """Whether values may be quoted: not those of an identifier, nor of what may be one."""
+        """Whether comments may show values: not for identifiers or columns that may be identifiers."""
         doubtful = self.role is Role.QUASI_IDENTIFIER and bool(self.warning)
         return self.role is not Role.IDENTIFIER and not doubtful
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the profile as plain data; values that may name persons are left out."""
+        """Return the profile as plain data, without values that may identify persons."""
         facts = self.facts
         hidden = not self.quoted
         return {

@@ -1,4 +1,4 @@
-"""What a first policy needs to know about a column: plain figures, and what follows from them."""
+"""Facts about a column for a first policy: measured figures and conclusions from them."""
 
 from __future__ import annotations
 
@@ -10,59 +10,63 @@ from aegis.masks import Kind
 from aegis.policy.suggest.names import Concept, find_concept, names_codes
 
 FEWEST_KEYS = 10
-"""With fewer values a column is no key of persons."""
+"""Columns with fewer values cannot be the key of persons."""
 NEARLY_ALL = 0.95
-"""Share of different values from which a column is near-unique."""
+"""Number of different values per row from which a column is near-unique."""
 EVEN = 1.5
-"""Times as likely as if all had equally many rows that two rows have one value: so even are the
-persons of a study, whom it follows about equally long, and counts and measurements are not."""
+"""Largest value of the evenness of a key of persons.
+
+Evenness compares the probability that two rows have the same value with that of equally many rows
+per value. A study follows its persons for about equally long; counts and measurements are less
+even.
+"""
 
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What was measured on one column.
+    """Facts that were measured on one column.
 
     Attributes
     ----------
     name, dtype
         The column and its Ibis data type as text.
     spoken
-        The name without a beginning that all columns of the table share.
+        The name without the prefix that all columns of the table share.
     kind
-        What it holds as far as masks care; None if no mask works on it.
+        Kind of its values, for masks; None if no mask works on it.
     rows, nulls
-        Rows of the table, and how many of them are null here.
+        Number of rows of the table, and number of null rows of the column.
     distinct
-        Number of different values, null left out, NaN counted once; 0 where `kind` is None.
+        Number of different values, without null, NaN counted once; 0 if `kind` is None.
     exact
         Whether `distinct` was counted, not estimated from a sample (`estimate_distinct`).
     low, high
-        Least and greatest finite value of numbers and dates; None otherwise, or without values.
+        Smallest and largest finite value of numbers and dates; None otherwise, or without values.
     special
-        Rows that hold NaN or an infinity.
+        Number of rows with NaN or an infinity.
     quantiles
-        Of finite numbers, by share of the rows (`SHARES`); empty otherwise.
+        Quantiles of finite numbers, by share of the rows (`SHARES`); empty otherwise.
     frequent
-        The most frequent values as text with their share of all sampled rows, most frequent
-        first; only values that at least `FEWEST_ROWS` rows hold.
+        The most frequent values as text with their share of all sampled rows, most frequent first.
+        Only values with at least `FEWEST_ROWS` rows are listed.
     shapes
-        Of texts: the share of values that have each form of `SHAPES`.
+        For texts: the share of values that have each form of `SHAPES`.
     lengths
-        Of texts: the least and the greatest number of characters.
+        For texts: the smallest and the largest number of characters.
     peak
-        Share of the values that are the most frequent one; of texts, whole numbers, dates, flags.
+        Share of the most frequent value among all values; for texts, whole numbers, dates, flags.
     separation
-        Share of the pairs of values that differ: how well the column alone distinguishes rows.
+        Share of pairs of values that differ: how well the column alone distinguishes rows.
     ranges
-        Of texts that are ranges of numbers: all of them, from low to high; empty otherwise.
+        For texts that are ranges of numbers: all of them, from low to high; empty otherwise.
     round_share
-        Of whole numbers: the share of multiples of 10; about a tenth where they are numbers of
-        records, more where people state amounts.
+        For whole numbers: the share of multiples of 10. It is about a tenth for record numbers, and
+        more for amounts that people state.
     fixes
-        Names of the columns of what persons have for life (`Concept.trait`) that have one value for
-        each value of this column, though its values come back.
+        Names of the columns with lifelong traits of persons (`Concept.trait`) that are constant for
+        each value of this column, although its values repeat.
     once_each
-        Name of the column of time of which no value comes twice with one value of this column.
+        Name of a column of times, if no time occurs twice with the same value of this column.
     """
 
     name: str
@@ -89,45 +93,45 @@ class ColumnFacts:
 
     @property
     def values(self) -> int:
-        """Rows that are not null."""
+        """Number of rows that are not null."""
         return self.rows - self.nulls
 
     @property
     def unique_share(self) -> float:
-        """Different values per row that is not null, from 0 to 1."""
+        """Number of different values per row that is not null, from 0 to 1."""
         return min(1.0, self.distinct / self.values) if self.values else 0.0
 
     @property
     def top_share(self) -> float:
-        """Share of the rows that hold the most frequent value, 0 where it was not counted."""
+        """Share of the rows with the most frequent value; 0 if it was not counted."""
         return self.frequent[0][1] if self.frequent else 0.0
 
     @property
     def coded(self) -> bool:
-        """Whether values are categories: text, or whole numbers whose name says that they are codes."""
+        """Whether values are categories: text, or whole numbers whose name indicates codes."""
         return self.kind is Kind.TEXT or (self.kind is Kind.INTEGER and self.coded_name)
 
     @property
     def concept(self) -> Concept | None:
-        """What the name speaks of."""
+        """The concept that the name refers to; None if it is unknown."""
         return find_concept(self.spoken, self.kind) or find_concept(self.name, self.kind)
 
     @property
     def coded_name(self) -> bool:
-        """Whether the name says that whole numbers are codes, without an order."""
+        """Whether the name indicates that whole numbers are codes without an order."""
         return names_codes(self.spoken)
 
     @property
     def even(self) -> bool:
-        """Whether whole numbers or codes have about equally many rows, as persons of a study have."""
+        """Whether whole numbers or codes have about equally many rows each, like persons of a study."""
         form = self.kind is Kind.INTEGER or self.shape("code") > NEARLY_ALL
         return form and 0 < (1 - self.separation) * self.distinct <= EVEN
 
     @property
     def fractional(self) -> bool:
-        """Whether numbers have fractions: their bounds do, or fewer whole numbers lie between these.
+        """Whether numbers have fractions: the bounds do, or there are more values than whole numbers.
 
-        Numbers of persons have none, even where nulls have made floats of them.
+        Numbers that identify persons have no fractions, even if nulls turned them into floats.
         """
         if self.kind is not Kind.NUMBER or self.low is None:
             return False

@@ -1,8 +1,8 @@
-"""Keys of persons, told by what they fix: after them sex, race or date of birth is always the same.
+"""Detect keys of persons: for each value, sex, race or date of birth is always the same.
 
-Where a person has many rows, as in panels and repeated measurements, neither a name such as `nr` nor
-the number of rows per value tells the key from a code of things. But a person has one sex and one
-date of birth, and whatever numbers persons has one of them for each number.
+In panels and repeated measurements, each person has many rows. Then neither a name such as `nr` nor
+the number of rows per value distinguishes the key of persons from other codes. But a person has one
+sex and one date of birth. So a column that numbers persons has only one of each for each value.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ import ibis.expr.types as ir
 from aegis.sources import Source
 
 MOST_KEYS = 20
-"""Most columns that are looked at as keys, those with the most values."""
+"""Largest number of columns that are tested as keys: those with the most values."""
 MOST_TRAITS = 10
-"""Most traits that are asked for: each costs one grouping of the table by each key."""
+"""Largest number of traits that are tested: each costs one grouping of the table by each key."""
 FIXED = 0.98
-"""Share of the values that must come with one trait each: registers hold slips of the pen."""
+"""Share of the values that must have a single trait each; registers contain typing errors."""
 BY_CHANCE = 1e-3
-"""Largest probability that a trait which the key has nothing to do with looks fixed."""
+"""Largest allowed probability that an unrelated trait looks fixed by chance."""
 ALIKE = 0.99
-"""Share of the values of the finest key from which another column is a key of the same persons."""
+"""Share of the number of values of the finest key; other keys with at least as many are kept, too."""
 FINER = 3
-"""Times as many values as the trait that a key must have: a recoded trait is no key."""
+"""Smallest ratio of the numbers of values of a key and of a trait: a recoded trait is not a key."""
 
 
 @dataclass(frozen=True)
 class Trait:
-    """A column of what a person has for life.
+    """A column with a trait that a person has for life.
 
     Attributes
     ----------
     name
         The column.
     distinct
-        How many values it has.
+        Number of its values.
     peak
-        Share of the values that are the most frequent one.
+        Share of the most frequent value among all values.
     """
 
     name: str
@@ -53,14 +53,15 @@ class Trait:
 def find_fixed(
     source: Source, table: ir.Table, keys: Mapping[str, int], traits: Sequence[Trait]
 ) -> dict[str, tuple[str, ...]]:
-    """Return which traits each column fixes, in one query over all of them.
+    """Return the traits that each column fixes, from one query over all columns.
 
-    Of columns that fix one trait, those with the most values count: what else is the same for a person
-    throughout and distinguishes persons, such as the length of a stay, is measured and no key.
+    Of columns that fix a single trait, those with the most values count. Other columns that are
+    constant for a person and distinguish persons, such as the length of a stay, are measurements
+    and not keys.
 
-    Only values that come back are asked: of a value in one row everything is fixed. Two rows of
-    one value agree by chance at most as often as the most frequent value of the trait is met, so
-    n such values look fixed with a probability of at most peak to the power of n.
+    Only values with several rows are tested, because a value with a single row fixes everything.
+    Two rows of one value agree by chance with at most the share of the trait's most frequent value,
+    `peak`. So n such values look fixed with a probability of at most peak to the power of n.
 
     Parameters
     ----------
@@ -69,14 +70,14 @@ def find_fixed(
     table
         Its rows, or a sample of them.
     keys
-        Columns that may be keys, with how many values each has.
+        Columns that may be keys, with their numbers of values.
     traits
-        The columns that persons have for life.
+        The columns with lifelong traits of persons.
 
     Returns
     -------
     dict
-        By column, the traits that it fixes; columns that fix none are left out.
+        For each column the traits that it fixes; columns that fix none are left out.
 
     Raises
     ------
@@ -104,7 +105,7 @@ def find_fixed(
 
 
 def stacked(tables: Sequence[ir.Table]) -> ir.Table:
-    """Return the rows of all tables, halved time and again: a chain of many unions is too deep to compile."""
+    """Return the rows of all tables, as a balanced tree of unions: a long chain is too deep to compile."""
     if len(tables) == 1:
         return tables[0]
     middle = len(tables) // 2

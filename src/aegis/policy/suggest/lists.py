@@ -1,4 +1,4 @@
-"""The word lists behind the reading of column names: `words.toml` in this folder."""
+"""The word lists for reading column names: `words.toml` in this folder."""
 
 from __future__ import annotations
 

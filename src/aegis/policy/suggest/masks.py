@@ -1,4 +1,4 @@
-"""Candidate masks that fit a column: a few, from fine to coarse, chosen from its distribution."""
+"""Propose candidate masks for a column: a few, from fine to coarse, chosen from its distribution."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from aegis.policy.suggest.roles import FEWEST_FOR_UNIQUE, is_amount, is_code
 from aegis.words import percent
 
 MOST_MASKS = 7
-"""Most candidates of one attribute."""
+"""Largest number of candidates of one attribute."""
 INTERVALS = 12
-"""Intervals that the narrowest proposed width makes of the bulk of the values."""
+"""Number of intervals of the narrowest proposed width in the bulk of the values."""
 FEW = 5
-"""Up to this many values are not grouped by frequency unless one of them dominates."""
+"""Up to this many values, values are not grouped by frequency unless one of them dominates."""
 ROWS_PER_VALUE = 20
-"""A quasi-identifier with fewer rows per value is not shown as it is: no class would be large."""
+"""A quasi-identifier with fewer rows per value gets no `identity`: its classes would be too small."""
 RISKY_SHARE = 0.5
-"""Different values per row from which a column outside the rule is nearly a key."""
+"""Number of different values per row from which a column outside the rule is nearly a key."""
 FREQUENT = (2, 5, 10, 20, 50)
 """Counts of frequent values to choose from."""
 OLDEST_AGE = 90
-"""Ages over 89 go into one group (45 CFR 164.514(b)(2)(i)(C))."""
+"""Ages above 89 go into one group (45 CFR 164.514(b)(2)(i)(C))."""
 
 _UNITS = (
     (31, ("day", "week")),
@@ -39,7 +39,7 @@ _UNITS = (
     (1830, ("month", "quarter", "year")),
 )
 _LONG_LIFE = 20 * 366
-"""Days over which quarters of a year are not worth a candidate: five and ten years are."""
+"""Number of days above which quarters are no candidate; groups of five and ten years are."""
 _LONG_UNITS = ("month", "quarter", "year")
 
 Spec = str | dict[str, Any]
@@ -54,9 +54,9 @@ class Candidates:
     masks
         Candidates, from fine to coarse.
     reason
-        Why these, in half a sentence.
+        Reason for these masks, in half a sentence.
     unused
-        Masks that would fit too but are left out, each with the reason.
+        Masks that fit but are left out, each with the reason.
     """
 
     masks: tuple[Mask, ...] = ()
@@ -65,11 +65,12 @@ class Candidates:
 
 
 def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
-    """Return the candidate masks of a column under a role.
+    """Return the candidate masks of a column with this role.
 
-    Identifiers and ignored columns get none. What lies outside the rule, features and sensitive
-    attributes, keeps `identity` alone unless the column is itself risky (`_risky`): masking it lowers utility and does not help the rule. A quasi-identifier gets `identity`, some coarser masks and
-    `suppress`, and goes without `identity` where it has fewer than `ROWS_PER_VALUE` rows per value.
+    Identifiers and ignored columns get no masks. Features and sensitive attributes, which the rule
+    does not cover, keep only `identity`, unless the column is itself risky (`_risky`): masking them
+    lowers utility and does not help the rule. A quasi-identifier gets `identity`, some coarser
+    masks and `suppress`, but no `identity` if it has fewer than `ROWS_PER_VALUE` rows per value.
     """
     if role is Role.IDENTIFIER:
         token = parse_mask({"tokenise": {"key_env": "AEGIS_TOKEN_KEY"}})

@@ -1,9 +1,9 @@
-"""What a column's name says about its role, in several languages.
+"""Derive the role of a column from its name, in several languages.
 
-A name is read as words: `dateOfBirth`, `date_of_birth` and `DATE OF BIRTH` are the same three, and
-`dateofbirth` is found too. A concept applies when one of its phrases is in the name as whole
-words; the longest phrase decides, so `marital status` is not a `status`. The concepts and word
-lists are data: `words.toml` in this folder.
+A name is split into words: `dateOfBirth`, `date_of_birth` and `DATE OF BIRTH` are the same three,
+and `dateofbirth` is recognised, too. A concept matches if one of its phrases is in the name as
+whole words. The longest phrase decides, so `marital status` is not a `status`. The concepts and
+word lists are data: `words.toml` in this folder.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ from aegis.policy.suggest.persons import NameBearer, whose_name
 
 @dataclass(frozen=True)
 class Concept:
-    """Something that column names speak of.
+    """A concept that column names refer to.
 
     Attributes
     ----------
     name
-        How a reason calls it.
+        Name of the concept in reasons.
     role
-        The role that it suggests.
+        The role that the concept suggests.
     phrases
         Spellings, lower case, words separated by one space.
     weak
-        Whether the phrases must end the name and nearly every value must be different.
+        Whether the phrase must end the name and nearly all values must be different.
     codes
-        Whether whole numbers under this name are codes without an order.
+        Whether whole numbers in such a column are codes without an order.
     whole
-        Whether a phrase must be the whole name: `first` is a person's, `first contact` is not.
+        Whether a phrase must be the whole name: `first` refers to a person's name, `first contact`
+        does not.
     trait
-        Whether a person has one of it for life, so that a key of persons fixes it.
+        Whether it is a lifelong trait of a person, so that a key of persons fixes it.
     kinds
-        Kinds of column that can hold it; empty for all.
+        Kinds of column that can hold it; empty for all kinds.
     """
 
     name: str
@@ -58,9 +59,9 @@ class Concept:
 AGE, POSTCODE, OCCUPATION = "age", "a postcode", "occupation"
 """Concepts that candidate masks depend on."""
 NUMBER = "a number that names one person or record"
-"""Also what a word for a person or record next to one for a number says: `patient_nbr`."""
+"""Also applies if a word for a person or record is next to a word for a number: `patient_nbr`."""
 PERSON_NAME = "a person's name"
-"""Also what `name` says, alone or in addition to words for persons; see `aegis.policy.suggest.persons`."""
+"""Also applies to `name`, alone or with words for persons; see `aegis.policy.suggest.persons`."""
 CONCEPTS: tuple[Concept, ...] = tuple(
     Concept(
         entry["name"],
@@ -80,18 +81,18 @@ _GLUED = re.compile(
     r"\b(?!(?:phage|plage|\w*stage|\w*wage)\b)"
     r"(?:([^\W\d_aeiouy]{1,5})(sex|gender|dob)|([^\W\d_aeiouy]{2,5})(age|zip))\b"
 )
-"""An abbreviation without vowels that is written together with a trait: `CLMSEX`, `PTAGE`."""
+"""An abbreviation without vowels that is joined to a trait: `CLMSEX`, `PTAGE`."""
 _LONG_NAME = 6
-"""Most words of a name that is no sentence."""
+"""Largest number of words of a name; longer ones are read as sentences."""
 _MOST_WORDS = 4
-"""Most words of a phrase."""
+"""Largest number of words of a phrase."""
 _LONGEST = 200
-"""Characters of a name that are read; a longer one is no name of a concept."""
+"""Largest number of characters of a name that matches a concept."""
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """A run of words of a name: as one text without spaces, as words, and where it stands."""
+    """Consecutive words of a name: as one text without spaces, as words, and their position."""
 
     text: str
     words: tuple[str, ...]
@@ -107,7 +108,7 @@ class Words:
     bare: tuple[str, ...]
 
     def phrases(self) -> Iterator[Phrase]:
-        """Yield every run of words."""
+        """Yield every sequence of consecutive words."""
         for words in dict.fromkeys((self.plain, self.bare)):
             for start in range(len(words)):
                 for end in range(start + 1, min(start + _MOST_WORDS, len(words)) + 1):
@@ -142,27 +143,27 @@ def _concept(name: str) -> Concept:
 
 
 def names_thing(name: str) -> bool:
-    """Return whether the column holds names of things, such as `product_name`."""
+    """Return whether the column has names of things, such as `product_name`."""
     return whose_name(read_words(name).bare) is NameBearer.THING
 
 
 @lru_cache(maxsize=4096)
 def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
-    """Return what the name speaks of, by its longest matching phrase; None if it says nothing.
+    """Return the concept that a name refers to, by its longest matching phrase; None if there is none.
 
-    In a name of more than six words, a question for example, the first phrase decides. A flag
-    (`is_mobile`, `has_email`) tells of a yes or no, not of the thing itself, and never names an
-    identifier. The name of a thing is no person's, although `name` is in it. How somebody
-    rates a thing is not the thing (`job satisfaction`), nor is how often it happened
-    (`number_diagnoses`): counts are not sensitive. The age of a thing (`account_age`) and the time of
-    a job (`job_date`) point at nobody.
+    In a name of more than six words, such as a question, the first phrase decides. A flag
+    (`is_mobile`, `has_email`) is a yes or no, not the thing itself, so it never suggests an
+    identifier. The name of a thing is not the name of a person, although it contains `name`. A
+    rating of a thing (`job satisfaction`) is not the thing, and neither is a count of it
+    (`number_diagnoses`), so both are not sensitive. The age of a thing (`account_age`) and the time
+    of a job (`job_date`) do not identify anybody.
 
     Parameters
     ----------
     name
         The column's name.
     kind
-        What the column holds; None leaves out what depends on it.
+        Kind of the column's values; None ignores conditions on the kind.
     """
     words = read_words(name)
     flag = bool(words.bare) and words.bare[0] in word_list("flag")
@@ -199,7 +200,7 @@ def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
 
 
 def numbers_person(name: str) -> bool:
-    """Return whether the name says outright that a column holds numbers of persons: `patient_id`."""
+    """Return whether the name states that the column has numbers of persons: `patient_id`."""
     words = read_words(name).bare
     return not word_list("person_number").isdisjoint(words) or any(
         first in word_list("person") and second in word_list("outright")
@@ -238,7 +239,7 @@ def _of_a_thing_or_time(words: Words, phrase: Phrase, concept: Concept) -> bool:
 
 
 def names_codes(name: str) -> bool:
-    """Return whether whole numbers under this name are codes, so that their order means nothing."""
+    """Return whether the name indicates that whole numbers are codes, whose order has no meaning."""
     concept = find_concept(name)
     if concept is not None and concept.codes:
         return True
@@ -249,12 +250,12 @@ def names_codes(name: str) -> bool:
 
 
 def names_survey_weight(name: str) -> bool:
-    """Return whether the name speaks of how many persons a row of a survey represents."""
+    """Return whether the name refers to survey weights: how many persons a row represents."""
     return not word_list("survey_weight").isdisjoint(read_words(name).bare)
 
 
 def names_measure(name: str) -> bool:
-    """Return whether the name speaks of a measured quantity, whose values may well all differ."""
+    """Return whether the name refers to a measured quantity, whose values may all be different."""
     words = read_words(name).bare
     measured = not word_list("measure").isdisjoint(words) or any(
         word != start and word.startswith(start)
@@ -265,11 +266,11 @@ def names_measure(name: str) -> bool:
 
 
 def names_time(name: str) -> bool:
-    """Return whether the name is that of a time at which something was observed: `year`, `Visit`."""
+    """Return whether the name refers to the time of an observation: `year`, `Visit`."""
     return bool(read_words(name).bare) and set(read_words(name).bare) <= word_list("time_of_row")
 
 
 def names_thing_or_time(name: str) -> bool:
-    """Return whether a word of the name is of a thing or a time: `plot`, `school_id`, `day_of_year`."""
+    """Return whether a word of the name refers to a thing or a time: `plot`, `school_id`, `day_of_year`."""
     words = read_words(name).bare
     return not (word_list("thing") | word_list("time_of_row")).isdisjoint(words)

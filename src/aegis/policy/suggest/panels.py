@@ -1,8 +1,8 @@
-"""What is observed time and again: no year, visit or wave comes twice with one value of it.
+"""Detect panels: no year, visit or wave occurs twice with the same value of a column.
 
-Where persons have many rows and neither a sex nor a date of birth is known, their key is still told
-from a count or a measurement by the column of time next to it: each of them is seen once at each time.
-So are plots, pigs and firms: whether it is persons that are followed, a person must say.
+If persons have many rows but neither sex nor date of birth is known, a column of times next to the
+key still distinguishes it from counts and measurements: each person is observed once at each time.
+The same holds for plots, pigs and firms. So a person must decide whether the values are persons.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from aegis.policy.suggest.keys import BY_CHANCE, stacked
 from aegis.sources import Source
 
 MOST_TIMES = 5
-"""Most columns of time that are asked for: each costs one grouping of the table by each key."""
+"""Largest number of columns of times that are tested: each costs one grouping by each key."""
 ONCE = 0.999
-"""Share of the rows that must be alone with their value and time: tables hold slips of the pen."""
+"""Share of the rows that must be alone with their value and time; tables contain typing errors."""
 
 
 def find_once_each(
     source: Source, table: ir.Table, keys: Mapping[str, float], times: Mapping[str, float]
 ) -> dict[str, str]:
-    """Return by column the column of time of which no value comes twice with one of its own.
+    """Return for each key a column of times that never has the same time twice for one value of the key.
 
-    Of two columns that have nothing to do with each other n rows would hold about n (n - 1) / 2 p q
-    pairs that agree in both, p and q being the shares of the pairs that agree in one: that there is
-    none has a probability of e to the minus that. Pairs of columns that are alone by chance with more than
-    `BY_CHANCE` are not asked, such as any column next to a clock.
+    Suppose two columns are unrelated, and p and q are the shares of pairs of rows that agree in
+    each. Then n rows have about n (n - 1) / 2 p q pairs that agree in both, and no such pair with a
+    probability of exp(-n (n - 1) / 2 p q). Pairs of columns for which this probability is above
+    `BY_CHANCE` are not tested, for example any column with a clock time.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def find_once_each(
     table
         Its rows.
     keys, times
-        Columns that may be keys, and columns of time, each with the share of pairs of rows that agree
-        in it, from 0 to 1.
+        Columns that may be keys, and columns of times, each with the share of pairs of rows that
+        agree in it, from 0 to 1.
 
     Raises
     ------

@@ -1,9 +1,10 @@
-"""Whose name a column called "... name" holds: a person's, a thing's, or nobody can tell.
+"""Decide whether a column called "... name" has names of persons or of things.
 
-`name` alone, or in addition to words for persons and parts of a name, is a person's: `name`, `guest_name`,
-`name_of_child`, `nom complet`, `Kundenname`. Beside a word for a thing it is the thing's:
-`product_name`, `file name`, `nom_produit`. Of several words the one next to it decides. With any
-other word the header does not say, and the values decide (`aegis.policy.suggest.roles`).
+`name` refers to a person, alone or with words for persons and parts of a name: `name`,
+`guest_name`, `name_of_child`, `nom complet`, `Kundenname`. With a word for a thing it refers to the
+thing: `product_name`, `file name`, `nom_produit`. Of several such words, the one next to it
+decides. With any other word the header is ambiguous, and the values decide
+(`aegis.policy.suggest.roles`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from aegis.policy.suggest.lists import word_list
 
 
 class NameBearer(Enum):
-    """What bears the name that a column holds."""
+    """Whether a name in a column belongs to a person, to a thing, or is ambiguous."""
 
     PERSON = "person"
     THING = "thing"
@@ -26,7 +27,7 @@ _ENDINGS = ("names", "namen", "name")
 
 
 def whose_name(words: Sequence[str]) -> NameBearer | None:
-    """Return what bears the name that a column holds, None if the header speaks of no name.
+    """Return who or what the names in a column belong to; None if the header does not refer to names.
 
     Parameters
     ----------

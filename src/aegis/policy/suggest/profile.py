@@ -1,10 +1,10 @@
-"""What a first policy needs to know about a table, measured in a handful of queries.
+"""Measure the facts about a table that a first policy needs, with a few queries.
 
-One aggregation over all columns of the whole table counts nulls and finds the ranges, and counts
-distinct values where the table is not large. A second, over a seeded sample where it is, finds
-quantiles and the shape of texts; a third finds the most frequent values of all categories at
-once, and a last one what possible keys of persons fix. Only of wide tables are columns asked for in
-several queries.
+The first query aggregates over all columns of the whole table: it counts nulls, finds ranges and,
+if the table is not large, counts distinct values. The second finds quantiles and the forms of
+texts; for a large table it uses a seeded sample. The third finds the most frequent values of all
+categories at once. The last one tests which traits possible keys of persons fix. Only wide tables
+need several queries for each of these.
 """
 
 from __future__ import annotations
@@ -36,23 +36,26 @@ from aegis.progress import SILENT, Progress
 from aegis.sources import Source
 
 EXACT_ROWS = 1_000_000
-"""Most rows of a table whose distinct values are counted rather than estimated from the sample."""
+"""Largest number of rows for which distinct values are counted instead of estimated from the sample."""
 _AT_ONCE = 300
-"""Aggregates of a query of the embedded engine, which compares each with all others of a query."""
+"""Number of aggregates in a query of the embedded engine, which compares all of them with each other."""
 _MOST_AT_ONCE = 1600
-"""Those of other engines, which read all columns for each query: PostgreSQL takes 1,664."""
+"""Number of aggregates in a query of other engines, which read all columns each time.
+
+PostgreSQL allows 1,664.
+"""
 _STACKED_AT_ONCE = 150
-"""Columns of the embedded engine whose values are stacked in one query."""
+"""Number of columns whose values are stacked in one query of the embedded engine."""
 SAMPLE_ROWS = 200_000
-"""Rows of the sample behind quantiles, the shape of texts and the most frequent values."""
+"""Number of rows of the sample for quantiles, forms of texts and most frequent values."""
 SHOWN_VALUES = 5
-"""Most frequent values that are kept."""
+"""Number of most frequent values that are kept."""
 FEWEST_ROWS = 5
-"""A value that fewer rows hold is not quoted: it could point at a person."""
+"""A value with fewer rows is not shown, because it could identify a person."""
 FEW_VALUES = 50
-"""Most distinct whole numbers whose frequent values are quoted."""
+"""Largest number of distinct whole numbers for which frequent values are shown."""
 MOST_RANGES = 60
-"""Most ranges of numbers written as text that are put in order."""
+"""Largest number of ranges of numbers written as text that are sorted."""
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 
@@ -98,7 +101,7 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
 
 
 def finite(column: ir.Column) -> ir.Value:
-    """Return the column with NaN and the infinities made null."""
+    """Return the column with NaN and the infinities replaced by null."""
     if not column.type().is_floating():
         return column
     return ibis.ifelse(column.isnan() | column.isinf(), ibis.null(column.type()), column)
@@ -153,7 +156,7 @@ def _count(source: Source) -> list[ColumnFacts]:
 
 
 def common_stem(names: Sequence[str]) -> str:
-    """Return the beginning that all of at least four names share, empty if it is a whole name."""
+    """Return the common prefix of at least four names; empty if it is a whole name."""
     first, last = min(names), max(names)
     pairs = zip(first, last, strict=False)
     stem = first[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]
@@ -161,19 +164,19 @@ def common_stem(names: Sequence[str]) -> str:
 
 
 def estimate_distinct(rows: int, sampled: int, seen: int) -> int:
-    """Estimate how many different values a table holds from those seen in a sample.
+    """Estimate the number of different values in a table from the number in a sample.
 
-    Solves D (1 - (1 - q)^(rows / D)) = seen for D, with q = sampled / rows: the expected number of
-    values seen when D values are equally frequent and each row is drawn with probability q. For
-    values of different frequencies fewer are expected, so the estimate is then too low; it never
-    is below `seen` or above `rows`.
+    Solves D (1 - (1 - q)^(rows / D)) = seen for D, with q = sampled / rows. The left side is the
+    expected number of values in the sample if D values are equally frequent and each row is drawn
+    with probability q. Values of different frequencies give fewer, so the estimate is then too low.
+    It is never below `seen` or above `rows`.
 
     Parameters
     ----------
     rows, sampled
-        Rows that are not null, of the table and of the sample.
+        Number of rows that are not null, of the table and of the sample.
     seen
-        Different values in the sample.
+        Number of different values in the sample.
     """
     if seen >= sampled or sampled >= rows:
         return rows if sampled < rows else seen

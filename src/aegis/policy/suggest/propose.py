@@ -1,4 +1,4 @@
-"""The proposal of a first policy from a table and its label (`aegis init`)."""
+"""Propose a first policy from a table and its label (`aegis init`)."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from aegis.words import joined, percent
 K = 5
 SUPPRESSION = 0.02
 BINS = 5
-"""Ranges of a number to predict, where it is cut into classes instead."""
+"""Number of ranges if a numeric label is cut into classes instead of predicted as a number."""
 MOST_NUMERIC_CLASSES = 20
-"""A label of more numbers is a number to predict, unless its name says that they are codes."""
+"""Labels with more different numbers are predicted as a number, unless their name indicates codes."""
 MOST_CLASSES = 1_024
-"""Most classes of a label that a summary takes."""
+"""Largest number of label classes that a summary accepts."""
 FEWEST_SENSITIVE = 4
-"""Values that a sensitive attribute needs before the rule requires 2 in every class."""
+"""Smallest number of values of a sensitive attribute for which the rule requires 2 per class."""
 MOST_DOMINANT = 0.8
-"""Largest share of one value of such an attribute: above, too many classes would hold it alone."""
+"""Largest share of one value of such an attribute; above it, too many classes have only this value."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class ProposedPolicy:
     yaml
         The same as text; `load_policy` reads it to an equal policy.
     profiles
-        What was found on every column, the label included, by name in the table's order.
+        Facts and proposal for every column, including the label, by name in the table's order.
     identifying
-        Which few columns outside the rule single out many rows; empty if none do.
+        A few columns outside the rule that single out many rows; None if there are none.
     """
 
     policy: Policy
@@ -68,12 +68,12 @@ class ProposedPolicy:
 
     @property
     def person(self) -> str | None:
-        """The column by which rows of one person belong together: an identifier whose values repeat."""
+        """The column that identifies the rows of one person: an identifier whose values repeat; or None."""
         return self.policy.person
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person must decide: one entry per column, in the table's order, then one of several."""
+        """Questions that a person must answer: one per column, then one about several columns together."""
         by_column = tuple(
             f"{'label ' if profile.role is None else ''}{show(profile.name)!r}: {profile.warning}"
             for profile in self.profiles.values()
@@ -82,7 +82,7 @@ class ProposedPolicy:
         return (*by_column, self.identifying) if self.identifying else by_column
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the YAML; an existing file is overwritten only with `force`.
+        """Write the YAML to a file; an existing file is overwritten only with `force`.
 
         Raises
         ------
@@ -143,7 +143,8 @@ def init_policy(
     """Propose roles, candidate masks and a privacy rule for a table.
 
     The proposal is a guess from names, types and distributions, made to be edited: each entry of
-    the YAML says what was found and why it was proposed. The same table gives the same proposal.
+    the YAML states the facts and the reason for the proposal. The same table gives the same
+    proposal.
 
     Parameters
     ----------

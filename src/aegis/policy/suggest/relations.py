@@ -1,7 +1,8 @@
-"""What columns say together: copies of quasi-identifiers, and few columns outside the rule that identify.
+"""Relations between columns: copies of quasi-identifiers, and columns that identify together.
 
-A role that is proposed column by column misses both. A title gives away sex, a code its name, months
-an age in years; and four harmless numbers may single out nearly every row.
+Proposing a role for each column separately misses both. For example, a title reveals sex, a code
+its name, and months an age in years. And four harmless numbers together may single out nearly every
+row.
 """
 
 from __future__ import annotations
@@ -22,48 +23,52 @@ from aegis.privacy.singling import RowCounts, Singling, find_singling
 from aegis.sources import Source
 
 TWIN = 0.98
-"""Lift from which a column is a copy of a quasi-identifier: tables hold slips of the pen."""
+"""Lift from which a column counts as a copy of a quasi-identifier; tables contain typing errors."""
 LIKELY_TWIN = 0.8
-"""Lift from which a person is asked whether it is one."""
+"""Lift from which a person is asked whether a column is a copy."""
 LINEAR = 0.999
-"""Correlation from which a number is another one in other units."""
+"""Correlation from which a number counts as another number in other units."""
 FEWEST_OTHERS = 20
-"""Rows that do not hold the most frequent value: with fewer, that they are predicted may be chance."""
+"""Smallest number of rows without the most frequent value; with fewer, a prediction may be chance."""
 FEWEST_NUMBERS = 10
-"""Values that two numbers need before a line through them says anything."""
+"""Smallest number of values for which a line through two numbers is meaningful."""
 ROWS_PER_VALUE = 20
-"""Rows per value that a copy needs: what is constant for a person in few rows follows everything else that is."""
+"""Smallest number of rows per value of a copy.
+
+With fewer rows, a column that is constant for a person predicts every other such column.
+"""
 TWIN_ROWS = 20_000
-"""Rows of the sample on which columns are compared in pairs."""
+"""Number of sampled rows on which columns are compared in pairs."""
 SINGLED_ROWS = 100_000
-"""Rows on which few columns are counted together; a sample singles out more than the table does."""
+"""Number of rows on which columns are counted together; a sample singles out more rows than the table."""
 SINGLED_SHARE = 0.2
-"""Share of the rows from which columns that single them out are asked about."""
+"""Share of singled-out rows from which a person is asked about the columns."""
 MOST_COPIED = 20
-"""Most quasi-identifiers whose copies are looked for."""
+"""Largest number of quasi-identifiers whose copies are searched."""
 MOST_COMPARED = 100
-"""Most other columns that are compared with them, those with the fewest values."""
+"""Largest number of other columns that are compared: those with the fewest values."""
 
 Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Twin:
-    """A quasi-identifier that another column gives away.
+    """A quasi-identifier that another column reveals.
 
     Attributes
     ----------
     of
         The quasi-identifier.
     right
-        Share of the rows in which it is guessed right from the other column; 1 of numbers on a line.
+        Share of the rows in which it is guessed right from the other column; 1 for numbers on a
+        line.
     certain
-        Whether the other column is a copy of it; else a person is asked.
+        Whether the other column is certainly a copy; otherwise a person is asked.
     linear
-        Whether both are numbers on a line, as a length in other units.
+        Whether both are numbers on a line, such as a length in other units.
     coarse
-        Whether it is the quasi-identifier that gives the other column away, as an age its decade:
-        `right` is then the share of the rows in which the other column follows from it.
+        Whether the quasi-identifier determines the other column instead, as an age determines its
+        decade. `right` is then the share of the rows in which the other column follows from it.
     """
 
     of: str
@@ -76,9 +81,10 @@ class Twin:
 def find_twins(
     source: Source, quasi: Sequence[ColumnFacts], others: Sequence[ColumnFacts]
 ) -> dict[str, Twin]:
-    """Return by column the quasi-identifier that it gives away best, where it does.
+    """Return for each column the quasi-identifier that it reveals best, if there is one.
 
-    Measured on a sample, held out: a key, which has a value for each row, gives nothing away.
+    The share is measured on held-out rows of a sample, so that a key, which has a value for each
+    row, reveals nothing.
 
     Raises
     ------
@@ -113,9 +119,9 @@ def find_twins(
 
 
 def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Singling, int] | None:
-    """Return few columns outside the rule that single out many rows, and of how many rows.
+    """Return a few columns outside the rule that single out many rows, and the number of rows counted.
 
-    None if they single out less than a fifth.
+    None if they single out less than a fifth of the rows.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which role a column most likely plays, and why."""
+"""Propose the most likely role of a column, with the reason."""
 
 from __future__ import annotations
 
@@ -20,37 +20,40 @@ from aegis.policy.suggest.names import (
 from aegis.words import percent
 
 FEWEST_FOR_UNIQUE = 20
-"""Below this many values, that all differ says nothing."""
+"""Smallest number of values for which it is meaningful that all differ."""
 MANY_VALUES = 50
-"""Different values from which a name alone makes an identifier."""
+"""Number of different values from which the name alone suggests an identifier."""
 FEW_VALUES = 5
-"""Up to so many values of a column that is called like an identifier are no identifiers."""
+"""Up to this many values, a column with the name of an identifier is not taken for one."""
 ROWS_PER_VALUE = 20
-"""With fewer rows per value, values point at few rows."""
+"""With fewer rows per value, a value points at few rows."""
 SEPARATED = 0.95
-"""Share of pairs of rows from which many-valued texts distinguish rows, as those with rare values do."""
+"""Share of pairs of rows that differ, from which texts with many values distinguish rows."""
 CODE_LENGTHS = range(4, 13)
-"""Lengths of digit strings that are read as codes such as postcodes."""
+"""Lengths of digit strings that are taken for codes, such as postcodes."""
 SHORTEST_KEY = 5
-"""Characters of the shortest code that is read as the number of a record."""
+"""Number of characters of the shortest code that is taken for a record number."""
 SHORTEST_GROUPED = 9
-"""Characters from which texts of digits in groups, all of one length, are no amounts."""
+"""Length from which texts of grouped digits, all of one length, are not amounts."""
 LEAST_KEY = 10_000
-"""Half the numbers of records at least are so large: below, whole numbers count or measure."""
+"""Smallest median of record numbers; smaller whole numbers are counts or measurements."""
 LEAST_ON_GRID = 10_000
-"""Metres from the origin of its grid from which half the places of a map are."""
+"""Smallest median of map coordinates: metres from the origin of the grid."""
 KEY_UNIQUE = 0.3
-"""Different values per row from which numbers that repeat may name persons."""
+"""Number of different values per row from which repeating numbers may identify persons."""
 KEY_PEAK = 0.005
-"""Largest share of one number of a record: persons come back, but none makes up the table."""
+"""Largest share of one record number; a person may have several rows, but not a large part of the table."""
 KEY_ROUND = 0.2
-"""Largest share of multiples of ten: a tenth of running numbers are, of stated amounts many more."""
+"""Largest share of multiples of ten: about 0.1 for running numbers, much more for stated amounts."""
 GIVEN = 0.3
-"""Share of values with a common given name from which texts are names of persons."""
+"""Share of values with a common given name from which texts count as names of persons."""
 CODED = 0.9
-"""Share of values in the form of a code system from which a column is of that system."""
+"""Share of values in the form of a code system from which a column counts as that system."""
 MOSTLY = 0.5
-"""Share of values in forms that name persons from which a column does: the others say that none is known."""
+"""Share of values in forms that identify persons from which a column counts as an identifier.
+
+The other values mostly state that none is known.
+"""
 PARTLY = 0.1
 """Share of such values from which a person is asked."""
 
@@ -66,19 +69,19 @@ _IDENTIFYING_SHAPES = {
     "mac": "addresses of devices",
 }
 _DOUBTFUL_SHAPES = {"person": "names of persons", "record": "record numbers"}
-"""What things are called, too: by these forms a column is not released as it is, and a person asked."""
+"""Forms that things have, too: such a column is not released as it is, and a person is asked."""
 _CHECK = "make it an identifier if they point at persons, a feature if they do not"
 
 
 def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
     """Return the role of a column and the reason in half a sentence.
 
-    In this order: what carries no information or no mask works on is ignored; direct identifiers
-    by form or name, keys by how often their values repeat, and near-unique texts and whole
-    numbers, which point at single records; dates, and what a name gives away; codes of diseases;
-    codes of one length; texts that distinguish rows (`warn_of`) are quasi-identifiers; the rest
-    are features. Floats and decimals are measured numbers: that they are all different makes no
-    identifier.
+    The first match decides. Columns without information, or on which no mask works, are ignored.
+    Identifiers are direct identifiers by form or name, keys by how often their values repeat, and
+    near-unique texts and whole numbers, which point at single records. Quasi-identifiers are dates,
+    columns whose name suggests it, codes of diseases, codes of one length, and texts that
+    distinguish rows (`warn_of`). All others are features. Floats and decimals are measurements:
+    that they all differ does not make them identifiers.
     """
     if (reason := _reason_to_ignore(facts)) is not None:
         return Role.IGNORE, reason
@@ -117,10 +120,11 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
 
 
 def warn_of(facts: ColumnFacts, role: Role) -> str:
-    """Return what a person must decide about a proposed role, empty if nothing calls for it.
+    """Return the question that a person must answer about a proposed role; empty if there is none.
 
-    Texts that distinguish rows, numbers that come once at each time, and values in a form that persons' names or record numbers have,
-    are no identifiers for certain; neither may they pass in silence.
+    Some columns are not certainly identifiers, but must not be released unnoticed: texts that
+    distinguish rows, numbers that occur once at each time, and values in the form of persons' names
+    or record numbers.
     """
     if facts.once_each is not None and role is Role.FEATURE:
         often = f"each of its {facts.distinct:,} values comes once with one {facts.once_each}"
@@ -137,9 +141,9 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 
 
 def warn_of_label(facts: ColumnFacts) -> str:
-    """Return why a label is hardly one to predict, empty where nothing speaks against it.
+    """Return why a label is hardly a useful one to predict; empty if there is no reason.
 
-    Numbers of persons or records are no measured quantity.
+    Numbers of persons or records are not measured quantities.
     """
     concept = facts.concept
     unique = facts.unique_share > NEARLY_ALL and facts.values >= FEWEST_FOR_UNIQUE
@@ -197,7 +201,7 @@ def _tells_apart(facts: ColumnFacts) -> bool:
 def is_amount(facts: ColumnFacts) -> bool:
     """Return whether texts are measured numbers: amounts with a point, a comma or a sign.
 
-    Numbers of persons are all of one length where they are written in groups: 123 456 789.
+    Numbers of persons, if written in groups (123 456 789), all have the same length.
     """
     low, high = facts.lengths or (0, 0)
     amounts = facts.shape("amount") > CODED and facts.shape("digits") < 0.5
@@ -215,10 +219,11 @@ def _is_written_date(facts: ColumnFacts) -> bool:
 
 
 def code_system(facts: ColumnFacts) -> str | None:
-    """Return the system of disease codes that a column's texts belong to, None if to none.
+    """Return the system of disease codes of a column's texts; None if there is none.
 
-    Three digits alone are a code of ICD-9 and of much else: some must have a point, or begin with
-    V or E. One letter and two digits are a seat as well as a code of ICD-10: some must have a point.
+    Three digits may be an ICD-9 code or many other things: some values must have a point, or begin
+    with V or E. One letter and two digits may be a seat or an ICD-10 code: some values must have a
+    point.
     """
     if facts.kind is not Kind.TEXT or facts.distinct < FEWEST_FOR_UNIQUE:
         return None
@@ -384,7 +389,7 @@ def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def names_persons(facts: ColumnFacts) -> bool:
-    """Return whether an identifier's values are numbers of persons that come back in other rows.
+    """Return whether an identifier has numbers of persons that occur in several rows.
 
     Such a column can be the key by which rows of one person are counted together.
     """

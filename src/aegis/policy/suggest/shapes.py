@@ -1,6 +1,6 @@
-"""Forms of text that say what a column holds, as regular expressions that every engine understands.
+"""Forms of text that identify the content of a column, as regular expressions for every engine.
 
-None uses look-ahead, word boundaries or flags, which engines spell differently.
+None of them uses look-ahead, word boundaries or flags, which engines write differently.
 """
 
 from __future__ import annotations
@@ -55,6 +55,6 @@ SHAPES: Mapping[str, str] = {
     "prose": r"^[^\s]+([\s]+[^\s]+){5,}",
     "given": r"(^|[^a-zà-ÿ])(" + "|".join(sorted(word_list("given_name"))) + r")($|[^a-zà-ÿ])",
 }
-"""By name; a column is asked for the share of its texts in which the expression is found."""
+"""Regular expressions by name; the share of matching texts of a column is counted for each."""
 LOWERED = frozenset({"date", "given", "amount", "url"})
-"""Forms that are looked for in the text in lower case, without spaces around it."""
+"""Forms that are searched in the text in lower case, without spaces around it."""

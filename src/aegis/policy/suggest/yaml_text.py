@@ -1,4 +1,4 @@
-"""A proposed policy as commented YAML that a person edits."""
+"""Write a proposed policy as commented YAML for a person to edit."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from aegis.sources import Source
 
 MOST_SHOWN = 40
-"""Characters of a name or value that a comment shows."""
+"""Largest number of characters of a name or value in a comment."""
 _LONGEST_KEY = 120
-"""Longer keys need YAML's explicit form, "? key"; its own limit is 1,024 characters on one line."""
+"""Longest key in the usual form. Longer keys need YAML's explicit form, "? key".
+
+YAML's own limit is 1,024 characters on one line.
+"""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
@@ -39,7 +42,7 @@ def show(value: object, *, most: int = MOST_SHOWN) -> str:
 
 
 def scalar(text: str) -> str:
-    """Return a text as a YAML scalar on one line that reads back as this text, quoted if need be."""
+    """Return a text as a YAML scalar on one line, quoted if necessary, that reads back as this text."""
     if _PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
         return text
     written: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=math.inf)
@@ -75,7 +78,7 @@ def describe(facts: ColumnFacts) -> str:
 
 
 def frequent_values(facts: ColumnFacts) -> str:
-    """Return the most frequent values and their shares, empty if none may be shown."""
+    """Return the most frequent values and their shares; empty if none may be shown."""
     return ", ".join(f"{show(text)} ({percent(100 * share)})" for text, share in facts.frequent)
 
 
@@ -102,13 +105,13 @@ def render(
     labels
         What was found on each label; empty if there is none.
     columns
-        What was found on every other column, and why each was proposed as it is.
+        Facts about every other column, and the reasons for its proposal.
     source
-        The table; of an absolute path only the last part is shown.
+        The table. Only the last part of an absolute path is shown.
     person
-        The column by which rows of one person belong together, if there is one.
+        The column that identifies the rows of one person, if there is one.
     path
-        Where the policy goes, for the command in its head.
+        The path of the policy, for the command in its header.
     """
     lines = [
         *_header(policy, (*labels, *columns), source, target=path),

@@ -1,1 +1,1 @@
-"""A release as one SQL query: its steps, its rule, the whole."""
+"""Write a release as a single SQL query: its steps and its rule."""

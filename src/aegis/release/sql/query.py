@@ -1,9 +1,9 @@
-"""A release as one SQL query that can be read, reviewed and run without Aegis.
+"""Write a release as one SQL query that can be read, reviewed and run without Aegis.
 
-The query masks, counts the classes by windows, leaves out the rows of classes that break the rule
-and gives no row at all where more rows than the rule allows would have to be left out, or where a
-mask meets a value that it does not know and the policy calls that an error. So whatever comes out
-meets the rule, as with `apply`.
+The query masks, counts the classes by window functions, and leaves out the rows of classes that
+violate the rule. It returns no rows at all in two cases: more rows would have to be left out than
+the rule allows, or a mask meets a value that it does not know and the policy has `unseen: error`.
+So every result meets the rule, as with `apply`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from aegis.sources import Source, open_table, table_names
 from aegis.sources.compiling import compile_query
 
 _BREAK = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""Where a text is taken to have several lines."""
+"""Characters at which a text is split into lines."""
 RESERVED = "aegis_"
-"""Prefix of the columns that the query adds on its way."""
+"""Prefix of the auxiliary columns of the query."""
 
 
 class Dialect(StrEnum):
@@ -58,7 +58,7 @@ class Dialect(StrEnum):
 
 
 class Form(StrEnum):
-    """What the SQL makes of the release."""
+    """The SQL statement for the release: a query, or one that creates a view or table."""
 
     SELECT = "select"
     VIEW = "view"
@@ -72,9 +72,9 @@ class ReleaseQuery:
     Attributes
     ----------
     sql
-        The statement, with a comment that says what it does.
+        The statement, with a comment that explains it.
     dialect
-        The dialect that it is written in.
+        The dialect of the statement.
     columns
         The columns of the result.
     configuration
@@ -132,22 +132,25 @@ def release_sql(
     Parameters
     ----------
     table
-        A table with the columns and types of the one that the SQL will run on, which
-        `aegis.sources.open_table` opens; its rows are read only to fit masks that are not fitted.
+        A table with the same columns and types as the table that the SQL will run on, in any form
+        that `aegis.sources.open_table` opens. Its rows are read only to fit masks that are not
+        fitted.
     policy, configuration
-        Roles, the privacy rule, what happens to unseen values; and a mask per scored attribute.
+        Roles, the privacy rule and the treatment of unseen values; and one mask per scored
+        attribute.
     dialect, form
-        The dialect to write; a query, or a statement that makes a view or a table of it.
+        The dialect to write; a query, or a statement that creates a view or a table from it.
     name
-        The table that the SQL reads, as the database calls it, with dots between parts; case counts.
+        The table that the SQL reads, as named in the database, with dots between parts; case
+        matters.
     into
-        Name of the view or table; by default that of the table with `_masked` after it.
+        Name of the view or table; by default the name of the table with `_masked` appended.
 
     Raises
     ------
     PolicyError
-        The dialect or form is unknown; the rule, or a mask, cannot be written as SQL; or an
-        identifier is tokenised: its key would be in the SQL.
+        The dialect or form is unknown; the rule or a mask cannot be written as SQL; or an
+        identifier is tokenised, because its key would be in the SQL.
     DataError
         A column is missing or its name starts with `aegis_`.
 
@@ -181,12 +184,12 @@ def release_sql(
 
 
 def require_database(source: Source, into: str) -> tuple[DatabaseTable, Dialect]:
-    """Return the table that a source is in its database, and the SQL that is spoken there.
+    """Return the database table of a source, and the SQL dialect of the database.
 
     Raises
     ------
     EngineError
-        The table is in no database in which `into` could be made.
+        The table is not in a database in which `into` could be created.
     """
     node, name = source.table.op(), source.engine.name
     if not isinstance(node, DatabaseTable) or not source.is_stored or name not in list(Dialect):
@@ -207,7 +210,7 @@ def create_statements(
     form: Form | str,
     force: bool,
 ) -> list[str]:
-    """Return the statements that make a release in the database that holds its table.
+    """Return the statements that create a release in the database of the table.
 
     Raises
     ------
@@ -215,7 +218,7 @@ def create_statements(
         The table exists and `force` is not set, it is the input itself, or the release cannot be
         written as SQL.
     EngineError
-        The table is in no database.
+        The table is not in a database.
     """
     shape = _member(Form, "form of the release", form)
     if shape is Form.SELECT:
@@ -348,7 +351,7 @@ class _QueryWriter:
         self.quasi = [a.name for a in policy.quasi_identifiers if a.name in columns]
 
     def select(self, place: tuple[str, ...]) -> str:
-        """Return the query on the table of that name."""
+        """Return the query on the table with this name."""
         quote = partial(_quoted, dialect=self.dialect)
         rule = rule_query(self.policy.privacy, self.quasi, quote)
         unseen = self.policy.unseen is Unseen.ERROR and any(

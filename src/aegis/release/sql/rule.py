@@ -1,7 +1,7 @@
-"""The privacy rule as SQL: window counts over the classes, and the condition that rows must meet.
+"""The privacy rule as SQL: window functions over the classes, and the conditions on each row.
 
-All windows partition by the quasi-identifiers as they are masked; SQL's partitions take nulls for
-equal, as equivalence classes do.
+All windows partition by the masked quasi-identifiers. SQL's partitions treat nulls as equal, like
+equivalence classes.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from aegis.privacy import Criterion, PrivacyRule, Window
 
 Quote = Callable[[str], str]
 PERSON = "aegis_person"
-"""Column of the masked query that names persons, where they are counted."""
+"""Column of the masked query that identifies persons, if persons are counted."""
 _TOLERANCE = "0.000000001"
 
 
 @dataclass(frozen=True)
 class RuleQuery:
-    """What a rule needs in addition to the masked columns, in the order in which it is computed.
+    """The SQL expressions of a rule, in addition to the masked columns, in order of computation.
 
     Attributes
     ----------
     counts
-        Name and expression of counts over the masked rows.
+        Name and expression of each count over the masked rows.
     figures
-        Name and expression of figures of a class, over the counts.
+        Name and expression of each figure of a class, computed from the counts.
     conditions
-        What a row's class must meet, over counts and figures; all must hold.
+        Conditions on the class of a row, in terms of counts and figures; all must hold.
     comparisons
-        Name and expression of what compares figures within a class; only where persons are counted.
+        Name and expression of each comparison of figures within a class; only if persons are
+        counted.
     """
 
     counts: tuple[tuple[str, str], ...]
@@ -50,13 +51,13 @@ def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQue
     quasi
         The quasi-identifiers.
     quote
-        Quotes a name for the dialect.
+        Quotes a name in the dialect.
 
     Raises
     ------
     PolicyError
         A criterion compares classes with the kept rows or with a population, or needs sorted
-        counts: SQL without loops cannot say it.
+        counts. SQL without loops cannot express it.
     """
     for criterion in rule.criteria:
         model = criterion.model
@@ -72,7 +73,7 @@ def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQue
 
 
 class _CriteriaWriter:
-    """Collects what the criteria need, each thing once."""
+    """Collects the expressions that the criteria need, without duplicates."""
 
     def __init__(self, quasi: Sequence[str], quote: Quote) -> None:
         self.quote = quote
@@ -144,10 +145,10 @@ class _CriteriaWriter:
 
 
 class _PersonWriter(_CriteriaWriter):
-    """The same in distinct persons.
+    """Collects the same expressions for distinct persons.
 
-    Not every dialect has COUNT(DISTINCT ...) as a window. The greatest dense rank by person says
-    the same, one query later; those without a name share a rank.
+    Not every dialect has COUNT(DISTINCT ...) as a window function. The largest dense rank by person
+    gives the same number, one query later; rows without a person share a rank.
     """
 
     def _size(self) -> None:

@@ -1,4 +1,4 @@
-"""The steps of a release's query: what is counted, what is judged, what the whole table allows."""
+"""The steps of a release's query: counts, conditions on rows, limits of the whole table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aegis.release.sql.rule import PERSON, RuleQuery
 
 
 def counting(rule: RuleQuery, listed: list[str], added: list[str]) -> list[tuple[str, str]]:
-    """Return the steps that count the classes and judge each row."""
+    """Return the steps that count the classes and check each row against the rule."""
     if not rule.conditions:
         return []
     steps = []
@@ -31,11 +31,11 @@ LOST = (
     ("aegis_lost", f"MAX(1 - aegis_kept) OVER (PARTITION BY {PERSON})"),
     ("aegis_turn", f"ROW_NUMBER() OVER (PARTITION BY {PERSON} ORDER BY {PERSON})"),
 )
-"""Whether the person of a row loses any row, and the rows of each person counted from 1."""
+"""SQL: whether the person of a row loses any row, and the row's number within the person, from 1."""
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the step that counts over the whole table what must not be exceeded."""
+    """Return the step that computes the limited numbers over the whole table."""
     carried = list(listed)
     added = []
     if rule.conditions:
@@ -50,13 +50,13 @@ def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, per
 
 
 def with_columns(carried: Sequence[str], added: Sequence[tuple[str, str]], before: str) -> str:
-    """Return the query that adds columns (name, expression) to those carried from a step before."""
+    """Return the query that adds columns (name, expression) to the columns of the previous step."""
     columns = [*carried, *(f"{expression} AS {name}" for name, expression in added)]
     return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {before}"
 
 
 def assemble(steps: list[tuple[str, str]], listed: list[str], conditions: list[str]) -> str:
-    """Return the whole query: all steps by name, then the listed columns where all conditions hold."""
+    """Return the whole query: all named steps, then the listed columns of rows that meet all conditions."""
     # A first query that is not laid out has a name or text of several lines: see `_compiled`.
     margin = "  " if steps[0][1].startswith("SELECT\n") else ""
     queries = ",\n".join(f"{name} AS (\n{indent(query, margin)}\n)" for name, query in steps)
@@ -65,5 +65,5 @@ def assemble(steps: list[tuple[str, str]], listed: list[str], conditions: list[s
 
 
 def plain(number: float) -> str:
-    """Return a share without an exponent, which not every dialect reads as exact."""
+    """Return a share without an exponent, because not every dialect reads exponents exactly."""
     return f"{number:.12f}".rstrip("0")

@@ -1,4 +1,4 @@
-"""What has left your organisation of each population, and what may still leave it."""
+"""A ledger of the outputs about each population, and of its remaining privacy budget."""
 
 from aegis.safe.ledger.book import Ledger
 from aegis.safe.ledger.record import (

@@ -33,7 +33,7 @@ APPLICATION = 0x41454749
 """SQLite application id of a ledger: "AEGI"."""
 VERSION = 1
 WAIT = 30.0
-"""Seconds to wait for another process that writes."""
+"""Number of seconds to wait for another process that writes."""
 _FIRST = "0" * 64
 _SCHEMA = """
 create table event (
@@ -75,19 +75,19 @@ _BECOMES = {
 
 
 class Ledger:
-    """Budgets of populations and what was spent of them.
+    """Budgets of populations and the costs charged to them.
 
     Parameters
     ----------
     path
         The SQLite file.
     create
-        Make the file where there is none.
+        Whether to create the file if it does not exist.
 
     Raises
     ------
     DataError
-        There is no file and `create` is not set, or the file is no ledger.
+        There is no file and `create` is not set, or the file is not a ledger.
     """
 
     @checks_types
@@ -159,12 +159,12 @@ class Ledger:
     def open_population(
         self, name: str, *, ceiling: float, delta: float, unit: str = "rows"
     ) -> None:
-        """Open the budget of a population; nothing ever raises its ceiling again.
+        """Open the budget of a population; its ceiling can never be raised later.
 
         Raises
         ------
         PolicyError
-            It is open already, or the ceiling or delta is out of range.
+            The population exists already, or the ceiling or delta is out of range.
         """
         if not name.strip():
             raise PolicyError("The population has no name.", hint="Name it.")
@@ -187,7 +187,7 @@ class Ledger:
 
     @checks_types
     def population(self, name: str) -> LedgerPopulation:
-        """Return one population; raise `PolicyError` that names the others."""
+        """Return one population; raise `PolicyError`, which lists the others, if there is none."""
         with self._connected() as connection:
             return self._population(connection, name)
 
@@ -202,14 +202,14 @@ class Ledger:
 
     @checks_types
     def balance(self, name: str) -> Balance:
-        """Return what was spent on a population."""
+        """Return the balance of a population."""
         with self._connected() as connection:
             population = self._population(connection, name)
             return Balance(population, _spent(connection, name))
 
     @checks_types
     def entries(self, name: str | None = None) -> tuple[Entry, ...]:
-        """Return all entries, of one population or of all, in the order they were made."""
+        """Return all entries of one population or of all, in chronological order."""
         with self._connected() as connection:
             if name is not None:
                 self._population(connection, name)
@@ -232,17 +232,17 @@ class Ledger:
         name
             The population.
         spend
-            The cost; None for level counts, which has none that adds up.
+            The cost; None for level counts, which has no cost that adds up.
         note
-            What it is for.
+            The purpose of the output.
         version
-            The table that the output is made from, where it is known.
+            The version of the table that the output is made from, if known.
 
         Raises
         ------
         PolicyError
-            The population is not in this ledger or protects another unit, the ceiling would be passed,
-            or the ledger knows another table or key; nothing is reserved then.
+            The population is not in this ledger or protects another unit, the cost would exceed the
+            ceiling, or the ledger knows another table or key. Nothing is reserved then.
         """
         with self._writing() as connection:
             population = self._population(connection, name)
@@ -315,12 +315,12 @@ class Ledger:
 
     @checks_types
     def begin(self, entry: int) -> None:
-        """Say that output begins: from here on the cost stays, whatever happens."""
+        """Record that output begins: from now on the cost counts, whatever happens."""
         self._move("begin", entry, {})
 
     @checks_types
     def commit(self, entry: int, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
-        """Say that the output with this SHA-256 was given out, and of which rounds its noise was."""
+        """Record that the output with this SHA-256 was released, and the scale of its noise."""
         said = {"sensitivity": sensitivity, "sigma": sigma}
         self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
 
@@ -331,7 +331,7 @@ class Ledger:
         Raises
         ------
         PolicyError
-            Output has begun or was given out: no cost is given back after that.
+            Output has begun or was released: then no cost is refunded.
         """
         self._move("cancel", entry, {})
 
@@ -368,21 +368,21 @@ class Ledger:
 
     @checks_types
     def list_release(self, name: str, note: str, digest: str) -> int:
-        """List a release outside of differential privacy, such as a k-anonymous one."""
+        """Record a release without differential privacy, such as a k-anonymous release."""
         with self._writing() as connection:
             self._population(connection, name)
             return _append(connection, "list", name, 0, {"note": note, "digest": digest})
 
     @checks_types
     def note(self, name: str, note: str) -> int:
-        """Write down something that happened and spends nothing, such as a refusal."""
+        """Record an event without cost, such as a refusal."""
         with self._writing() as connection:
             self._population(connection, name)
             return _append(connection, "note", name, 0, {"note": note})
 
     @checks_types
     def notes(self, name: str) -> tuple[str, ...]:
-        """Return what was written down by `note`, in order."""
+        """Return the texts recorded by `note`, in order."""
         with self._connected() as connection:
             rows = connection.execute(
                 "select content from event where kind = 'note' and population = ? order by number",
@@ -401,7 +401,7 @@ class Ledger:
     ) -> Iterator[Spending]:
         """Reserve a cost for a block of work; it is given back where that fails before output or noise.
 
-        The block calls `begin` before the first byte goes out and `commit` after the last one.
+        The block calls `begin` before the first byte of output and `commit` after the last one.
         """
         entry = self.reserve(name, spend, note=note, version=version)
         spent = Spending(self, entry)
@@ -414,10 +414,10 @@ class Ledger:
 
     @checks_types
     def once(self, name: str, question: str, spend: Spend, answer: Callable[[], str]) -> str:
-        """Return the answer to a question, computed and paid for the first time only.
+        """Return the answer to a question, which is computed and paid for only the first time.
 
-        The same question is given the stored answer ever after. Where two processes ask at the same
-        time both may pay, and both are given the answer that was stored first.
+        Later calls with the same question get the stored answer. If two processes ask at the same
+        time, both may pay, and both get the answer that was stored first.
         """
         stored = self._answer(name, question)
         if stored is not None:
@@ -444,7 +444,7 @@ class Ledger:
 
     @property
     def head(self) -> str:
-        """SHA-256 of the last event: who writes it down elsewhere sees later if any is missing."""
+        """SHA-256 of the last event. Keep it elsewhere to detect later whether events are missing."""
         with self._connected() as connection:
             return _head(connection)
 
@@ -455,12 +455,12 @@ class Ledger:
         Parameters
         ----------
         head
-            A digest that `head` gave earlier, which must still be in the chain.
+            An earlier value of `head`, which must still be in the chain.
 
         Raises
         ------
         DataError
-            An event was changed, added elsewhere or removed; or a budget is overspent.
+            An event was changed, inserted or removed, or a budget is overspent.
         """
         with self._connected() as connection:
             self._check(connection, fresh=False)
@@ -492,7 +492,7 @@ class Ledger:
 
 
 class Spending:
-    """A reserved cost in the hands of who is about to give something out."""
+    """A reserved cost, for code that is about to produce output."""
 
     def __init__(self, ledger: Ledger, entry: int) -> None:
         self.ledger = ledger
@@ -500,12 +500,12 @@ class Spending:
         self.begun = False
 
     def begin(self) -> None:
-        """Say that output begins."""
+        """Record that output begins."""
         self.begun = True
         self.ledger.begin(self.entry)
 
     def commit(self, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
-        """Say that the output with this SHA-256 was given out, and of which rounds its noise was."""
+        """Record that the output with this SHA-256 was released, and the scale of its noise."""
         self.ledger.commit(self.entry, digest, sensitivity=sensitivity, sigma=sigma)
 
 

@@ -1,4 +1,4 @@
-"""What a ledger holds, as frozen records."""
+"""The records of a ledger, all frozen."""
 
 from __future__ import annotations
 
@@ -12,41 +12,42 @@ from aegis.options import check_fields
 
 
 class EntryState(StrEnum):
-    """How far an entry is."""
+    """The state of an entry."""
 
     RESERVED = "reserved"
-    """Its cost counts; nothing has been given out."""
+    """The cost counts; no output was released yet."""
     BEGUN = "begun"
-    """Output has begun: the cost stays, whatever happens next."""
+    """Output has begun: the cost counts, whatever happens next."""
     COMMITTED = "committed"
-    """The output was given out."""
+    """The output was released."""
     CANCELLED = "cancelled"
-    """Given up before any output: it costs nothing."""
+    """The reservation was cancelled before any output and costs nothing."""
     LISTED = "listed"
     """A release without differential privacy, which has no cost that adds up."""
 
 
 @dataclass(frozen=True)
 class Spend:
-    """What an output costs.
+    """The cost of an output.
 
     Attributes
     ----------
     mechanism
-        What made it, in words.
+        The mechanism that produced the output, in words.
     rho
-        Its cost under zero-concentrated differential privacy, above 0.
+        Cost under zero-concentrated differential privacy, above 0.
     unit
-        What is protected: `rows`, or `persons` (with the most rows of one in `rows_per_person`).
+        The protected unit: `rows`, or `persons` with at most `rows_per_person` rows each.
     sensitivity, sigma
-        Of its rounds, as text for people; known once it was given out, and empty if nobody said it.
+        Sensitivity and sigma of each noise round, as text for people; empty until the output is
+        released.
     rows_per_person
-        Most rows of one person; 1 for rows.
+        Largest number of rows of one person; 1 for rows.
 
     Raises
     ------
     PolicyError
-        The cost is no positive number.
+        The cost is not a positive number.
     """
 
     mechanism: str
@@ -77,9 +78,9 @@ class TableVersion:
     table
         SHA-256 of the table.
     key
-        Fingerprint of the secret that perturbs level counts; empty for other levels.
+        Fingerprint of the secret key that perturbs level counts; empty for other levels.
     new
-        Whether the caller states that it is a new version of the table that the ledger knows.
+        Whether the caller states that this is a new version of the table that the ledger knows.
     """
 
     table: str
@@ -92,18 +93,18 @@ class TableVersion:
 
 @dataclass(frozen=True)
 class LedgerPopulation:
-    """The people or rows that a budget belongs to; new versions of a table keep it.
+    """The people or rows that a budget belongs to; new versions of a table share the budget.
 
     Attributes
     ----------
     name
         Its name.
     ceiling
-        Most rho that may be spent on it.
+        Largest total rho that may be spent on it.
     delta
-        At which epsilon is shown.
+        The delta at which epsilon is shown.
     unit
-        What is protected.
+        The protected unit.
     """
 
     name: str
@@ -114,26 +115,26 @@ class LedgerPopulation:
 
 @dataclass(frozen=True)
 class Entry:
-    """One output, or one that was about to be.
+    """One output, or a reservation for one.
 
     Attributes
     ----------
     number
         Its number in the ledger.
     population
-        Whose budget it is on.
+        Name of the population that it is charged to.
     state
-        How far it is.
+        State of the entry.
     time
-        When it was reserved or listed, UTC.
+        Time of the reservation or listing, UTC.
     spend
-        What it costs; None for an output without a cost that adds up.
+        Its cost; None for an output without a cost that adds up.
     digest
-        SHA-256 of the output, where there is one.
+        SHA-256 of the output, if there is one.
     note
-        What it is, in words.
+        Description of the output, in words.
     table, key
-        As of `TableVersion`; empty if nobody said it.
+        As in `TableVersion`; empty if unknown.
     """
 
     number: int
@@ -148,7 +149,7 @@ class Entry:
 
     @property
     def rho(self) -> float:
-        """What it counts for: nothing where it was cancelled or has no cost."""
+        """The cost that counts: 0 if it was cancelled or has no cost."""
         if self.spend is None or self.state is EntryState.CANCELLED:
             return 0.0
         return self.spend.rho
@@ -170,14 +171,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Balance:
-    """What was spent on a population.
+    """The balance of a population.
 
     Attributes
     ----------
     population
-        Whose budget it is.
+        The population.
     spent
-        rho of all entries that count.
+        Total rho of all entries that count.
     """
 
     population: LedgerPopulation
@@ -185,5 +186,5 @@ class Balance:
 
     @property
     def left(self) -> float:
-        """rho that is left."""
+        """Remaining rho."""
         return max(self.population.ceiling - self.spent, 0.0)

@@ -1,4 +1,4 @@
-"""Safe summaries: what may leave your organisation, what a file gives away, and how both are known."""
+"""Protected summaries: how they are made, what a file reveals, and how both are computed."""
 
 from aegis.safe.protect.accounting import (
     NoiseRound,

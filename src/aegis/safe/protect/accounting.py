@@ -1,4 +1,4 @@
-"""Accounts of differential privacy: zero-concentrated, shown as epsilon at a delta.
+"""Accounting of zero-concentrated differential privacy, reported as epsilon at a delta.
 
 A mechanism that adds Gaussian noise of scale sigma to a figure of L2 sensitivity s is
 rho-zCDP with rho = s^2 / (2 sigma^2); rhos of several figures of the same table add up (Bun and
@@ -19,35 +19,35 @@ from aegis.errors import PolicyError
 from aegis.words import brief
 
 MOST_EPSILON = 50.0
-"""Largest epsilon that is taken: beyond it the promise means nothing."""
+"""Largest epsilon that is accepted; larger values guarantee practically nothing."""
 LEAST_EPSILON = 1e-3
 _LOG_ORDERS = (-12.0, 14.0)
-"""Range of log(alpha - 1) in which the best order is looked for."""
+"""Range of log(alpha - 1) that is searched for the best order."""
 
 
 class Unit(StrEnum):
-    """What is added to or removed from a table to make a neighbouring one."""
+    """The change of a table that gives a neighbouring table."""
 
     ROWS = "rows"
-    """One row."""
+    """One row is added or removed."""
     PERSONS = "persons"
-    """All rows of one person, of which there is a stated most."""
+    """All rows of one person are added or removed, up to a stated number of rows."""
 
 
 @dataclass(frozen=True)
 class NoiseRound:
-    """Figures that were published with noise of one scale.
+    """Figures that were published with noise of the same scale.
 
     Attributes
     ----------
     name
-        What the figures are.
+        Description of the figures.
     sensitivity
-        L2 distance that one unit can move them by at most.
+        L2 sensitivity: the largest L2 distance by which one unit can change them.
     sigma
         Scale of the discrete Gaussian, in the same units.
     rho
-        Its cost.
+        Their cost.
     """
 
     name: str
@@ -58,24 +58,24 @@ class NoiseRound:
 
 @dataclass(frozen=True)
 class NamingThreshold:
-    """A noisy figure above which a value, a cell or a class is named.
+    """A threshold on noisy figures, above which a value, a cell or a class is named.
 
     Attributes
     ----------
     name
         The round whose figures are compared.
     least
-        The noisy total from which something is named.
+        Smallest noisy total of a cell that is named.
     sigma
         Scale of the noise of that round.
     columns
-        How many noisy counts a total is the sum of.
+        Number of noisy counts that are added to a total.
     cells
-        In how many cells one unit can be alone at most.
+        Largest number of cells in which one unit can be alone.
     alone
-        Most rows of one unit in such a cell.
+        Largest number of rows of one unit in such a cell.
     delta
-        The chance that a cell is named that one unit is alone in, at most.
+        Largest probability that a cell is named in which one unit is alone.
     """
 
     name: str
@@ -88,25 +88,25 @@ class NamingThreshold:
 
 
 def rho_of(sensitivity: float, sigma: float) -> float:
-    """Return the zCDP cost of Gaussian noise of scale `sigma` on a figure of that sensitivity."""
+    """Return the zCDP cost of Gaussian noise of scale `sigma` on figures with this sensitivity."""
     return sensitivity * sensitivity / (2.0 * sigma * sigma)
 
 
 def sigma_of(sensitivity: float, rho: float) -> float:
-    """Return the scale of the noise that costs `rho`, rounded up by a billionth."""
+    """Return the scale of noise with cost `rho`, rounded up by a billionth."""
     return sensitivity / math.sqrt(2.0 * rho) * (1.0 + 1e-9)
 
 
 def epsilon_of(rho: float, delta: float) -> float:
     """Return the epsilon that rho-zCDP gives at `delta`.
 
-    The smallest over orders a > 1 of a rho + (log(1/delta) + (a-1) log(1-1/a) - log a) / (a-1)
-    (Canonne, Kamath and Steinke, 2020, corollary 13).
+    It is the smallest value, over orders a > 1, of a rho + (log(1/delta) + (a-1) log(1-1/a) - log
+    a) / (a-1) (Canonne, Kamath and Steinke, 2020, corollary 13).
 
     Raises
     ------
     PolicyError
-        `rho` is negative or `delta` not between 0 and 1.
+        `rho` is negative, or `delta` is not between 0 and 1.
     """
     from scipy.optimize import minimize_scalar
 
@@ -150,31 +150,33 @@ def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: in
     """Return the noisy total above which a cell of an undeclared domain may be named.
 
     One unit can be alone in at most `cells` cells, with at most `alone` rows in each. Such a cell
-    has noise of scale `sigma` in each of `classes` counts, whose sum is at least t with a
-    probability of at most exp(-t^2 / (2 classes sigma^2)): the discrete Gaussian is subgaussian
-    (Canonne, Kamath and Steinke, 2020, fact 8 and corollary 9). Below `alone` + sigma
-    sqrt(2 classes log(cells / delta)) a cell stays unnamed, so that a unit's own cells are named
-    with probability `delta` at most; otherwise the output is as without the unit (Korolova et al.,
-    Releasing search queries and clicks privately, WWW 2009, for the argument).
+    has noise of scale `sigma` in each of `classes` counts. Their sum is at least t with a
+    probability of at most exp(-t^2 / (2 classes sigma^2)), because the discrete Gaussian is
+    subgaussian (Canonne, Kamath and Steinke, 2020, fact 8 and corollary 9).
+
+    A cell stays unnamed below `alone` + sigma sqrt(2 classes log(cells / delta)). So a unit's own
+    cells are named with probability `delta` at most; otherwise the output is the same as without
+    the unit (for the argument see Korolova et al., Releasing search queries and clicks privately,
+    WWW 2009).
     """
     check_delta(delta)
     return alone + sigma * math.sqrt(2.0 * classes * math.log(max(cells, 1) / delta))
 
 
 def is_number(given: object, *, whole: bool = False) -> bool:
-    """Return whether an option is a number; true and false, which Python counts among them, are none."""
+    """Return whether an option is a number; True and False, which Python counts as numbers, are not."""
     return isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
 
 
 def delta_of(threshold: NamingThreshold) -> float:
-    """Return the chance that a cell is named that one unit is alone in: the inverse of `threshold_of`."""
+    """Return the probability that a cell is named in which one unit is alone; inverts `threshold_of`."""
     above = max(threshold.least - threshold.alone, 0.0)
     noise = 2.0 * threshold.columns * threshold.sigma * threshold.sigma
     return threshold.cells * math.exp(-above * above / noise) if noise > 0 else math.inf
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Raise `PolicyError` unless epsilon is one that a release may have."""
+    """Raise `PolicyError` unless epsilon is allowed for a release."""
     if not is_number(epsilon) or not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
         raise PolicyError(
             f"Epsilon is {brief(epsilon)}.",
@@ -183,7 +185,7 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def check_delta(delta: float) -> None:
-    """Raise `PolicyError` unless delta lies between 0 and 1."""
+    """Raise `PolicyError` unless delta is between 0 and 1."""
     if not is_number(delta) or not 0 < delta < 1:
         raise PolicyError(
             f"Delta is {brief(delta)}.",

@@ -1,4 +1,4 @@
-"""The variance that protection adds to the counts of a label table, as its reader knows it."""
+"""The variance that protection adds to the counts of a label table, estimated from the table itself."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Floats = npt.NDArray[np.float64]
 def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> Floats:
     """Return the variance that protection adds to each count of a label table, shape (K, C).
 
-    Noise adds the same to all. What rounding and cell keys add depends on the count itself, and is
-    nothing where there is none: it is taken as expected of a Poisson count whose mean is the class's
-    share of the cell's rows. So a rare class, of which most cells hold no row, is not taken for noisier
-    than it is.
+    Noise adds the same variance to all counts. The variance from rounding and cell keys depends on
+    the count, and is 0 for a count of 0. Its expectation is used, for a Poisson count whose mean is
+    the class's share of the cell's rows. So a rare class, for which most cells have no row, is not
+    assumed to be noisier than it is.
     """
     if summary.level is not ProtectionLevel.COUNTS:
         variance = np.square(summary.cell_error) * attribute.units[:, None].astype(np.float64)
@@ -38,10 +38,10 @@ def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> 
 
 @cache
 def variance_by_count(protection: Protection) -> tuple[float, ...]:
-    """Return the variance that level counts adds to a count of 0, 1, ..; the last represents all more.
+    """Return the variance that level counts adds to counts 0, 1, ...; the last is for larger counts.
 
-    Rounding at random to a multiple of b changes a count by -r or b - r, r its remainder: variance
-    r (b - r), whose mean over all remainders represents large counts.
+    Random rounding to a multiple of b changes a count with remainder r by -r or b - r, so its
+    variance is r (b - r). For large counts the mean over all remainders is used.
     """
     step = protection.step or 1
     if protection.method is CellMethod.ROUNDING:

@@ -1,9 +1,9 @@
-"""The best configurations by label tables alone, proven by a bound.
+"""Find the best configurations by label tables only, proven by a bound.
 
-Without moments a score follows from sums over attributes: what learners of each penalty explain, which
-raises it, and the degrees of freedom that they spend, which lower it. Whatever the masks of the
-attributes that are still open, they explain no more than the best of each for itself and spend no
-less than the sparest: a partial choice that cannot reach the best known ones even so is left out.
+Without moments a score is computed from sums over attributes. The explained part for each penalty
+raises it; the degrees of freedom lower it. For attributes whose masks are not chosen yet, the bound
+uses the largest explained part and the smallest degrees of freedom of any of their masks. If a
+partial choice cannot beat the best known ones even with these bounds, it is left out.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class TablesSearch:
     Parameters
     ----------
     scorer
-        Of a summary without moments.
+        Scorer of a summary without moments.
     top
-        How many of the best are wanted.
+        Number of best configurations to return.
     expired
-        Says whether time is up.
+        Returns whether the time is up.
 
     Attributes
     ----------
     seen
-        Combinations that were scored.
+        Number of combinations that were scored.
     complete
-        Whether all others are ruled out.
+        Whether all other combinations are ruled out.
     """
 
     def __init__(self, scorer: ProtectedScorer, top: int, expired: Callable[[], bool]) -> None:

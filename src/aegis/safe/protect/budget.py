@@ -1,8 +1,8 @@
-"""A privacy budget as it is spent: rounds of noise, and thresholds above which something is named.
+"""Spend a privacy budget: on rounds of noise, and on thresholds above which something is named.
 
-Everything that leaves a table under level `noise` passes through here: figures get noise that is
-paid for in rho, and names that nobody declared are published where a noisy figure exceeds a
-threshold that is paid for in delta. So the account can be checked where it is kept.
+All output of level `noise` passes through this module. Figures get noise, which costs rho. Names
+that are not declared are published if a noisy figure exceeds a threshold, which costs delta. So the
+whole account can be checked here.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Ints = npt.NDArray[np.int64]
 
 
 class Budget:
-    """What is left of a budget, and where it went.
+    """The remaining budget and a record of its use.
 
     Parameters
     ----------
     epsilon, delta
-        The promise. Where names are bought half of delta is for them.
+        The guarantee. If names are bought, half of delta pays for them.
     unit_rows
-        Most rows of one unit: 1 where the unit is a row.
+        Largest number of rows of one unit: 1 if the unit is a row.
     namings
-        How many thresholds names are bought with.
+        Number of thresholds that buy names.
     """
 
     def __init__(self, epsilon: float, delta: float, unit_rows: int, namings: int) -> None:
@@ -65,20 +65,20 @@ class Budget:
         rho: float,
         keys: Sequence[Sequence[str]] | None = None,  # noqa: ARG002 - for who checks the account
     ) -> tuple[list[Ints], float]:
-        """Return figures with noise that costs `rho`, and its scale.
+        """Return figures with noise of cost `rho`, and the scale of the noise.
 
         Parameters
         ----------
         name
-            What the figures are.
+            Description of the figures.
         figures
             Arrays of whole numbers.
         sensitivity
-            L2 distance that one row can move all of them together by at most.
+            L2 distance by which one row can change all figures together at most.
         rho
-            What they may cost.
+            The cost to spend.
         keys
-            What each line of an array counts, where the lines depend on the table.
+            The item that each line of an array counts, if the lines depend on the table.
         """
         distance = sensitivity * self.unit_rows
         sigma = sigma_of(distance, rho)
@@ -92,18 +92,18 @@ class Budget:
         return shaped, sigma
 
     def threshold(self, name: str, sigma: float, columns: int, tables: int) -> float:
-        """Return the noisy total from which something is named, and enter it.
+        """Return the smallest noisy total of a named item, and record the threshold.
 
         Parameters
         ----------
         name
             The round whose figures are compared.
         sigma
-            Its noise.
+            Scale of the noise.
         columns
-            How many noisy counts a total is the sum of.
+            Number of noisy counts that are added to a total.
         tables
-            In how many tables a row counts whose names are bought.
+            Number of tables with bought names in which a row counts.
         """
         cells = tables * self.unit_rows
         least = threshold_of(sigma, columns, cells, self._each, alone=self.unit_rows)

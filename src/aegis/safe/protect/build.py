@@ -1,4 +1,4 @@
-"""Protect a summary: the one way from exact counts to what may leave your organisation."""
+"""Protect a summary: the only way from exact counts to a file that may leave your organisation."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from aegis.summary import Summary, summarize
 from aegis.words import amount
 
 MOST_VERDICTS = 100_000
-"""Most combinations that verdicts are stated on."""
+"""Largest number of combinations for which verdicts are stated."""
 _SAMPLE = 1
-"""Rows whose co-occurrences are counted where none are needed."""
+"""Number of rows whose co-occurrences are counted if none are needed."""
 
 
 @one_blas_thread
@@ -50,17 +50,17 @@ def protect(
     progress: Progress = SILENT,
     **options: Unpack[ProtectOptions],
 ) -> ProtectedSummary:
-    """Return what may leave your organisation of a table or of its summary.
+    """Return the protected summary of a table or of its summary.
 
     Parameters
     ----------
     subject
-        Anything that `aegis.summarize` takes, or a `Summary`. From the table itself moments need
-        less noise, and no sample is between.
+        Anything that `aegis.summarize` accepts, or a `Summary`. With the table itself, moments need
+        less noise, and no sample is used.
     policy
         Roles, candidate masks, label, the privacy rule.
     request, options
-        How it is protected: a `ProtectRequest`, or its options as keywords.
+        The protection: a `ProtectRequest`, or its options as keywords.
     progress
         Receives one step per stage.
 

@@ -1,4 +1,4 @@
-"""The exact cells behind a protected summary: they stay in this process."""
+"""The exact cells behind a protected summary, which never leave this process."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from aegis.summary.codes import natural_order
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]
 UNNAMED = -1
-"""Cell of a value that belongs to none."""
+"""Cell number of a value that has no cell."""
 UNNAMED_SHOWN = "(values not named)"
-"""What a protected summary calls the group of values that it must not name."""
+"""Name of the group of values that a protected summary must not name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """What all candidate masks together distinguish of one attribute, with exact counts.
+    """The cells of one attribute, that is, the values that some candidate mask distinguishes.
 
     Attributes
     ----------
     name, role, kind, weight
-        As of the attribute.
+        As in the attribute's summary.
     of_value
-        Cell of each distinct value, shape (V,); `UNNAMED` where it has none.
+        Cell of each distinct value, shape (V,); `UNNAMED` if it has none.
     joint
         Labelled rows per cell and class, shape (K, C).
     candidates
         The candidate masks and their groups of cells.
     bought
-        Whether the cells' names come from the table, so that they have to be bought.
+        Whether the names of cells come from the table, so that the budget must pay for them.
     complete
         Whether every value has a cell.
     """
@@ -68,16 +68,16 @@ class Cells:
 
     @property
     def keys(self) -> list[str]:
-        """What distinguishes each cell from the others: what every candidate shows of it."""
+        """Texts that identify the cells: what every candidate shows for each."""
         return [
             "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
             for i in range(self.count)
         ]
 
     def in_order(self) -> Cells:
-        """Return the cells in an order that follows from what they show, and so do the groups.
+        """Return the cells, and their groups, in an order that depends only on what they show.
 
-        The order in which values occur would tell of values that have no name.
+        The order in which values occur would reveal something about unnamed values.
         """
         ranked = []
         for candidate in self.candidates:
@@ -97,7 +97,7 @@ class Cells:
         )
 
     def keep(self, chosen: npt.NDArray[np.bool_]) -> Cells:
-        """Return the cells that `chosen` (K,) selects; values of the others have none."""
+        """Return the cells that `chosen` (K,) selects; values of other cells have no cell then."""
         place = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
         return replace(
             self,
@@ -107,7 +107,7 @@ class Cells:
         )
 
     def join(self, target: Ints) -> Cells:
-        """Return cells of which each goes into the cell `target` (K,), which stays itself."""
+        """Return cells with each cell moved into the cell `target` (K,); targets stay themselves."""
         stays = target == np.arange(self.count)
         place = (np.cumsum(stays) - 1)[target]
         joint = np.zeros((int(stays.sum()), self.joint.shape[1]), dtype=np.int64)
@@ -139,11 +139,11 @@ def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
 
 
 def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandidate:
-    """Return a candidate with one more cell, that of all unnamed values.
+    """Return a candidate with one more cell for all unnamed values.
 
-    Where the mask distinguishes all named cells it tells the unnamed ones from them, too. A coarser
-    mask puts them somewhere among its groups: into the largest one, so that its score says no more
-    than it keeps.
+    If the mask distinguishes all named cells, it also distinguishes the unnamed cell from them. A
+    coarser mask would put unnamed values into some of its groups. The largest group is used, so
+    that the score is not overestimated.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandida
 
 
 def check_summary(summary: Summary, policy: Policy) -> None:
-    """Raise `PolicyError` if a summary has what a protected one cannot hold."""
+    """Raise `PolicyError` if a summary has parts that a protected summary cannot have."""
     if summary.label_attribute is not None or policy.label_mask is not None:
         raise PolicyError(
             f"The label {summary.label.column!r} has candidate masks of its own, which a protected "
@@ -184,20 +184,20 @@ def learned(attribute: AttributeSummary) -> bool:
 
 
 def cells_of(attribute: AttributeSummary) -> Cells:
-    """Return the cells of an attribute under its candidates."""
+    """Return the cells of an attribute for its candidates."""
     masks = [(c.mask, c.groups, c.labels) for c in attribute.candidates]
     return _cells(as_stored(attribute), masks)
 
 
 def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
-    """Return the cells of a column as it is read, in an order that follows from what they show.
+    """Return the cells of a parsed column, in an order that depends only on what they show.
 
     Parameters
     ----------
     column
         The column.
     masks
-        In place of each candidate's mask the same one fitted to other counts.
+        The same masks fitted to other counts, instead of the candidates' masks.
     """
     chosen = [c.mask for c in column.attribute.candidates] if masks is None else list(masks)
     evaluated = evaluate(chosen, column.values)
@@ -238,12 +238,12 @@ def fit_to(column: TypedColumn, counts: Ints, named: npt.NDArray[np.bool_]) -> l
 
 
 def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
-    """Return which attributes are public; `*` represents all.
+    """Return the names of public attributes; `*` stands for all attributes.
 
     Raises
     ------
     PolicyError
-        A name is no scored attribute.
+        A name is not a scored attribute.
     """
     if "*" in given:
         return frozenset(summary.attributes)
@@ -254,11 +254,11 @@ def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
 
 
 def without_small(cells: Cells, threshold: int) -> Cells:
-    """Return cells of at least `threshold` rows each: smaller ones join the most similar one.
+    """Return cells of at least `threshold` rows each: smaller cells join the most similar one.
 
-    A smaller cell, whose very name would tell that somebody has its values, goes to the cell that
-    most candidates treat like it, the largest of them; under the others it counts as what that
-    one shows. The attribute has no cell where the table has fewer rows than the threshold.
+    The name of a smaller cell would reveal that somebody has its values. So it joins the cell that
+    most candidates treat in the same way, and of these the largest. Under the other candidates it
+    counts as this cell. The attribute has no cells if the table has fewer rows than the threshold.
     """
     totals = cells.joint.sum(axis=1)
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
@@ -295,7 +295,7 @@ def _most_alike(groups: Ints, totals: Ints, cell: int, stays: npt.NDArray[np.boo
 
 
 def join_similar(cells: Cells, cell: int) -> Cells:
-    """Return cells of which one goes to that which most candidates treat like it, the largest."""
+    """Return the cells with `cell` joined to the most similar cell: see `without_small`."""
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
     totals = cells.joint.sum(axis=1)
     target = np.arange(cells.count)

@@ -1,7 +1,7 @@
-"""Which classes of the label a protected summary names; rows of the others count as unlabelled.
+"""Choose the label classes that a protected summary names; rows of other classes count as unlabelled.
 
-A class of one row is published by its very name. So classes are declared in the policy, or named
-where a noisy count is large enough (level `noise`) or where they have as many rows as the threshold
+The name of a class with one row would reveal this row. So classes are declared in the policy, or
+named if a noisy count is large enough (level `noise`) or if they have at least `threshold` rows
 (level `counts`).
 """
 
@@ -28,14 +28,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class NamedClasses:
-    """The classes that are published.
+    """The published classes.
 
     Attributes
     ----------
     names
-        What each shows.
+        The text of each class.
     place
-        Place among `names` of each class of the exact label, shape (C,); -1 where it has none.
+        Index in `names` of each class of the exact label, shape (C,); -1 if it is not published.
     """
 
     names: tuple[str, ...]
@@ -48,12 +48,12 @@ class NamedClasses:
         return columns
 
     def within(self, cells: Cells) -> Cells:
-        """Return cells whose counts are of the published classes alone."""
+        """Return the cells with counts of only the published classes."""
         return replace(cells, joint=self.of(cells.joint))
 
 
 def declared_classes(label: Label) -> tuple[str, ...]:
-    """Return the classes that a policy declares, by name or by cuts; none where it declares none."""
+    """Return the classes that a policy declares, by name or by cuts; empty if it declares none."""
     if not label.cuts:
         return tuple(plain_text(show(value)) for value in label.classes)
     edges = [float(cut) for cut in label.cuts]
@@ -72,8 +72,8 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
     Raises
     ------
     PolicyError
-        The label was cut elsewhere than the policy says, or rows have a class that it does not
-        declare and `others_refused` is set.
+        The label was cut at other points than in the policy, or rows have an undeclared class and
+        `others_refused` is set.
     """
     if declared.cuts and (label.mask is None or label.mask != _cuts_of(declared)):
         raise PolicyError(
@@ -94,18 +94,18 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
 
 
 def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
-    """Return the classes that occur, in an order that follows from their names, and their rows."""
+    """Return the classes that occur, in an order that depends only on their names, and their rows."""
     place, texts = _places(label)
     return texts, np.bincount(place, weights=label.counts, minlength=len(texts)).astype(np.int64)
 
 
 def named(label: LabelSummary, chosen: npt.NDArray[np.bool_]) -> NamedClasses:
-    """Return those of the `tallied` classes that `chosen` selects.
+    """Return the classes of `tallied` that `chosen` selects.
 
     Raises
     ------
     PolicyError
-        They are fewer than two.
+        Fewer than two classes are selected.
     """
     place, texts = _places(label)
     if chosen.sum() < 2:
@@ -128,7 +128,7 @@ def _places(label: LabelSummary) -> tuple[Ints, tuple[str, ...]]:
 
 
 def rows_of(source: Source, label: LabelSummary, classes: NamedClasses) -> ir.Table:
-    """Return the rows of a table that have one of the published classes."""
+    """Return the rows of a table with one of the published classes."""
     column = source.table[label.column]
     if (classes.place >= 0).all():
         return source.table.filter(column.notnull())
@@ -143,7 +143,7 @@ def rows_of(source: Source, label: LabelSummary, classes: NamedClasses) -> ir.Ta
 
 
 def refuse_cut_at_values(declared: Label) -> None:
-    """Raise `PolicyError` if a label would be cut at values of persons."""
+    """Raise `PolicyError` if a label would be cut at quantiles, which are values of persons."""
     if declared.bins is not None and not declared.cuts:
         raise PolicyError(
             f"The policy declares too few cuts: the label {declared.column!r} would be cut into "

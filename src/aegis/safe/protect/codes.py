@@ -1,9 +1,9 @@
-"""Codes of cells: what protected label tables say of the classes, in a few dimensions.
+"""Codes of cells: the association of protected label tables with the classes, in a few dimensions.
 
-Every figure here is computed from protected tables, so that it costs nothing and gives nothing
-away. The codes of an attribute span what its candidate masks say of the label: with them the
-covariance of the codes of any two masked attributes follows from one small matrix of moments, with
-masks that were never counted together (docs/explanation of `noise` in docs/protection.md).
+Every figure here is computed from protected tables, so it costs no budget and reveals nothing more.
+The codes of an attribute span the associations of all its candidate masks with the label. So the
+covariance between any two masked attributes follows from one small matrix of moments, even for
+masks that were never counted together (section on `noise` in docs/protection.md).
 """
 
 from __future__ import annotations
@@ -21,28 +21,27 @@ from aegis.safe.protect.model import GRID
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 CLEAR = 1.3
-"""A group speaks where its rows exceed the error of their sum by this factor."""
+"""A group counts as informative if its rows exceed the error of their sum by this factor."""
 LEAST_SCALE = 0.1
-"""Dimensions below this share of the first one's scale are left out."""
+"""Dimensions are left out below this share of the scale of the first one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """What one grouping of an attribute's cells says of the classes.
+    """The association of one grouping of an attribute's cells with the classes.
 
     Attributes
     ----------
     codes
-        Per group the shrunken deviation of the class shares, each over the root of the class's
-        share, shape (G, C).
+        For each group the shrunken deviation of the class shares, divided by the root of the
+        class's share, shape (G, C).
     covariance
-        Between groups, of the unshrunken deviations, less what the error of the cells adds on
-        average, shape (C, C): its trace is the mean square contingency.
+        Covariance between groups of the unshrunken deviations, minus the average contribution of
+        the error of cells, shape (C, C). Its trace is the mean square contingency.
     believed
-        Share of what the groups say that learners explain which penalise by each of
-        `PENALTIES`, shape (P,).
+        Share of the association that learners explain, for each of `PENALTIES`, shape (P,).
     freedom
-        Degrees of freedom that they spend on the groups that speak, shape (P,).
+        Degrees of freedom that they use for the informative groups, shape (P,).
     skewness
         Third moment of the codes of the last class, in units of their standard deviation.
     """
@@ -55,7 +54,7 @@ class Explained:
 
 
 def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: float) -> Explained:
-    """Return what a grouping of protected cells says of the classes.
+    """Return the association of a grouping of protected cells with the classes.
 
     Parameters
     ----------
@@ -68,7 +67,7 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
     noise
         Variance that protection adds to each count of a cell, shape (K, C).
     rows
-        Labelled rows.
+        Number of labelled rows.
     """
     size = int(groups.max(initial=-1)) + 1
     width = len(shares)
@@ -125,7 +124,7 @@ def _positive(matrix: Floats) -> Floats:
 
 
 def weights_of(table: Floats, rows: float) -> Floats:
-    """Return the share of the rows that each cell has, shape (K,), at least 0."""
+    """Return the share of rows of each cell, shape (K,), at least 0."""
     shares: Floats = np.maximum(table.sum(axis=1), 0.0) / rows
     return shares
 
@@ -139,7 +138,7 @@ def stacked_codes(
 
 
 def dimensions_for(classes: int) -> int:
-    """Return the most dimensions of an attribute's codes: 3 for two classes, at most 5."""
+    """Return the largest number of dimensions of an attribute's codes: 3 for two classes, at most 5."""
     return 3 + min(max(classes - 2, 0), 2)
 
 
@@ -148,9 +147,10 @@ def code_cells(
 ) -> Ints:
     """Return the codes of an attribute's cells, shape (K, q), in steps of `GRID`.
 
-    The principal components of the codes under all masks, weighted by rows: the first is what the
-    masks have in common, the next ones how they differ. Each has variance one, times the root of
-    its scale against the first one's, so that what says little takes little of the budget.
+    These are the principal components of the codes under all masks, weighted by rows. The first
+    component is common to the masks, the next ones distinguish them. Each has variance one, times
+    the root of its scale relative to the first one's, so that weak dimensions use little of the
+    budget.
     """
     stacked = stacked_codes(table, groupings, shares, noise, rows)
     weight = np.sqrt(weights_of(table, rows))[:, None]
@@ -187,7 +187,7 @@ def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
 
 
 def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:
-    """Return the mean square length of a row's codes over all attributes, as the tables say."""
+    """Return the mean squared length of a row's codes over all attributes, computed from the tables."""
     total = 0.0
     for own, counts in zip(codes, table, strict=True):
         weight = np.maximum(counts.sum(axis=1), 0).astype(np.float64)

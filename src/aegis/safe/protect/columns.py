@@ -1,9 +1,9 @@
-"""Columns as level `noise` reads them: of a type that no single row decides, value by value.
+"""Parse columns for level `noise`, with a type that no single row decides, value by value.
 
-An engine gives a whole column one type, which a single value can turn: 30.5 makes numbers of
-integers, "n/a" makes texts of them. So the type is declared in the policy, or bought: each row votes
-for the type of its value, and the votes get noise. Every value is then read as that type by
-itself; one that cannot be has no name.
+An engine gives a whole column one type, which a single value can change: 30.5 turns integers into
+numbers, "n/a" turns them into texts. So the type is declared in the policy or paid for from the
+budget: each row votes for the type of its value, and the votes get noise. Then every value is
+parsed separately as that type; a value that cannot be parsed gets no name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from aegis.summary.codes import encode, settle
 
 Ints = npt.NDArray[np.int64]
 CLEAR_VOTES = 4.0
-"""A type occurs where its noisy votes exceed their error by this factor."""
+"""A type is assumed to occur if its noisy votes exceed their error by this factor."""
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _MOST = 1 << 63
@@ -42,12 +42,12 @@ _WITH_MONTH = re.compile(
 )
 _IN_DIGITS = re.compile(r"\d+([./])\d+\1\d+( \d\d:\d\d(:\d\d)?)?")
 _DAYS_IN_DIGITS = ("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y")
-"""Dates that say by themselves which number is the day: 03/04/2024 does not."""
+"""Formats of dates that are unambiguous, unlike 03/04/2024."""
 _TIMES_OF_DAY = ("", " %H:%M:%S", " %H:%M")
 
 
 class ColumnType(StrEnum):
-    """What a value is by itself."""
+    """The type of a single value."""
 
     BOOLEAN = "boolean"
     DATE = "date"
@@ -58,7 +58,7 @@ class ColumnType(StrEnum):
 
     @property
     def kind(self) -> Kind:
-        """What masks call it."""
+        """The kind of such values for masks."""
         return Kind.DATE if self is ColumnType.TIME else Kind(self.value)
 
 
@@ -68,7 +68,7 @@ _COVERS = {
     ColumnType.NUMBER: {ColumnType.INTEGER, ColumnType.NUMBER},
     ColumnType.TEXT: set(TYPES),
 }
-"""The types whose values can be read as a type, in addition to itself."""
+"""For each type, the other types whose values can also be parsed as it."""
 _ARROW = {
     ColumnType.BOOLEAN: pa.bool_(),
     ColumnType.DATE: pa.date32(),
@@ -81,19 +81,20 @@ _ARROW = {
 
 @dataclass(frozen=True, eq=False)
 class TypedColumn:
-    """The values of an attribute as they are read.
+    """The parsed values of an attribute.
 
     Attributes
     ----------
     attribute
-        The exact attribute.
+        The attribute in the exact summary.
     kind
-        What the values are.
+        The kind of the values.
     values
-        Distinct values, shape (U,), ascending, null last: those of the table, or all that are
-        declared and null.
+        Distinct values, shape (U,), ascending, null last: the values of the table, or all declared
+        values and null.
     place
-        Place among `values` of each distinct value of the table, shape (V,); -1 where it has none.
+        Index in `values` of each distinct value of the table, shape (V,); -1 if it is not among
+        them.
     """
 
     attribute: AttributeSummary
@@ -111,7 +112,7 @@ class TypedColumn:
 
 
 def type_of(value: Any) -> ColumnType:
-    """Return what a value is by itself, whatever the type of its column."""
+    """Return the type of a single value, without regard to the type of its column."""
     if isinstance(value, bool):
         return ColumnType.BOOLEAN
     if isinstance(value, int):
@@ -155,10 +156,10 @@ def _moment_of(text: str) -> datetime | None:
 
 
 def plain_text(text: str) -> str:
-    """Return a text as a column that holds nothing else would show it.
+    """Return a text in the form that it would have in a column of only such values.
 
-    A column of 2.50 and 3.50 is one of numbers, 2.5 and 3.5. A single "n/a" makes texts of all of them.
-    So that nobody sees which it was, level noise shows 2.5 in either case.
+    A column of 2.50 and 3.50 is read as the numbers 2.5 and 3.5. With a single "n/a" all values
+    would be texts. So that nobody can see which case it was, level noise shows 2.5 in both cases.
     """
     own = _type_of_text(text)
     if own is ColumnType.TEXT or _INTEGER.fullmatch(text):
@@ -168,7 +169,7 @@ def plain_text(text: str) -> str:
 
 
 def votes_of(attribute: AttributeSummary) -> Ints:
-    """Return how many rows hold values of each of `TYPES`, null aside, shape (6,)."""
+    """Return the number of rows with values of each of `TYPES`, without null, shape (6,)."""
     values, counts = attribute.values, attribute.counts
     votes = np.zeros(len(TYPES), dtype=np.int64)
     if pa.types.is_integer(values.type):
@@ -182,16 +183,16 @@ def votes_of(attribute: AttributeSummary) -> Ints:
 
 
 def agreed_type(votes: Ints, sigma: float, allowed: Collection[ColumnType]) -> ColumnType:
-    """Return the narrowest allowed type that noisy votes agree on.
+    """Return the narrowest allowed type that fits the noisy votes.
 
     Parameters
     ----------
     votes
         Noisy rows of each of `TYPES`, shape (6,).
     sigma
-        Error of each.
+        Standard error of each vote count.
     allowed
-        Types that the candidate masks fit, at least one.
+        Types that fit the candidate masks, at least one.
     """
     cast = {t for t, n in zip(TYPES, votes.tolist(), strict=True) if n > CLEAR_VOTES * sigma}
     cast = cast or {TYPES[int(votes.argmax())]}
@@ -208,7 +209,7 @@ def _covered(own: ColumnType) -> set[ColumnType]:
 def types_allowed(
     attribute: AttributeSummary, declared: ValueType | None
 ) -> tuple[ColumnType, ...]:
-    """Return the types that a column can have by what is declared and by the masks that it has."""
+    """Return the types that a column can have, given its declaration and its candidate masks."""
     return tuple(
         t
         for t in TYPES
@@ -226,7 +227,7 @@ def _fits(mask: Any, kind: Kind) -> bool:
 
 
 def implied_type(values: Sequence[Any]) -> ValueType | None:
-    """Return the type of declared values; None if none are declared."""
+    """Return the type of declared values; None if no values are declared."""
     if not values:
         return None
     kinds = {type_of(v) if not isinstance(v, str) else ColumnType.TEXT for v in values}
@@ -237,7 +238,7 @@ def implied_type(values: Sequence[Any]) -> ValueType | None:
 
 
 def as_stored(attribute: AttributeSummary) -> TypedColumn:
-    """Return a column as its engine has it."""
+    """Return a column with the values and the type of its engine."""
     places = np.arange(len(attribute.values), dtype=np.int64)
     return TypedColumn(attribute, attribute.kind, attribute.values, places)
 
@@ -245,7 +246,7 @@ def as_stored(attribute: AttributeSummary) -> TypedColumn:
 def read_column(
     attribute: AttributeSummary, own: ColumnType, declared: Sequence[Any] = ()
 ) -> TypedColumn:
-    """Return a column whose values are read as a type, one by one.
+    """Return a column whose values are parsed as the type `own`, one by one.
 
     Parameters
     ----------
@@ -254,7 +255,8 @@ def read_column(
     own
         The type.
     declared
-        All values that it can have, null aside; without any those that the table holds.
+        All values that the column can have, without null; if empty, the values of the table are
+        used.
 
     Raises
     ------

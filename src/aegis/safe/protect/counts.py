@@ -1,8 +1,9 @@
-"""Level `counts`: label tables whose small cells are perturbed, and rounded moments of codes.
+"""Level `counts`: label tables with perturbed small cells, and rounded moments of codes.
 
-What official statistics do, without a formal promise: cells of fewer rows than the threshold lose
-their names, every count is rounded at random or changed by its cell key, and linear programming
-says whether what is published still pins a small cell down. Where it does nothing is written.
+These are the methods of official statistics, without a formal guarantee. Cells with fewer rows than
+the threshold lose their names. Every count is rounded at random or changed by its cell key. Linear
+programming then checks whether a small cell can still be derived from the output. If so, nothing is
+written.
 """
 
 from __future__ import annotations
@@ -53,34 +54,34 @@ from aegis.words import brief
 
 Ints = npt.NDArray[np.int64]
 THRESHOLD = 10
-"""Rows from which a cell is large."""
+"""Number of rows from which a cell counts as large."""
 MOST_STEP = 10**6
-"""Largest step of a perturbation: beyond it nothing of a table is left."""
+"""Largest step of a perturbation; larger steps would leave nothing of a table."""
 STEP_OF_MOMENTS = 0.5
-"""Moments are rounded to this part of the sampling error of a correlation."""
+"""Step of rounded moments, relative to the sampling error of a correlation."""
 COARSEST = 0.1
 """Largest step of a moment that is still published."""
 _NO_LIMIT = int(np.iinfo(np.int64).max)
-"""Squared length of a row's codes that none reaches."""
+"""A squared length that no row's codes reach."""
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What level `counts` is asked for.
+    """The options of level `counts`.
 
     Attributes
     ----------
     key
-        Secret: whoever has it can take the perturbation off.
+        The secret key: anyone who has it can remove the perturbation.
     method
         Random rounding, or cell keys.
     threshold
-        Rows from which a cell is large; at least 2.
+        Number of rows from which a cell counts as large; at least 2.
     step
         The base of rounding, or the largest change of a cell key; by default the threshold.
     variance
-        Of the changes that cell keys make; by default half of the threshold, which keeps the ranking
-        (docs/experiments.md): rounding to the threshold has three times as much.
+        Variance of the changes by cell keys. The default, half of the threshold, preserves the
+        ranking (docs/experiments.md); rounding to the threshold has three times this variance.
     """
 
     key: bytes = field(repr=False)
@@ -115,28 +116,28 @@ class Perturbation:
 
     @property
     def width(self) -> int:
-        """The base of rounding, or the largest change of a cell key."""
+        """The base of rounding, or the largest change by a cell key."""
         return self.threshold if self.step is None else self.step
 
     @property
     def spread(self) -> float:
-        """Variance of what a cell key adds."""
+        """Variance that a cell key adds."""
         return self.threshold / 2 if self.variance is None else self.variance
 
     @property
     def least(self) -> int:
-        """Least positive count that cell keys show."""
+        """Smallest positive count that cell keys show."""
         return max(2, self.threshold // 2)
 
     @property
     def error(self) -> float:
-        """Standard deviation of what is added to a cell."""
+        """Standard deviation of the perturbation of a cell."""
         if self.method is CellMethod.ROUNDING:
             return math.sqrt((self.width**2 - 1) / 6)
         return spread_of_key(self.width, self.spread)
 
     def change(self, count: int, parts: Sequence[str]) -> int:
-        """Return what is published of a count; `parts` say which cell it is."""
+        """Return the published value of a count; `parts` identify the cell."""
         chance = uniform(self.key, parts)
         if self.method is CellMethod.ROUNDING:
             return round_randomly(count, self.width, chance)
@@ -176,29 +177,30 @@ def protect_counts(
     check_pairs: bool = True,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
-    """Return the summary with perturbed label tables and moments that pin no small cell down.
+    """Return the summary with perturbed label tables and moments from which no small cell follows.
 
     Parameters
     ----------
     summary
-        Exact aggregates; stays here.
+        Exact aggregates, which are not published.
     asked
-        How cells are perturbed.
+        The options of the perturbation.
     policy
-        What is declared of the label.
+        Declares the label.
     verdicts, rule_as_written
-        What the rule says of configurations, and the rule.
+        Verdicts on configurations, and the rule that they are about.
     source
-        The table, where it is at hand; else the moments come from the summary.
+        The table, if available; otherwise the moments come from the summary.
     check_pairs
-        Whether moments are audited together with label tables and made coarser until no small
-        combination of cells follows. Without it, for experiments alone, they are only rounded.
+        Whether moments are audited together with label tables, and made coarser until no small
+        combination of cells can be derived. Without it, which is for experiments only, they are
+        only rounded.
 
     Raises
     ------
     PolicyError
-        The threshold is above the number of rows, or linear programming finds that what would be
-        published pins a small cell down.
+        The threshold is above the number of rows, or linear programming derives a small cell from
+        the planned output.
     """
     _check(asked, summary.rows)
     classes = _classes(summary, asked, policy)

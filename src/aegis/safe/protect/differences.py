@@ -1,4 +1,4 @@
-"""What two files give away together: versions of a table, a merge and its part, two noisy ones."""
+"""What two files reveal together: two versions of a table, a merged table and its part, two noisy files."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from aegis.summary import AttributeSummary, Summary
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two files.
+    """The differences between two files.
 
     Attributes
     ----------
     other
         The file that was compared with.
     rows
-        Rows of this file less those of the other.
+        Rows of this file minus rows of the other.
     parts
-        Cells that differ by few rows, by part: each is a small cell of the rows that changed.
+        Number of cells that differ by few rows, by part. Each is a small cell of the changed rows.
     findings
-        What follows, one sentence each.
+        Conclusions, one sentence each.
     """
 
     other: str
@@ -38,7 +38,7 @@ class Difference:
 
     @property
     def small(self) -> int:
-        """Cells of all parts that differ by fewer rows than the threshold."""
+        """Number of cells of all parts that differ by fewer rows than the threshold."""
         return sum(p.small for p in self.parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,16 +58,16 @@ def compare(
     other: str = "the other",
     threshold: int = 5,
 ) -> Difference:
-    """Return what two summaries give away together that neither does alone.
+    """Return what two summaries reveal together but neither reveals alone.
 
-    Exact ones are subtracted cell by cell: one row that was added is read off where the difference
-    is 1. Of noisy ones the costs add up. Of perturbed ones counts that differ say that something did
-    in that cell.
+    Exact summaries are subtracted cell by cell: a row that was added shows as a difference of 1.
+    For noisy summaries the privacy costs add up. For perturbed summaries, different counts show
+    that something changed in a cell.
 
     Raises
     ------
     PolicyError
-        One is exact and the other protected, or they have no attribute in common.
+        One summary is exact and the other protected, or they have no attribute in common.
     """
     if isinstance(newer, ProtectedSummary) != isinstance(older, ProtectedSummary):
         raise PolicyError(

@@ -1,4 +1,4 @@
-"""What a certificate, report or policy gives away: values that few persons have, in its text."""
+"""What the text of a certificate, report or policy reveals: values that few persons have."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from typing import Any
 from aegis.summary import Summary
 
 _RANGE = re.compile(r"#[^\n]*?\bvalues?, (\S+) to (\S+)")
-"""The comment that a proposed policy holds of a number: "119 values, 0 to 99999"."""
+"""The comment of a proposed policy about a number: "119 values, 0 to 99999"."""
 _EDGES = re.compile(r"edges\W{1,4}\[([^\]]*)\]")
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _WORD = re.compile(r"[^\s\"'\[\]{}(),:;<>=]+(?: [^\s\"'\[\]{}(),:;<>=]+){0,3}")
 LEAST_TEXT = 3
-"""Shortest text of a value that is looked for: shorter ones occur by chance."""
+"""Smallest length of a searched value; shorter texts occur by chance."""
 
 
 @dataclass(frozen=True)
 class DocumentLeak:
-    """What a document gives away.
+    """What a document reveals.
 
     Attributes
     ----------
     kind
         `certificate`, `report` or `policy`.
     extremes
-        Least and greatest values of attributes that its comments hold: those of single persons.
+        Number of smallest and largest values of attributes in comments; each may belong to one
+        person.
     cuts
-        Cut points that were learnt from the data: each is a value that occurs.
+        Number of cut points that were learnt from the data; each is a value of the data.
     rare
-        By attribute, how many values of fewer rows than the threshold are in it; only known where
-        a summary was given to compare with.
+        For each attribute, number of values in the document that have fewer rows than the
+        threshold; known only if a summary was given.
     findings
-        What follows, one sentence each.
+        Conclusions, one sentence each.
     """
 
     kind: str
@@ -45,7 +46,7 @@ class DocumentLeak:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing of single persons was found."""
+        """Whether nothing about single persons was found."""
         return not self.extremes and not self.rare
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,7 +64,7 @@ class DocumentLeak:
 def audit_document(
     text: str, kind: str, summaries: Sequence[Summary] = (), *, threshold: int = 5
 ) -> DocumentLeak:
-    """Return what a document gives away.
+    """Return what a document reveals about single persons.
 
     Parameters
     ----------
@@ -72,10 +73,10 @@ def audit_document(
     kind
         `certificate`, `report` or `policy`.
     summaries
-        Exact summaries of the table that it is about: values that fewer than `threshold` rows hold
-        are looked for in the text.
+        Exact summaries of the table of the document. Values with fewer than `threshold` rows are
+        searched in the text.
     threshold
-        Rows from which a value is not rare.
+        Number of rows from which a value is not rare.
     """
     extremes = 2 * len(_RANGE.findall(text))
     cuts = sum(len([c for c in edges.split(",") if c.strip()]) for edges in _EDGES.findall(text))

@@ -1,8 +1,8 @@
-"""A protected summary as one file of JSON, which people can read before they pass it on.
+"""Store a protected summary as a single JSON file, which people can read before they share it.
 
-The file has the extension `.protected`. Its schema has a place for nothing but what is protected; a
-digest shows damage and careless edits. Hierarchies are stored by content, since masks name groups
-of theirs.
+The file has the extension `.protected`. Its schema has fields only for protected content. A digest
+shows damage and careless edits. Hierarchies are stored completely, because masks refer to their
+groups.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from aegis.safe.protect.model import (
 
 FORMAT = "aegis-protected-summary"
 VERSION = 1
-"""Version of the format; it changes whenever an older reader would misread a file."""
+"""Version of the format; it changes if an older reader would misread a file."""
 MOST_BYTES = 256 << 20
 DIGITS = 9
-"""Significant digits of a moment."""
+"""Number of significant digits of a moment."""
 _BROKEN = (
     AegisError,
     ArithmeticError,
@@ -53,7 +53,7 @@ _BROKEN = (
 
 
 def save_protected(summary: ProtectedSummary, path: str | Path, *, force: bool = False) -> str:
-    """Write a protected summary and return the SHA-256 of the file; equal ones give equal bytes.
+    """Write a protected summary and return the SHA-256 of the file; equal summaries give equal files.
 
     Raises
     ------
@@ -76,8 +76,8 @@ def load_protected(path: str | Path) -> ProtectedSummary:
     Raises
     ------
     DataError
-        The file is missing, is no protected summary or one of another version, or is damaged or
-        was tampered with.
+        The file is missing, damaged or was tampered with, is not a protected summary, or has
+        another version.
     """
     source = Path(path)
     if source.is_file() and source.stat().st_size > MOST_BYTES:
@@ -86,14 +86,14 @@ def load_protected(path: str | Path) -> ProtectedSummary:
 
 
 def dumps(summary: ProtectedSummary) -> str:
-    """Return the text of the file of a protected summary."""
+    """Return a protected summary as the text of its file."""
     content = _content(summary)
     document = {"format": FORMAT, "version": VERSION, "sha256": _digest(content), **content}
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def loads(text: str, origin: str = "The text") -> ProtectedSummary:
-    """Return the protected summary that a text holds; see `load_protected` for errors."""
+    """Return the protected summary in a text; raises the errors of `load_protected`."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

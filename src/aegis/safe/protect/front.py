@@ -1,10 +1,10 @@
-"""The front of privacy against utility, as far as a protected summary shows.
+"""The trade-off between privacy and utility, as far as a protected summary shows it.
 
-A protected summary holds no joint counts, so that nobody can say from it how small the smallest class
-is. What it tells is how many rows would look the same if attributes had nothing to do with each
-other: the rows times the chance that two of them show the same in every quasi-identifier. Real
-attributes go together, so that rows look the same more often than that; whether a configuration
-meets the rule is checked next to the data.
+A protected summary has no joint counts, so the size of the smallest class cannot be computed from
+it. It shows how many rows would look the same if attributes were independent: the number of rows
+times the probability that two rows agree in every quasi-identifier. Real attributes depend on each
+other, so that rows look the same more often. The agent checks on the data whether a configuration
+meets the rule.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from aegis.safe.protect.scores import Choice, ProtectedScorer, share_kept
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _WIDTH = 400
-"""Most partial choices that are carried from one attribute to the next."""
+"""Largest number of partial choices that are kept from one attribute to the next."""
 
 
 @dataclass(frozen=True)
 class ProtectedPoint:
-    """One configuration that no other one beats in both privacy and utility.
+    """A configuration for which no other one is better in both privacy and utility.
 
     Attributes
     ----------
     alike
-        Rows that show the same as a row drawn at random, itself among them, were the
-        quasi-identifiers independent; at least 1.
+        Expected number of rows that look the same as a random row, including itself, if the
+        quasi-identifiers were independent; at least 1.
     score, utility_kept
         As in a ranking.
     configuration
-        Its masks as fitted.
+        The fitted masks.
     declared
-        Attribute to mask as the policy writes it.
+        Masks by attribute, as written in the policy.
     """
 
     alike: float
@@ -66,19 +66,21 @@ class ProtectedPoint:
 def front_protected(
     summary: ProtectedSummary, quasi_identifiers: Collection[str], *, count: int = 8
 ) -> tuple[ProtectedPoint, ...]:
-    """Return configurations from most useful to most private, none beaten in both.
+    """Return configurations from most useful to most private; none is worse than another in both.
 
-    Utility of partial choices is taken as the sum of what attributes say of the label alone; those that
-    come out of that are scored as in a ranking, overlap of attributes included.
+    The utility of partial choices is estimated as the sum of the attributes' separate associations
+    with the label. The resulting configurations are scored as in a ranking, which takes the overlap
+    of attributes into account.
 
     Parameters
     ----------
     summary
-        What is scored from.
+        The protected summary.
     quasi_identifiers
-        Names of the attributes by which rows may be recognised; others count as useful alone.
+        Names of the attributes by which rows may be recognised; other attributes only count for
+        utility.
     count
-        Most points.
+        Largest number of configurations.
 
     Raises
     ------
@@ -119,7 +121,7 @@ def _point(
 def rows_alike(
     summary: ProtectedSummary, choice: Choice, quasi_identifiers: Collection[str]
 ) -> float:
-    """Return the rows that look the same under a choice, were quasi-identifiers independent."""
+    """Return the expected number of rows that look the same if quasi-identifiers were independent."""
     log = sum(
         _log_chance(attribute, place)
         for attribute, place in zip(summary.attributes.values(), choice, strict=True)

@@ -1,10 +1,10 @@
-"""The joint of an attribute and the label, as a protected summary leaves it: with its uncertainty.
+"""Estimate the joint counts of an attribute and the label from a protected summary, with errors.
 
-A protected label table may hold negative counts, and its classes need not add up to those of the other
-tables. What is returned is the nearest table that does: least squares under the constraints that counts
-are not negative and that each class has as many rows as all tables together say (consistency as in Hay et
-al., Boosting the accuracy of differentially private histograms through consistency, PVLDB 3, 2010). It is
-computed from what was published alone, so that it costs nothing and gives nothing more away.
+A protected label table may have negative counts, and its class totals may differ from other tables.
+This module returns the nearest table that has neither problem: least squares, with counts of at
+least 0 and with the class totals that all tables together give (consistency as in Hay et al.,
+Boosting the accuracy of differentially private histograms through consistency, PVLDB 3, 2010). It
+uses only published figures, so it costs no budget and reveals nothing more.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ProtectedJoint:
-    """Rows by cell and class of one attribute, estimated.
+    """Estimated rows by cell and class of one attribute.
 
     Attributes
     ----------
     attribute, label
-        The attribute, and the label's column.
+        The attribute, and the label column.
     cells
-        What each cell is: what every candidate mask shows of it, the finest first.
+        Description of each cell: what every candidate mask shows for it, the finest first.
     classes
-        What each class shows.
+        The text of each class.
     table
-        Estimated rows, shape (K, C), at least 0; a class adds up to its rows.
+        Estimated rows, shape (K, C), at least 0; each class adds up to its total.
     stderr
-        Standard error of each, by protection alone, shape (K, C).
+        Standard error of each estimate, by protection only, shape (K, C).
     contingency, contingency_stderr
-        Mean square contingency of the cells and the label, less what protection adds on average, and
-        its standard error by protection.
+        Mean square contingency of the cells and the label, minus the average contribution of
+        protection, and its standard error by protection.
     """
 
     attribute: str
@@ -70,7 +70,7 @@ class ProtectedJoint:
 
 @one_blas_thread
 def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> ProtectedJoint:
-    """Return the joint of an attribute and the label as far as protection leaves it.
+    """Return the estimated joint counts of an attribute and the label.
 
     Raises
     ------
@@ -118,13 +118,14 @@ def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floa
 def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
     """Return x >= 0 with the sum `total` that minimises the sum of (x - counts)^2 / weight.
 
-    By the conditions of Karush, Kuhn and Tucker x = max(counts + s weight, 0) for one number s, which
-    grows with the sum; it is found among the breakpoints -counts / weight.
+    By the Karush-Kuhn-Tucker conditions x = max(counts + s weight, 0) for one number s, which grows
+    with the sum. It is found among the breakpoints -counts / weight.
 
     Parameters
     ----------
     counts, weight
-        Shape (K,); weights above 0, in proportion to the variances of the counts.
+        Counts and weights, shape (K,). Weights are above 0, in proportion to the variances of the
+        counts.
     total
         The sum, at least 0.
     """
@@ -138,7 +139,7 @@ def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
 
 
 def cell_names(attribute: ProtectedAttribute) -> list[str]:
-    """Return in words what each cell is: what its finest mask shows, and more where that is not one's own."""
+    """Return descriptions of the cells: what the finest mask shows, and more if that is not unique."""
     finest_first = sorted(attribute.candidates, key=lambda c: -c.size)
     names = []
     for cell in range(len(attribute.table)):

@@ -1,8 +1,8 @@
-"""What a file gives away: small cells, persons who are alone, what can be derived from it.
+"""What a file reveals: small cells, persons who are alone, and counts that can be derived from it.
 
-Of an exact summary every count is known as it is, so that small cells are counted; what it withholds
-is bounded by what it holds. Of a protected one linear programming bounds the true counts. The audit
-itself names no value of a person: it says how many there are, and where.
+In an exact summary all counts are known, so small cells are counted; withheld counts are bounded by
+the others. In a protected summary linear programming bounds the true counts. The audit itself shows
+no value of a person, only how many there are and where.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from aegis.words import brief
 
 Counts = npt.NDArray[np.int64]
 _LARGEST_EXPONENT = 700.0
-"""Exponents above it overflow."""
+"""Largest exponent that does not overflow."""
 THRESHOLD = 5
-"""Rows from which a cell of an exact summary counts as large."""
+"""Number of rows from which a cell of an exact summary counts as large."""
 
 
 @dataclass(frozen=True)
 class PartLeak:
-    """What one part of a file gives away.
+    """What one part of a file reveals.
 
     Attributes
     ----------
     part
-        Its name: label tables, pairs, frequency table, folds, ...
+        Name of the part: label tables, pairs, frequency table, folds, ...
     cells
-        Non-empty cells in it.
+        Number of non-empty cells.
     small
-        Cells that are known to hold from one row up to fewer than the threshold.
+        Number of cells that are known to have at least one row and fewer rows than the threshold.
     alone
-        Cells that are known to hold one row.
+        Number of cells that are known to have one row.
     """
 
     part: str
@@ -65,21 +65,21 @@ class PartLeak:
 
 @dataclass(frozen=True)
 class AttributeLeak:
-    """What a file says of the values of one attribute.
+    """What a file reveals about the values of one attribute.
 
     Attributes
     ----------
     attribute
-        Its name.
+        Name of the attribute.
     named
-        Values or groups that the file names.
+        Number of values or groups that the file names.
     rare
-        Values in it that fewer rows than the threshold hold; None if the file does not tell.
+        Number of its values with fewer rows than the threshold; None if the file does not show it.
     disclosed
-        Values of which all rows have one label class, so that whoever knows the value knows the class.
+        Number of values with a single label class: knowing the value reveals the class.
     derivable
-        Counts that the file withholds or protects, and that follow nevertheless to a range narrower
-        than the threshold.
+        Number of counts that the file withholds or protects, but that can be derived to a range
+        narrower than the threshold.
     """
 
     attribute: str
@@ -95,33 +95,34 @@ class AttributeLeak:
 
 @dataclass(frozen=True, eq=False)
 class LeakAudit:
-    """What a file gives away.
+    """What a file reveals.
 
     Attributes
     ----------
     subject
-        What was audited, in words.
+        The audited file, in words.
     level
-        The level that the file states.
+        The protection level that the file states.
     demanded
-        The level that it was checked against.
+        The protection level that it was checked against.
     threshold
-        Rows from which a cell is large.
+        Number of rows from which a cell counts as large.
     parts
         Small cells by part.
     attributes
         Values by attribute.
     persons_alone
-        Rows that are alone in the frequency table.
+        Number of rows that are alone in the frequency table.
     classes_disclosed
-        Rows in equivalence classes of two or more rows that all have one label class.
+        Number of rows in equivalence classes of two or more rows that all have the same label
+        class.
     findings
-        What else a reader should know, one sentence each.
+        Other facts for the reader, one sentence each.
     exceptions
-        What the level does not cover, in words: the owner says that it is public knowledge, or level counts does not change it;
-        empty if there is nothing.
+        Content that the level does not cover, in words: the owner declares it public, or level
+        counts does not change it. Empty if there is none.
     shortfalls
-        Why the demanded level is not held; empty if it is.
+        Reasons why the file does not keep the demanded level; empty if it does.
     """
 
     subject: str
@@ -138,7 +139,7 @@ class LeakAudit:
 
     @property
     def held(self) -> bool:
-        """Whether the demanded level is held."""
+        """Whether the file keeps the demanded level."""
         return not self.shortfalls
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,16 +167,17 @@ def audit_leak(
     level: ProtectionLevel | str | None = None,
     threshold: int | None = None,
 ) -> LeakAudit:
-    """Return what a summary gives away, compared with the level that it states or another one.
+    """Return what a summary reveals, checked against a protection level.
 
     Parameters
     ----------
     subject
         An exact or a protected summary.
     level
-        What to hold it against; by default what it states.
+        The level to check against; by default the level that the summary states.
     threshold
-        Rows from which a cell is large; by default 5, or what a protected summary states.
+        Number of rows from which a cell counts as large; by default 5, or that of a protected
+        summary.
 
     Raises
     ------
@@ -286,12 +288,12 @@ def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
 
 
 def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
-    """Return how many counts by value and class follow although only a histogram is told.
+    """Return how many withheld counts by value and class can be derived from the histograms.
 
-    Within a cell of values that all masks treat in the same way the rows per value and the rows per class are
-    known. Given the margins of a two-way table a count lies between max(0, r + c - n) and min(r, c)
-    (Frechet), which is what the linear programs say. Counts that can only be 0 do not count, nor do
-    those that are known to be large.
+    For a cell of values that all masks treat in the same way, the rows per value and the rows per
+    class are known. With these margins a count is between max(0, r + c - n) and min(r, c)
+    (Frechet), which is also the result of the linear programs. Counts that must be 0 are not
+    counted, and neither are counts that are known to be large.
     """
     domain = attribute.domain
     if domain is None or domain.counts is None:

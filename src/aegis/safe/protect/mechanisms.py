@@ -1,9 +1,9 @@
-"""What protects a count: OpenDP's discrete Gaussian, random rounding, cell keys.
+"""Mechanisms that protect counts: OpenDP's discrete Gaussian, random rounding, cell keys.
 
-Noise with a promise is drawn by OpenDP on whole numbers, never from a generator of floats. Rounding
-and cell keys are perturbations of official statistics without such a promise; what they draw is a
-keyed hash of the cell, so that the same cell is perturbed in the same way each time and nobody without the
-key can take it off.
+OpenDP draws noise with a guarantee on whole numbers, never from floating-point numbers. Rounding
+and cell keys are perturbations of official statistics without such a guarantee. Their draws are a
+keyed hash of the cell. So the same cell is always perturbed in the same way, and nobody without the
+key can remove the perturbation.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from aegis.masks.noise.opendp import library
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 LEAST_KEY = 16
-"""Fewest bytes of a secret key."""
+"""Smallest number of bytes of a secret key."""
 
 
 def gaussian(sigma: float) -> Any:
     """Return OpenDP's discrete Gaussian for vectors of whole numbers.
 
-    Raises `PolicyError` that names the extra where it is not installed.
+    Raises `PolicyError`, which names the extra, if OpenDP is not installed.
     """
     dp = library()
     domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
@@ -38,7 +38,7 @@ def gaussian(sigma: float) -> Any:
 
 
 def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: float) -> Ints:
-    """Return whole numbers with discrete Gaussian noise of their own.
+    """Return whole numbers plus independent discrete Gaussian noise.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
     sigma
         Scale of the noise.
     sensitivity
-        L2 distance that one unit can move the figures by at most.
+        L2 distance by which one unit can change the figures at most.
     rho
-        What they may cost: OpenDP's own account is asked before anything is drawn.
+        The allowed cost, which is checked with OpenDP's own account before anything is drawn.
 
     Raises
     ------
     InternalError
-        By OpenDP's account the noise costs more than `rho`.
+        The noise costs more than `rho` by OpenDP's account.
     """
     mechanism = gaussian(float(sigma))
     cost = float(mechanism.map(float(sensitivity)))
@@ -69,14 +69,14 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
 
 def uniform(key: bytes, parts: Sequence[str]) -> float:
-    """Return a number in [0, 1) that only the key tells: HMAC-SHA256 of what a cell is."""
+    """Return a number in [0, 1) that depends on the key and the cell: an HMAC-SHA256."""
     text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
     digest = hmac.new(key, text.encode("utf-8"), sha256).digest()
     return int.from_bytes(digest[:7], "big") / float(1 << 56)
 
 
 def check_key(key: bytes) -> None:
-    """Raise `PolicyError` for a key that could be guessed by trying."""
+    """Raise `PolicyError` for a key that is short enough to be guessed."""
     if not isinstance(key, bytes):
         raise PolicyError(
             f"The secret key is of type {type(key).__name__}, not bytes.",
@@ -92,7 +92,7 @@ def check_key(key: bytes) -> None:
 def round_randomly(count: int, base: int, chance: float) -> int:
     """Return a count rounded to a multiple of `base`, up with the probability of its remainder.
 
-    So the mean is the count itself (Cox, A constructive procedure for unbiased controlled
+    So the expected value is the count itself (Cox, A constructive procedure for unbiased controlled
     rounding, JASA 82, 1987, section 2). `chance` is uniform in [0, 1).
     """
     low, rest = divmod(count, base)
@@ -100,7 +100,7 @@ def round_randomly(count: int, base: int, chance: float) -> int:
 
 
 def rounded_range(published: int, base: int) -> tuple[int, int]:
-    """Return the least and largest count that `round_randomly` can have published as that."""
+    """Return the smallest and the largest count that `round_randomly` can publish as `published`."""
     return max(published - base + 1, 0), published + base - 1
 
 
@@ -108,12 +108,12 @@ def rounded_range(published: int, base: int) -> tuple[int, int]:
 def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[Ints, Floats]:
     """Return the changes that a cell key can make to a count, and their probabilities.
 
-    The distribution of largest entropy with mean 0 and the given variance on whole changes from
-    -`deviation` to `deviation` that leave no count below 0 and none from 1 to `least` - 1 (Giessing,
-    Computational issues in the design of transition probabilities and disclosure risk estimation
-    for additive noise, Privacy in Statistical Databases 2016; the ABS cell key method: Fraser and
-    Wooton, A proposed method for confidentialising tabular output, 2005). Where no distribution has
-    that variance the nearest one is taken. 0 stays 0.
+    It is the distribution of largest entropy with mean 0 and the given variance on whole changes
+    from -`deviation` to `deviation`. The changes leave no count below 0 and none from 1 to `least`
+    - 1. References: Giessing, Computational issues in the design of transition probabilities and
+    disclosure risk estimation for additive noise, Privacy in Statistical Databases 2016; for the
+    ABS cell key method Fraser and Wooton, A proposed method for confidentialising tabular output,
+    2005. If no distribution has this variance, the nearest one is used. 0 stays 0.
 
     Returns
     -------
@@ -178,14 +178,14 @@ def _two_points(unit: Floats) -> Floats:
 
 
 def apply_key(count: int, deviation: int, variance: float, least: int, chance: float) -> int:
-    """Return a count changed as its cell key, uniform in [0, 1), says."""
+    """Return a count changed by its cell key; `chance` is the key, uniform in [0, 1)."""
     changes, probability = key_table(count, deviation, variance, least)
     place = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
     return count + int(changes[min(place, len(changes) - 1)])
 
 
 def keyed_range(published: int, deviation: int, variance: float, least: int) -> tuple[int, int]:
-    """Return the least and largest count that `apply_key` can have published as that."""
+    """Return the smallest and the largest count that `apply_key` can publish as `published`."""
     low = max(published - deviation, 0)
     possible = [
         count
@@ -196,6 +196,6 @@ def keyed_range(published: int, deviation: int, variance: float, least: int) -> 
 
 
 def spread_of_key(deviation: int, variance: float) -> float:
-    """Return the standard deviation of what a cell key adds to a large count."""
+    """Return the standard deviation of the change that a cell key makes to a large count."""
     changes, probability = key_table(10 * deviation + 10, deviation, variance, 1)
     return math.sqrt(float(probability @ changes.astype(np.float64) ** 2))

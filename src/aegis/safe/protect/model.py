@@ -1,7 +1,7 @@
-"""The protected summary: what may leave your organisation, as its own type.
+"""The protected summary, which may leave your organisation, as a separate type.
 
 It is not a `Summary` and has none of its parts: no values, no pairs, no frequency table, no folds.
-Code that reads exact counts cannot be given one.
+Functions that need exact counts do not accept this type.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ from aegis.safe.protect.accounting import NamingThreshold, NoiseRound, Unit
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 GRID = 1 << 10
-"""Steps of a code per standard deviation: codes are whole numbers, so that noise can be, too."""
+"""Number of code steps per standard deviation; codes are whole numbers, so that noise can be, too."""
 
 
 class ProtectionLevel(StrEnum):
-    """How far a summary is protected."""
+    """How strongly a summary is protected."""
 
     NONE = "none"
-    """Exact counts: a `Summary`, which stays with its owner."""
+    """Exact counts: a `Summary`, which must stay with its owner."""
     COUNTS = "counts"
-    """Small cells are perturbed and audited by linear programming; no formal promise."""
+    """Small cells are perturbed and audited by linear programming; no formal guarantee."""
     NOISE = "noise"
     """Differential privacy."""
 
 
 class DomainSource(StrEnum):
-    """Where what is published in addition to counts comes from."""
+    """The source of published content other than counts."""
 
     POLICY = "policy"
-    """Declared in the policy: public knowledge, whatever the table holds."""
+    """Declared in the policy: public knowledge, whatever the table has."""
     BUDGET = "budget"
-    """Bought with noise from the budget."""
+    """Paid for from the privacy budget, by noise."""
     TABLE = "table"
-    """Taken from the table as it is: its owner says that it is public, or level `counts` does not change it."""
+    """Taken unchanged from the table: its owner declares it public, or level `counts` keeps it."""
     THRESHOLD = "threshold"
-    """Of level `counts`: taken from the table where enough rows have it."""
+    """At level `counts`: taken from the table if enough rows have it."""
 
 
 @dataclass(frozen=True)
 class PublishedDomain:
-    """Where one thing comes from that a protected summary publishes in addition to counts.
+    """The source of one item that a protected summary publishes in addition to counts.
 
     Attributes
     ----------
     what
         `classes` or `cuts` of the label; `kind`, `values` or `bounds` of an attribute. Bounds are
-        what masks learn: cut points, frequent values.
+        the parameters that masks learn: cut points, frequent values.
     column
-        Of which column.
+        The column.
     source
-        Where it comes from.
+        The source of the item.
     """
 
     what: str
@@ -75,7 +75,7 @@ class PublishedDomain:
 
 
 class CellMethod(StrEnum):
-    """How small cells of the level `counts` are protected."""
+    """How level `counts` protects small cells."""
 
     ROUNDING = "rounding"
     CELL_KEYS = "cell-keys"
@@ -83,28 +83,28 @@ class CellMethod(StrEnum):
 
 @dataclass(frozen=True)
 class Protection:
-    """How a summary was protected, and what that promises.
+    """How a summary was protected, and the guarantee.
 
     Attributes
     ----------
     level, unit
-        The level, and what a neighbouring table differs in.
+        The level, and the unit in which neighbouring tables differ.
     rows_per_person
-        Most rows of one person; 1 where the unit is a row.
+        Largest number of rows of one person; 1 if the unit is a row.
     epsilon, delta, rho
-        The promise of level `noise`; None for `counts`. Delta covers noise and named cells.
+        The guarantee of level `noise`; None for `counts`. Delta covers noise and named cells.
     rounds
-        Figures published with noise, in order.
+        The rounds of figures with noise, in order.
     method, threshold, step, variance
-        Of level `counts`: how small cells are protected, from which size a cell counts as large,
-        the base of rounding or the largest change of a cell key, and the variance of the latter.
+        For level `counts`: how small cells are protected, from which size a cell counts as large,
+        the base of rounding or the largest change by a cell key, and the variance of that change.
     public
-        Attributes whose values and cuts were declared public: they were not paid for.
+        Attributes whose values and cuts were declared public, so that they cost no budget.
     thresholds
-        Noisy figures above which something is named, in order.
+        Noisy totals above which an item is named, in order.
     domains
-        Where everything comes from that is published in addition to counts; None in files of earlier
-        versions, which do not say it.
+        Sources of all published content other than counts; None in files of earlier versions, which
+        do not state it.
     """
 
     level: ProtectionLevel
@@ -145,7 +145,7 @@ class Protection:
         }
 
     def taken(self, source: DomainSource) -> str:
-        """Return what comes from a source, in words: "kind and values of age, classes of income"."""
+        """Return the items from a source, in words: "kind and values of age, classes of income"."""
         by_column: dict[str, list[str]] = {}
         for domain in self.domains or ():
             if domain.source is source:
@@ -155,17 +155,17 @@ class Protection:
 
 @dataclass(frozen=True, eq=False)
 class ProtectedCandidate:
-    """One candidate mask and what it does to the cells of its attribute.
+    """One candidate mask, and its groups of the attribute's cells.
 
     Attributes
     ----------
     mask, declared
-        As fitted and as the policy wrote it. A mask that learns from the data was fitted to
-        protected counts, unless its attribute is public.
+        The fitted mask, and the mask as written in the policy. A mask that learns from the data was
+        fitted to protected counts, unless its attribute is public.
     groups
         Group of each cell, shape (K,).
     shown
-        What each group shows, as text.
+        The text of each group.
     """
 
     mask: Mask
@@ -181,20 +181,20 @@ class ProtectedCandidate:
 
 @dataclass(frozen=True, eq=False)
 class ProtectedAttribute:
-    """What a protected summary knows of one attribute.
+    """The protected data of one attribute.
 
     Attributes
     ----------
     name, role, kind, weight
-        As of `AttributeSummary`.
+        As in `AttributeSummary`.
     table
-        Protected rows per cell and class, shape (K, C), whole numbers that may be negative. A cell
-        holds the values that all candidates treat in the same way.
+        Protected rows per cell and class, shape (K, C), whole numbers that may be negative. The
+        values of a cell are treated in the same way by all candidates.
     candidates
         The candidate masks, in the order of the policy.
     units
-        How many cells' error each cell carries, shape (K,): 1, and more for the cell of all unnamed
-        values, which is what the named ones leave of the rows.
+        Number of cells whose error each cell has, shape (K,): 1, but more for the cell of all
+        unnamed values, which is the remainder of the rows.
     codes
         Code of each cell in each of q dimensions, in steps of `GRID`, shape (K, q); computed from
         protected tables. None if the summary has no moments.
@@ -211,7 +211,7 @@ class ProtectedAttribute:
 
     @property
     def learnt(self) -> bool:
-        """Whether a candidate learnt cut points or frequent values."""
+        """Whether a candidate has learnt cut points or frequent values."""
         return not all(candidate.declared.fitted for candidate in self.candidates)
 
     def candidate(self, mask: Mask) -> ProtectedCandidate:
@@ -239,8 +239,8 @@ class Moments:
     Attributes
     ----------
     matrix
-        Shape (p, p), symmetric, in units of the codes' scale; blocks of one attribute with itself
-        are 0, since label tables tell them.
+        Shape (p, p), symmetric, in units of the codes' scale. Blocks of one attribute with itself
+        are 0, because label tables have this information.
     error
         Standard deviation that protection adds to an entry.
     """
@@ -251,14 +251,14 @@ class Moments:
 
 @dataclass(frozen=True)
 class StatedVerdict:
-    """Whether a configuration meets the rule, as the owner of the exact counts says.
+    """The owner's statement whether a configuration meets the rule.
 
     Attributes
     ----------
     choice
-        Place of the candidate of each attribute, in the order of the summary's attributes.
+        Index of the candidate of each attribute, in the order of the summary's attributes.
     admissible
-        What the rule says; None if noise leaves it open.
+        Whether the rule is met; None if noise leaves it open.
     """
 
     choice: tuple[int, ...]
@@ -276,24 +276,24 @@ class ProtectedSummary:
     label
         Name of the label column.
     classes
-        What each class shows.
+        The text of each class.
     class_counts
-        Protected rows per class, shape (C,), as the label tables together say.
+        Protected rows per class, shape (C,), estimated from all label tables together.
     attributes
         Scored attributes by name.
     moments
-        Mean products of codes; None if noise or rounding leaves nothing of them.
+        Mean products of codes; None if noise or rounding would leave no information.
     verdicts
-        What is known of the rule.
+        Known verdicts of the rule on configurations.
     rule
-        The privacy rule that verdicts are on, as a policy writes it; None without verdicts.
+        The privacy rule of the verdicts, as written in a policy; None without verdicts.
     cell_error
         Standard deviation that protection adds to a cell of a label table.
     policy
         SHA-256 of the policy.
     owner
-        The rule under which the exact summary was made, and whether it is locked: whoever advises
-        from the protected one is held to it. None if it is not known.
+        The rule under which the exact summary was made, and whether it is locked. It also applies
+        to advice from the protected summary. None if unknown.
     """
 
     protection: Protection
@@ -320,12 +320,12 @@ class ProtectedSummary:
 
     @property
     def level(self) -> ProtectionLevel:
-        """How far it is protected."""
+        """The protection level."""
         return self.protection.level
 
     @cached_property
     def rows(self) -> float:
-        """Labelled rows, as the protected tables say; at least 1."""
+        """Number of labelled rows, estimated from the protected tables; at least 1."""
         return max(float(self.class_counts.sum()), 1.0)
 
     @cached_property
@@ -337,7 +337,7 @@ class ProtectedSummary:
 
     @cached_property
     def offsets(self) -> Ints:
-        """Where each attribute's codes start among all, shape (m + 1,)."""
+        """Start of each attribute's codes in the list of all codes, shape (m + 1,)."""
         sizes = [0 if a.codes is None else a.codes.shape[1] for a in self.attributes.values()]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
@@ -347,14 +347,14 @@ class ProtectedSummary:
 
     @property
     def combinations(self) -> int:
-        """How many configurations the candidates make."""
+        """Number of configurations that the candidates allow."""
         size = 1
         for attribute in self.attributes.values():
             size *= len(attribute.candidates)
         return size
 
     def choose(self, configuration: Configuration) -> tuple[int, ...]:
-        """Return the place of each attribute's candidate in a configuration.
+        """Return the index of each attribute's candidate in a configuration.
 
         Raises
         ------
@@ -373,12 +373,12 @@ class ProtectedSummary:
         return tuple(choice)
 
     def configuration(self, name: str, choice: tuple[int, ...]) -> Configuration:
-        """Return the configuration of a choice, its masks as fitted."""
+        """Return the configuration of a choice, with its fitted masks."""
         pairs = zip(self.attributes.values(), choice, strict=True)
         return Configuration(name, {a.name: a.candidates[place].mask for a, place in pairs})
 
     def verdict(self, choice: tuple[int, ...]) -> bool | None:
-        """Return whether a choice meets the rule; None if nobody said."""
+        """Return whether a choice meets the rule; None if unknown."""
         return self._verdicts.get(choice)
 
     def to_dict(self) -> dict[str, Any]:

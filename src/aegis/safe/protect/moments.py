@@ -1,8 +1,8 @@
-"""Second moments of clipped codes over the rows of a table, with their sensitivity.
+"""Second moments of clipped codes over the rows of a table, with bounded sensitivity.
 
-Rows are clipped before anything is added up, so that one row can move the moments by a known
-distance and no more. Where the rows are at hand the length of all codes of a row is clipped;
-where only co-occurrence counts are, the length of each attribute's codes.
+Rows are clipped before they are added up, so that the effect of one row on the moments is bounded.
+If the rows are available, the length of all codes of a row together is clipped. If only
+co-occurrence counts are available, the length of each attribute's codes is clipped.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from aegis.summary.codes import code_values
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 BLOCK_LENGTH = 2.0
-"""Where attributes are clipped one by one: times the root mean square length of their codes."""
+"""Clipping length of separately clipped attributes, relative to the root mean square length of codes."""
 _BATCH = 1 << 18
 _CHUNK = 1 << 13
-"""Rows that are multiplied at once: their codes fit the processor's cache."""
+"""Number of rows that are multiplied at once, so that their codes fit the processor's cache."""
 _SHORTER = 1 - 1e-12
-"""Rows are clipped this much shorter than they may be, so that no rounding makes them longer."""
+"""Rows are clipped to this share of the allowed length, so that rounding never exceeds it."""
 _SAMPLE = 50_000
-"""Rows that are looked at to see whether rows repeat."""
+"""Number of rows that are examined to see whether rows repeat."""
 _EXACT = 1 << 53
-"""Below it floats add whole numbers exactly."""
+"""Below this, floats add whole numbers exactly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class MomentSums:
     sums
         Whole numbers, shape (p, p), symmetric; blocks of one attribute with itself are 0.
     sensitivity
-        L2 distance by which one row moves the sums above the diagonal blocks at most.
+        Largest L2 distance by which one row changes the sums above the diagonal blocks.
     """
 
     sums: Ints
@@ -58,12 +58,12 @@ class MomentSums:
 
 
 def offsets_of(codes: Sequence[Ints]) -> Ints:
-    """Return where each attribute's codes start among all, shape (m + 1,)."""
+    """Return the start of each attribute's codes in the list of all codes, shape (m + 1,)."""
     return np.concatenate([[0], np.cumsum([c.shape[1] for c in codes])]).astype(np.int64)
 
 
 def between_attributes(offsets: Ints) -> npt.NDArray[np.bool_]:
-    """Return which entries of the upper triangle belong to two attributes, shape (p, p)."""
+    """Return which entries of the upper triangle belong to two different attributes, shape (p, p)."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return owner[:, None] < owner[None, :]
 
@@ -71,8 +71,8 @@ def between_attributes(offsets: Ints) -> npt.NDArray[np.bool_]:
 def clipped_rows(rows: Ints, longest: int) -> Ints:
     """Return code vectors (n, p) whose squared length is at most `longest`, in whole numbers.
 
-    Longer ones are shortened along themselves and cut off towards zero, so that no rounding
-    makes them longer.
+    Longer vectors are scaled down and rounded towards zero, so that rounding never makes them
+    longer.
     """
     squares = (rows * rows).sum(axis=1)
     over = squares > longest
@@ -85,16 +85,16 @@ def clipped_rows(rows: Ints, longest: int) -> Ints:
 
 
 def sensitivity_of_rows(longest: float, attributes: int) -> float:
-    """Return by how much a row of squared length `longest` moves the cross moments at most.
+    """Return the largest change of the cross moments by a row of squared length `longest`.
 
     With y_i the squared length of attribute i's part, the squared distance is the sum of y_i y_j
-    over pairs, which is largest where all are equal: L^2 (1 - 1/m) / 2.
+    over pairs. It is largest if all y_i are equal: L^2 (1 - 1/m) / 2.
     """
     return longest * math.sqrt(max(1.0 - 1.0 / max(attributes, 1), 0.0) / 2.0)
 
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
-    """Return the same where attribute i's part has squared length at most `longest[i]`."""
+    """Return the largest change if attribute i's part has squared length at most `longest[i]`."""
     total = sum(longest)
     return math.sqrt(max((total * total - sum(v * v for v in longest)) / 2.0, 0.0))
 
@@ -115,11 +115,11 @@ def moments_of_rows(
     source
         The table.
     label
-        Its label column: rows without a label do not count.
+        The label column; rows without a label do not count.
     attributes
-        Per attribute its distinct values and its cells.
+        The distinct values and the cells of each attribute.
     codes
-        Per attribute the codes of its cells, shape (K_i, q_i).
+        The codes of the cells of each attribute, shape (K_i, q_i).
     longest
         Squared length at which a row is clipped.
     labelled
@@ -165,12 +165,12 @@ def _counted_rows(
 
 
 class _Adder:
-    """Adds up products of clipped codes, in floats where these are exact, else in whole numbers.
+    """Adds up products of clipped codes, as floats if that is exact, else as whole numbers.
 
     Parameters
     ----------
     tables
-        Per attribute the codes of each distinct value, shape (V_i, q_i).
+        For each attribute the codes of each distinct value, shape (V_i, q_i).
     longest
         Squared length at which a row is clipped.
     """
@@ -185,14 +185,14 @@ class _Adder:
         self._most = sum(float(own.max(initial=0)) for own in self._squares)
 
     def products(self, places: Sequence[Ints], alike: Ints) -> Ints:
-        """Return the sum of x x' over clipped rows, each counted so often.
+        """Return the sum of x x' over clipped rows x, with repetitions.
 
         Parameters
         ----------
         places
-            Per attribute the place of each row's value, shape (n,).
+            For each attribute the index of each row's value, shape (n,).
         alike
-            How many rows each one represents, shape (n,).
+            Number of repetitions of each row, shape (n,).
         """
         if self._most * int(alike.sum()) >= _EXACT:
             rows = np.hstack([own[at] for own, at in zip(self._tables, places, strict=True)])
@@ -245,14 +245,14 @@ def moments_of_pairs(
     longest: Sequence[int],
     classes: npt.NDArray[np.bool_] | None = None,
 ) -> MomentSums:
-    """Return the moments from co-occurrence counts, each attribute's codes clipped by themselves.
+    """Return the moments from co-occurrence counts, with each attribute's codes clipped separately.
 
-    Of all labelled rows, or of those whose class `classes` (C,) selects.
+    They count all labelled rows, or the rows of the classes that `classes` (C,) selects.
 
     Raises
     ------
     PolicyError
-        The counts are of a sample, or pool values that the masks distinguish.
+        The counts come from a sample, or pool values that the masks distinguish.
     """
     offsets = offsets_of(codes)
     on_atoms = atoms_coded(summary, cells, codes, longest)
@@ -300,7 +300,7 @@ def _cross(sums: Ints, offsets: Ints) -> Ints:
 
 
 def rows_per_person(source: Source, person: str) -> int:
-    """Return the most rows that one value of a column has; null is nobody in particular.
+    """Return the largest number of rows with the same value of a column; nulls do not count.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A protected summary with fewer candidates and attributes: what follows from it without its owner."""
+"""Reduce a protected summary to fewer candidates and attributes, without asking its owner."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from aegis.safe.protect.model import Moments, ProtectedSummary
 def narrowed(
     summary: ProtectedSummary, candidates: Mapping[str, Collection[Mask]]
 ) -> ProtectedSummary:
-    """Return a protected summary with some of its attributes and candidates alone.
+    """Return a protected summary with only some of its attributes and candidates.
 
     Parameters
     ----------
     summary
         The summary.
     candidates
-        By attribute the masks that stay, as declared; an attribute that is left out goes. Masks that
-        are no candidates of the summary are passed over: nothing is known of them.
+        For each attribute the masks to keep, as declared. Attributes that are left out are dropped.
+        Masks that are not candidates of the summary are ignored, because the summary has no data on
+        them.
 
     Returns
     -------
-    The summary without the rest; verdicts stay where all that they speak of stays.
+    The reduced summary. A verdict stays if everything that it refers to stays.
 
     Raises
     ------
     PolicyError
-        Nothing stays.
+        Nothing would be left.
     """
     attributes, columns = {}, list[int]()
     moved: dict[int, dict[int, int]] = {}

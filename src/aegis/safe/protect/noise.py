@@ -1,22 +1,22 @@
 """Level `noise`: label tables and moments of codes with discrete Gaussian noise.
 
-The rounds, all of one table and one budget:
+The rounds, all on the same table and from one budget:
 
-1. where classes of the label are not declared: rows of each class; those with enough are named;
-2. where kinds of columns are not declared: rows whose value is of each type;
-3. where masks learn from the data and their attribute is not public: how many rows hold each value;
-   the masks are fitted to that;
+1. if classes of the label are not declared: rows of each class; classes with enough rows are named;
+2. if kinds of columns are not declared: rows with a value of each type;
+3. if masks learn from the data and their attribute is not public: rows of each value, to which the
+   masks are fitted;
 4. rows per cell and class of every attribute;
-5. mean products of codes between attributes, the codes computed from round 4;
-6. where verdicts are asked for: rows in classes that are too small.
+5. mean products of codes between attributes, with codes computed from round 4;
+6. if verdicts are requested: rows in classes that are too small.
 
-One row is in one class, so that round 1 has the L2 sensitivity 1. It has one value and is in one cell
-of each attribute, so that rounds 2, 3 and 4 have sqrt(attributes); for round 5 see
-`aegis.safe.protect.moments`. A row more makes a class of k - 1 rows one of k, which takes k - 1 rows out
-of the classes that are too small, and else adds at most one: k - 1 is the sensitivity of a figure of
-round 6. With b rows per person all of them are b times that. What follows from published figures
-costs nothing. Names of classes, values and cells that are not declared are published where a noisy
-total exceeds a threshold, which half of delta pays for.
+One row is in one class, so round 1 has the L2 sensitivity 1. It has one value and is in one cell of
+each attribute, so rounds 2, 3 and 4 have sqrt(attributes). For round 5 see
+`aegis.safe.protect.moments`. In round 6, a new row may turn a class of k - 1 rows into one of k,
+which removes k - 1 rows from the too small classes; otherwise it adds at most one. So the
+sensitivity of a figure is k - 1. With b rows per person all sensitivities are multiplied by b.
+Figures computed from published figures cost nothing. Names of undeclared classes, values and cells
+are published if a noisy total exceeds a threshold; half of delta pays for that.
 """
 
 from __future__ import annotations
@@ -69,31 +69,33 @@ from aegis.words import brief
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 TABLES = 0.9
-"""Share of the budget of rounds 2 and 3 that label tables get."""
+"""Share of the remaining budget that label tables get."""
 DECIDING = 0.1
-"""Share of the budget for verdicts, where any is asked for."""
+"""Share of the budget for verdicts, if any are requested."""
 MOST_ERROR = 0.02
 """Error of a correlation of codes above which moments are not worth their cost."""
 SURE = 3.0
-"""A verdict is stated where it is this many errors away from turning."""
+"""A verdict is stated if the figure is at least this many standard errors away from the limit."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What level `noise` is asked for.
+    """The options of level `noise`.
 
     Attributes
     ----------
     epsilon, delta
-        The promise.
+        The guarantee.
     unit, rows_per_person
-        What a neighbouring table differs in, and for persons the most rows of one.
+        The unit in which neighbouring tables differ, and for persons the largest number of rows of
+        one person.
     public
         Attributes whose values and cuts are public knowledge, or `*` for all.
     verdicts
-        Configurations to state a verdict on.
+        Configurations for which a verdict is stated.
     most_error
-        Error of a correlation of codes above which label tables are measured again instead.
+        Error of a correlation of codes above which label tables are measured again instead of
+        moments.
     """
 
     epsilon: float
@@ -130,16 +132,16 @@ def protect_with_noise(
     Parameters
     ----------
     summary
-        Exact aggregates; stays here.
+        Exact aggregates, which are not published.
     asked
-        The promise, and what is public as the table has it.
+        The guarantee, and the attributes that are public as in the table.
     policy
-        What is declared: classes, cuts, types and values, and the rule that verdicts are on.
+        The declared classes, cuts, types and values, and the rule of the verdicts.
     rule_as_written
-        The privacy rule, where verdicts are asked for.
+        The privacy rule, if verdicts are requested.
     source
-        The table, where it is at hand: its rows are clipped as a whole, which needs less noise.
-        Without it the moments come from the summary's co-occurrence counts.
+        The table, if available: its rows are clipped as a whole, which needs less noise. Otherwise
+        the moments come from the summary's co-occurrence counts.
 
     Raises
     ------
@@ -195,7 +197,7 @@ def _drawn(
 
 @dataclass(frozen=True, eq=False)
 class _Exact:
-    """What moments are counted from: the summary, the table where it is at hand, the named classes."""
+    """The sources of moments: the summary, the table if available, and the named classes."""
 
     summary: Summary
     source: Source | None
@@ -205,7 +207,7 @@ class _Exact:
     def sums(
         self, cells: Sequence[Cells], codes: Sequence[Ints], tables: Sequence[Ints]
     ) -> MomentSums:
-        """Return the moments of clipped rows; `tables` are the protected ones."""
+        """Return the moments of clipped rows; `tables` are the protected label tables."""
         label = self.summary.label
         if self.source is None:
             longest = [
@@ -311,7 +313,7 @@ def _assemble(
 
 
 def published(cells: Cells, table: Ints, units: Ints | None = None) -> ProtectedAttribute:
-    """Return an attribute as a protected summary holds it."""
+    """Return an attribute in the form of a protected summary."""
     return ProtectedAttribute(
         cells.name,
         cells.role,
@@ -347,10 +349,11 @@ def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> Protected
 
 
 def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
-    """Return the rows per class that several tables of the same rows tell, shape (C,).
+    """Return the rows per class, estimated from several tables of the same rows, shape (C,).
 
-    Tables of few cells carry less noise: each is weighted by one over its cells. Tables that lost
-    unnamed cells tell less than there is, so that only those near the largest total count.
+    Tables with few cells have less noise, so the weight of each table is one over its number of
+    cells. Tables that lost unnamed cells underestimate the total, so only tables near the largest
+    total count.
     """
     sums = np.array([t.sum(axis=0) for t in tables], dtype=np.float64).reshape(-1, classes)
     if not len(sums):
@@ -411,7 +414,7 @@ def _pooled(
 
 @dataclass(frozen=True, eq=False)
 class _Decisions:
-    """Rows in too small classes of the configurations that verdicts are asked for."""
+    """Rows in too small classes, for the configurations with requested verdicts."""
 
     choices: tuple[tuple[int, ...], ...]
     below: Ints

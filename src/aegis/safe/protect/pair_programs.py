@@ -1,9 +1,10 @@
-"""Small linear programs around one cell of a pair's table: quick proof that it is not pinned down.
+"""Small linear programs around one cell of a pair's table, which prove quickly that it is safe.
 
-All tables that agree with what is published form a convex set, so that the mean of some of them agrees, too.
-Around one cell a few lines of that mean may change and the rest stays: what such a table shows of the cell can
-be so, and where two of them show counts as far apart as the threshold the cell is settled without the program
-of the whole table. Where they do not, nothing follows: only the whole program says that a cell is pinned down.
+All tables that agree with the published figures form a convex set, so the mean of several such
+tables agrees, too. A small program changes only a few rows and columns of this mean around one
+cell. Its solution is a possible table. If two possible tables have counts of the cell as far apart
+as the threshold, the cell is settled without the program of the whole table. Otherwise nothing
+follows: only the program of the whole table shows that a cell can be derived.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from scipy import sparse
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 SLACK = 1e-6
-"""What a solver may be off a whole count."""
+"""Tolerated distance of a solver's result from a whole number."""
 
 
 class PairProgram(Protocol):
-    """What is known of the rows n_ab of two attributes: bounds of cells, and of sums of them."""
+    """The known bounds on the rows n_ab of two attributes, and on sums of them."""
 
     shape: tuple[int, int]
     size: int
@@ -35,7 +36,7 @@ class PairProgram(Protocol):
 
 
 class Seen:
-    """The least and the largest count that each cell had in the tables that agree, and their mean."""
+    """The smallest and the largest count of each cell in the tables found so far, and their mean."""
 
     def __init__(self, size: int) -> None:
         self.low = np.full(size, np.inf)
@@ -44,40 +45,41 @@ class Seen:
         self._tables = 0
 
     def add(self, table: Floats) -> None:
-        """Take note of a table that agrees, shape (n,)."""
+        """Add a table that agrees, shape (n,)."""
         np.minimum(self.low, table, out=self.low)
         np.maximum(self.high, table, out=self.high)
         self._sum += table
         self._tables += 1
 
     def add_at(self, places: Ints, counts: Floats) -> None:
-        """Take note of a table that agrees and differs from the mean at some places alone."""
+        """Add a table that agrees and differs from the mean only at some places."""
         self.low[places] = np.minimum(self.low[places], counts)
         self.high[places] = np.maximum(self.high[places], counts)
 
     @property
     def mean(self) -> Floats:
-        """Mean of the tables, shape (n,): agrees, too."""
+        """Mean of the tables, shape (n,), which also agrees."""
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:
-        """Return which cells were seen at whole counts so far apart that they are settled."""
+        """Return which cells have whole counts so far apart that they are settled."""
         largest = np.floor(self.high[places] + SLACK)
         return largest - np.ceil(self.low[places] - SLACK) + 1 >= narrower
 
 
 class Nearby:
-    """Programs that change `lines` rows and columns of the mean of the tables seen so far.
+    """Programs that change `lines` rows and columns of the mean of the tables found so far.
 
     Parameters
     ----------
     program
-        What is known of the whole table.
+        The bounds of the whole table.
     seen
-        The tables; what is found is added.
+        The tables found so far; new ones are added.
     lines
-        Lines of each side in addition to the cell's own: half those with most rows in the cell's row or column, half
-        those whose codes are next to the cell's, which hardly move a moment.
+        Number of rows and of columns that may change, in addition to those of the cell. Half are
+        those with most rows in the cell's row or column. The others are those with codes next to
+        the cell's, which hardly change a moment.
     """
 
     def __init__(self, program: PairProgram, seen: Seen, lines: int) -> None:
@@ -91,7 +93,7 @@ class Nearby:
         self._up = np.maximum(program.most - sums, 0.0)
 
     def look(self, place: int, narrower: int) -> None:
-        """Solve for the largest and, where it is still needed, the least count of a cell."""
+        """Solve for the largest and, if still needed, the smallest count of a cell."""
         row, column = divmod(place, self._program.shape[1])
         rows = self._near(row, self._table[:, column], self._program.codes[0])
         columns = self._near(column, self._table[row], self._program.codes[1])

@@ -1,7 +1,7 @@
-"""What level `noise` takes as declared, what it buys, and what it takes from the table as public.
+"""Decide which content of level `noise` is declared, paid for, or taken from the table as public.
 
-All of it follows from the policy and from what is declared public, never from the table: which rounds
-a budget pays for shows nothing.
+The decision depends only on the policy and on what is declared public, never on the table. So the
+rounds that a budget pays for reveal nothing.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from aegis.summary import AttributeSummary, Summary
 
 Ints = npt.NDArray[np.int64]
 FITTING = 0.1
-"""Share of the budget for fitting masks, where any has to be."""
+"""Share of the budget for fitting masks, if any must be fitted."""
 KINDS = 0.05
-"""Share of the budget for kinds of columns, where any is bought."""
+"""Share of the budget for kinds of columns, if any are paid for."""
 CLASSES = 0.1
-"""Share of the budget for the names of classes, where they are bought."""
+"""Share of the budget for the names of classes, if they are paid for."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Planned:
-    """Where kind, values and bounds of an attribute come from, and the types that it can have."""
+    """The sources of kind, values and bounds of an attribute, and its possible types."""
 
     attribute: AttributeSummary
     declared: Attribute
@@ -64,21 +64,21 @@ class _Planned:
 
 
 class Plan:
-    """Where everything comes from that level noise publishes in addition to counts.
+    """The sources of all published content of level noise other than counts.
 
     Parameters
     ----------
     summary
         Exact aggregates.
     policy
-        What is declared.
+        Declares classes, cuts, types and values.
     public
-        Attributes whose values and cuts are public knowledge as the table has them.
+        Attributes whose values and cuts in the table are public knowledge.
 
     Raises
     ------
     PolicyError
-        The label would be cut at values of the table, or the summary holds too little to read a
+        The label would be cut at values of the table, or the summary has too little data to parse a
         column value by value.
     """
 
@@ -100,12 +100,12 @@ class Plan:
 
     @property
     def named(self) -> list[str]:
-        """Attributes the names of whose cells are bought."""
+        """Attributes whose cell names are paid for from the privacy budget."""
         return [a.name for a in self.attributes if a.values is DomainSource.BUDGET]
 
     @property
     def namings(self) -> int:
-        """How many thresholds names are bought with."""
+        """Number of thresholds that buy names."""
         fitted = any(a.values is DomainSource.BUDGET for a in self._fitted)
         return sum((self._classes is DomainSource.BUDGET, fitted, bool(self.named)))
 
@@ -114,7 +114,7 @@ class Plan:
         return any(a.name == name for a in self._fitted)
 
     def domains(self) -> Iterable[PublishedDomain]:
-        """Yield where each thing comes from."""
+        """Yield the source of each item."""
         label = self._policy.label
         yield PublishedDomain("cuts" if label.cuts else "classes", label.column, self._classes)
         for own in self.attributes:
@@ -135,7 +135,7 @@ class Plan:
         return named(label, noisy >= budget.threshold("label classes", sigma, 1, 1))
 
     def columns(self, budget: Budget) -> list[TypedColumn]:
-        """Return the columns, each value read as the type that is declared or bought."""
+        """Return the columns, with each value parsed as the declared or bought type."""
         bought = [a for a in self.attributes if a.kind is DomainSource.BUDGET]
         chosen = {a.name: a.types[0] for a in self.attributes if a.types}
         if bought:
@@ -165,7 +165,7 @@ class Plan:
     def cells(
         self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
     ) -> list[Cells]:
-        """Return the cells of every attribute, masks that learn fitted to noisy counts."""
+        """Return the cells of every attribute, with learning masks fitted to noisy counts."""
         by_name = {c.attribute.name: c for c in columns}
         masks = self._masks([by_name[a.name] for a in self._fitted], classes, budget)
         made = []
@@ -201,16 +201,16 @@ class Plan:
 def refuse_read_by_context(
     columns: Collection[str] | None, policy: Policy, public: Collection[str]
 ) -> None:
-    """Raise `PolicyError` if one row could turn how all values of a column are read.
+    """Raise `PolicyError` if one row could change how all values of a column are read.
 
     Parameters
     ----------
     columns
-        Columns of which other values decide how each one is read; None if nobody knows them.
+        Columns for which the reading of a value depends on other values; None if unknown.
     policy
-        What is declared. A declared type or class holds where other values are refused.
+        A type or class that it declares fixes the reading; other values are refused.
     public
-        Attributes that are public as the table has them.
+        Attributes that are public as in the table.
     """
     strict, known = policy.unseen is Unseen.ERROR, columns is not None
     if columns is None:

@@ -1,4 +1,4 @@
-"""Rankings and searches from a protected summary: scores, ties, and what is known of the rule."""
+"""Rankings and searches from a protected summary: scores, ties, and verdicts of the rule."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from aegis.safe.protect.what_if import what_if
 from aegis.words import amount
 
 MEASURE = "held-out-target-coded"
-"""What a protected summary is scored by."""
+"""The measure that scores a protected summary."""
 
 ENUMERATED = 200_000
-"""Most combinations that a search looks at one by one."""
+"""Largest number of combinations that a search scores one by one."""
 COMPARED = 10
-"""Entries at the head of a ranking that get standard errors and are compared with the best."""
+"""Number of best entries that get standard errors and are compared with the best."""
 
 
 @one_blas_thread
@@ -55,21 +55,22 @@ def rank_protected(
     Parameters
     ----------
     summary
-        What `aegis.safe.protect.protect` or `load_protected` returned.
+        The result of `aegis.safe.protect.protect` or `load_protected`.
     configurations
-        What to rank; by default those of the policy, else those that verdicts were stated on, else
-        random ones.
+        The configurations to rank. By default those of the policy, else those with stated verdicts,
+        else random ones.
     policy
-        Its `configurations` are ranked where no others are asked for.
+        Provides `configurations` if no others are given.
     generate_count
-        Rank so many random combinations instead.
+        Rank this many random combinations instead.
     seed
         Seed of the random combinations.
 
     Raises
     ------
     PolicyError
-        Both or none can be ranked, or a configuration names a mask that is no candidate.
+        Both `configurations` and `generate_count` are given, or neither gives any; or a mask is not
+        a candidate.
     """
     began = time.perf_counter()
     if policy is not None and configurations is None and generate_count is None:
@@ -94,23 +95,23 @@ def search_protected(
     time_limit: float | None = None,
     progress: Progress = SILENT,
 ) -> Advice:
-    """Return the best configurations among all combinations, as a protected summary scores them.
+    """Return the best configurations among all combinations, scored from a protected summary.
 
-    Where the summary has verdicts, only configurations that were found admissible are taken. Scores
-    from label tables alone have a bound, so that the best ones are proven. Scores from codes have
-    none: combinations are looked at one by one, all of them where they are at most 200,000 and time
-    allows; else the best found by exchanging one mask at a time is returned, and nothing is proven.
+    If the summary has verdicts, only configurations that are known to be admissible are returned.
+    Scores from label tables alone have a bound, so the best ones are proven. Scores from codes have
+    no bound: up to 200,000 combinations are all scored, if time allows. Otherwise the best ones
+    found by exchanging one mask at a time are returned, and nothing is proven.
 
     Parameters
     ----------
     summary
-        What `aegis.safe.protect.protect` or `load_protected` returned.
+        The result of `aegis.safe.protect.protect` or `load_protected`.
     policy
-        The policy that the advice shows.
+        The policy to show in the advice.
     top
-        How many of the best to return.
+        Number of best configurations to return.
     time_limit
-        Seconds after which the best so far is returned; None for no limit.
+        Seconds after which the best ones so far are returned; None for no limit.
 
     Raises
     ------
@@ -147,10 +148,10 @@ def search_protected(
 
 @dataclass(frozen=True)
 class _Looked:
-    """How many combinations a search scored, whether no other is better, and how long it took.
+    """The number of scored combinations, whether the result is proven, and the time.
 
-    `bounded` says whether whole sets of combinations were ruled out without being scored, `stopped`
-    what kept the search from all others, as in `SearchFigures`.
+    `bounded` states whether sets of combinations were ruled out without being scored. `stopped`
+    names what ended the search early, as in `SearchFigures`.
     """
 
     seen: int
@@ -160,7 +161,7 @@ class _Looked:
     stopped: str | None
 
     def figures(self, combinations: int, best: float | None) -> SearchFigures:
-        """Return the same as an advice shows it."""
+        """Return these figures in the form of an advice."""
         proven = self.complete and best is not None
         return SearchFigures(
             objective=MEASURE,

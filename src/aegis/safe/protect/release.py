@@ -1,4 +1,4 @@
-"""A protected summary written for someone outside, and entered in the ledger of what was told."""
+"""Write a protected summary for others, and enter it in the ledger."""
 
 from __future__ import annotations
 
@@ -47,31 +47,31 @@ def release_protected(
     progress: Progress = SILENT,
     **options: Unpack[ProtectOptions],
 ) -> ProtectedSummary:
-    """Protect a table or its summary, pay for it where a ledger is named, and write the file.
+    """Protect a table or its summary, charge its cost to a ledger if one is given, and write the file.
 
     Parameters
     ----------
     subject, policy
-        As of `protect`.
+        As in `protect`.
     output
         The file, with the extension `.protected`.
     ledger, population
-        The ledger, and the name of the people in it. The cost of level noise is reserved before
-        anything is drawn, and entered once the file is there; level counts has no cost.
+        The ledger, and the name of the population in it. The cost of level noise is reserved before
+        anything is drawn, and committed once the file exists. Level counts has no cost.
     new_version
-        Whether the table is a new version of the one that the ledger knows.
+        Whether the table is a new version of the table that the ledger knows.
     request, options
-        The level and what it takes: a `ProtectRequest`, or its options as keywords.
+        The level and its options: a `ProtectRequest`, or its options as keywords.
     force
-        Overwrite an existing file.
+        Whether to overwrite an existing file.
     progress
         Receives one step per stage.
 
     Raises
     ------
     PolicyError
-        Only one of ledger and population is named, the budget is spent, the ledger knows another
-        table or key, or the options of the level are not allowed.
+        Only one of ledger and population is given, the budget is exhausted, the ledger knows
+        another table or key, or the options do not belong to the level.
     DataError
         The ledger was tampered with, or a file cannot be read or written.
 

@@ -1,9 +1,9 @@
-"""Scores from a protected summary, and how far protection and the drawing of rows blur them.
+"""Scores from a protected summary, with their errors by protection and by sampling of rows.
 
 The score is the held-out target-coded trace of the masked attributes
-(`aegis.measures.target_coded`), put together from label tables and moments of codes. In a summary
-without moments the mean square contingencies of the attributes add up, as if they did not overlap.
-Nothing here sees an exact count, so that scoring as often as one likes gives nothing more away.
+(`aegis.measures.target_coded`), computed from label tables and moments of codes. In a summary
+without moments the mean square contingencies of the attributes are added, as if attributes did not
+overlap. This module uses no exact counts, so any number of scores reveals nothing more.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from aegis.safe.protect.model import GRID, Moments, ProtectedSummary
 Floats = npt.NDArray[np.float64]
 Choice = tuple[int, ...]
 FINEST = -1
-"""In a choice: everything that the cells of an attribute distinguish."""
+"""In a choice: the attribute with all its cells distinguished."""
 DIFFERENT = 1.96
-"""Errors of a difference beyond which two scores are distinguished: two-sided, five percent."""
+"""Number of standard errors beyond which two scores count as different (two-sided, five percent)."""
 REPLICATES = 24
-"""Draws of what protection added, behind standard errors."""
+"""Number of draws of the noise of protection for standard errors."""
 _MAIN = 0.02
 """Directions of a mask's codes below this share of the strongest one count as uncorrelated."""
 
 
 @dataclass(frozen=True, eq=False)
 class MaskedAttribute:
-    """One attribute under one mask.
+    """One attribute with one mask.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class MaskedAttribute:
     onto
         Regression of the main directions, each of variance one, on the attribute's codes, (q, r).
     believed, freedom, skewness
-        As of `Explained`.
+        As in `Explained`.
     """
 
     strength: float
@@ -65,10 +65,10 @@ class ProtectedScorer:
     Parameters
     ----------
     summary
-        What is scored from.
+        The protected summary.
     replicate
-        None for the summary as it is; else the seed of a draw of what protection may have added,
-        which is added once more.
+        None to score the summary itself; otherwise the seed of a random draw of the noise of
+        protection, which is added once more.
     """
 
     def __init__(self, summary: ProtectedSummary, replicate: int | None = None) -> None:
@@ -86,12 +86,12 @@ class ProtectedScorer:
 
     @property
     def estimator(self) -> str:
-        """What scores come from."""
+        """The data that scores are computed from."""
         return "tables" if self._moments is None else "codes"
 
     @property
     def finest(self) -> Choice:
-        """The choice of everything that the cells distinguish."""
+        """The choice in which all cells are distinguished."""
         return (FINEST,) * len(self._attributes)
 
     def _blurred(self, figures: Floats, error: float | Floats) -> Floats:
@@ -110,7 +110,7 @@ class ProtectedScorer:
         return blurred
 
     def masked(self, index: int, place: int) -> MaskedAttribute:
-        """Return attribute number `index` under its candidate number `place`, or `FINEST`."""
+        """Return attribute number `index` with its candidate number `place`, or with `FINEST`."""
         key = (index, place)
         if key not in self._known:
             self._known[key] = self._mask(index, place)
@@ -140,7 +140,7 @@ class ProtectedScorer:
     def score(self, choice: Choice) -> float:
         """Return the estimate of the held-out target-coded trace of a choice.
 
-        Where all that is said is less than chance would say, it is negative.
+        It is negative if the association is weaker than expected by chance.
         """
         masked = [self.masked(i, place) for i, place in enumerate(choice)]
         alone = math.fsum(m.strength for m in masked)
@@ -152,9 +152,10 @@ class ProtectedScorer:
         return held_out_reached(once * explained, once * freedom, classes, self.summary.rows)
 
     def alone(self, index: int, place: int) -> float:
-        """Return what a masked attribute adds to a score to first order, as if none overlapped.
+        """Return the contribution of a masked attribute to a score, as if attributes did not overlap.
 
-        The mean over penalties of what is explained, less 2 (C - 1) / N per degree of freedom.
+        It is the mean over penalties of the explained part, minus 2 (C - 1) / N per degree of
+        freedom.
         """
         masked = self.masked(index, place)
         charge = 2 * (len(self.summary.classes) - 1) / self.summary.rows
@@ -214,23 +215,23 @@ class ProtectedScorer:
         return self._cross[key]
 
     def attributes(self, choice: Choice) -> dict[str, float]:
-        """Return the mean square contingency of each masked attribute alone."""
+        """Return the mean square contingency of each masked attribute separately."""
         return {a.name: self.masked(i, choice[i]).strength for i, a in enumerate(self._attributes)}
 
 
 def share_kept(score: float, unmasked: float) -> float | None:
-    """Return the percentage that a score keeps of the unmasked one; None if that says nothing.
+    """Return a score as a percentage of the unmasked score; None if the unmasked score is not positive.
 
-    From 0 to 100: what noise puts below nothing or above the unmasked table is chance.
+    The result is from 0 to 100, because values outside are due to noise.
     """
     return min(max(100 * score / unmasked, 0.0), 100.0) if unmasked > 0 else None
 
 
 def drawing_error(score: float, classes: int, rows: float) -> float:
-    """Return the error of a trace that comes from drawing the rows.
+    """Return the standard error of a trace from the sampling of rows.
 
-    sqrt(4 r (1 - r)^2 / N) of r = V / (C - 1), the delta method for a squared multiple correlation
-    (Olkin and Finn, Correlations redux, Psychological Bulletin 118, 1995), times C - 1.
+    It is sqrt(4 r (1 - r)^2 / N) with r = V / (C - 1), times C - 1: the delta method for a squared
+    multiple correlation (Olkin and Finn, Correlations redux, Psychological Bulletin 118, 1995).
     """
     limit = max(classes - 1, 1)
     share = min(max(score / limit, 0.0), 1.0)
@@ -238,7 +239,7 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
 
 
 class Replicates:
-    """Scorers of the same summary with what protection adds drawn again."""
+    """Scorers of the same summary with the noise of protection drawn again."""
 
     def __init__(self, summary: ProtectedSummary) -> None:
         self.scorers = [ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES)]

@@ -1,4 +1,4 @@
-"""What a protected summary may be asked under: the policy and the rule that it was made for."""
+"""Check whether a protected summary may be used under a policy and its rule."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ def require_policy(summary: ProtectedSummary, policy: Policy) -> None:
 def summary_under(
     summary: ProtectedSummary, policy: Policy, *, rule_override: bool = False
 ) -> tuple[ProtectedSummary, RuleOverride | None]:
-    """Return a protected summary as it may be asked under a policy, and which rule was overridden.
+    """Return a protected summary for use under a policy, and the rule that was overridden.
 
-    Verdicts on a rule that is not the policy's say nothing of the policy's: they are left out, and a
-    note says so.
+    If the rule of the verdicts is not that of the policy, the verdicts are left out, and a note
+    says so.
 
     Parameters
     ----------
     summary
-        What its owner passed on.
+        The summary as published by its owner.
     policy
-        Of whoever asks.
+        The policy of the user.
     rule_override
-        Whether another rule than the owner's is meant.
+        Whether the user intends another rule than the owner's.
 
     Raises
     ------
     PolicyError
-        The summary was made for other masks, or under another rule that was not overridden, or that
+        The summary was made for other masks, or its rule is another one that was not overridden or
         is locked.
     """
     require_policy(summary, policy)

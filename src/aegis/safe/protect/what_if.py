@@ -1,4 +1,4 @@
-"""What another mask of one attribute would change, as far as a protected summary shows."""
+"""The effect of another mask of one attribute, as far as a protected summary shows it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from aegis.safe.protect.scores import DIFFERENT, Choice, ProtectedScorer, Replic
 
 
 def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]:
-    """Return what every other mask of every attribute would change of a choice, all else alike.
+    """Return the effect of every other mask of every attribute, with all other masks unchanged.
 
     Parameters
     ----------
     summary
-        What is scored from.
+        The protected summary.
     choice
-        Place of each attribute's candidate, as `ProtectedSummary.choose` returns it.
+        Index of each attribute's candidate, as returned by `ProtectedSummary.choose`.
 
     Raises
     ------
     PolicyError
-        A candidate is not there.
+        A candidate does not exist.
     """
     names, own = list(summary.attributes), tuple(choice)
     sizes = [len(a.candidates) for a in summary.attributes.values()]

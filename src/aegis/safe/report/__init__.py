@@ -1,1 +1,1 @@
-"""Pages and sections on what a file gives away, and on advice from protected summaries."""
+"""Report pages and sections on what a file reveals, and on advice from protected summaries."""

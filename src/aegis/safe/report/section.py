@@ -1,4 +1,4 @@
-"""What the summary behind an advice gives away: a section of the report."""
+"""Report section: what the summary behind an advice reveals."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def templates() -> jinja2.Environment:
-    """Return the templates of this wing, which use those of the report."""
+    """Return the templates of this package, which use those of the report."""
     return environment(Path(__file__).parent / "templates")
 
 
 def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa: ARG001 - of the seam
-    """Return the section on what a summary gives away, if it were passed on."""
+    """Return the section on what a summary would reveal if it were shared."""
     from aegis.safe.protect import audit_leak
 
     leak = leak_section(audit_leak(summary).to_dict())
@@ -33,7 +33,7 @@ def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa:
 
 
 def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:
-    """Return the section on how a summary was protected, and what it gives away all the same."""
+    """Return the section on how a summary was protected, and what it still reveals."""
     from aegis.safe.protect import audit_leak
 
     protection = summary.protection
@@ -60,7 +60,7 @@ def _promise(protection: Mapping[str, Any]) -> str:
 
 
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an audit, given as its JSON form, as templates show it."""
+    """Return an audit, given in its JSON form, in the form that templates use."""
     return {
         "held": figures.get("held", figures.get("clean")),
         "level": clean(str(figures.get("demanded", ""))),

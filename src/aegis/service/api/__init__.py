@@ -1,1 +1,1 @@
-"""The REST API under `/api/v1`, a file for each kind of thing."""
+"""The REST API under `/api/v1`, one module for each kind of resource."""

@@ -1,4 +1,4 @@
-"""Signing in, accounts, tokens."""
+"""API calls for signing in, accounts and tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ routes = Routes(tags=["accounts"])
 
 
 def set_session(response: Response, settings: ServiceSettings, secret: str) -> None:
-    """Give a browser the secret of its session."""
+    """Set the cookie of a session in the browser."""
     response.set_cookie(
         cookie_name(settings),
         secret,
@@ -32,7 +32,7 @@ def set_session(response: Response, settings: ServiceSettings, secret: str) -> N
 def start_session(
     request: Request, response: Response, catalog: Catalog, settings: ServiceSettings, secret: str
 ) -> None:
-    """Give a browser the secret of its new session; the one that it had until now ends."""
+    """Set the cookie of a new session in the browser, and end its previous session."""
     former = request.cookies.get(cookie_name(settings), "")
     if former:
         with catalog.database.writing() as session:
@@ -41,7 +41,7 @@ def start_session(
 
 
 def end_session(response: Response, settings: ServiceSettings) -> None:
-    """Take the secret back, and have the browser forget what it keeps of the service."""
+    """Remove the session cookie, and make the browser delete its data of the service."""
     response.headers["Clear-Site-Data"] = '"cache", "cookies", "storage"'
     response.delete_cookie(
         cookie_name(settings), path="/", httponly=True, secure=settings.secure, samesite="strict"
@@ -56,7 +56,7 @@ def sign_in(
     catalog: CatalogOf,
     settings: SettingsOf,
 ) -> dict[str, Any]:
-    """Sign in with name, password and, where there is a second factor, a code; the session is a cookie."""
+    """Sign in with name, password and, with a second factor, a code; sets a session cookie."""
     if settings.local:
         raise NotSignedIn("This service is of one person, and has no accounts.")
     opened = accounts.sign_in(
@@ -87,14 +87,14 @@ def sign_out(
 
 @routes.get("/me", Action.OWN_TOKENS)
 def me(actor: ActorOf) -> dict[str, Any]:
-    """Who calls, and what that account is for."""
+    """Return your account with its name and roles."""
     scopes = None if actor.scopes is None else sorted(actor.scopes)
     return {"name": actor.name, "roles": sorted(actor.roles), "scopes": scopes}
 
 
 @routes.post("/accounts", Action.ACCOUNTS)
 def create(given: shapes.AccountGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Make an account."""
+    """Create an account."""
     password = None if given.password is None else given.password.get_secret_value()
     with catalog.database.writing() as session:
         made = accounts.create(session, given.name, given.roles, password=password, by=actor)
@@ -103,7 +103,7 @@ def create(given: shapes.AccountGiven, actor: ActorOf, catalog: CatalogOf) -> di
 
 @routes.get("/accounts", Action.ACCOUNTS)
 def listed(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
-    """All accounts."""
+    """Return all accounts."""
     with catalog.database.reading() as session:
         return [shapes.account(account) for account in accounts.listed(session, actor)]
 
@@ -112,7 +112,7 @@ def listed(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
 def change_roles(
     name: str, given: shapes.RolesGiven, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Give an account other roles; they count from its next call on."""
+    """Change the roles of an account, from its next call on."""
     with catalog.database.writing() as session:
         changed = accounts.change_roles(session, actor, name, given.roles)
         return {"name": changed.name, "roles": changed.roles}
@@ -128,14 +128,14 @@ def disable(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 
 @routes.get("/tokens", Action.OWN_TOKENS)
 def tokens(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
-    """One's own tokens."""
+    """Return your own tokens."""
     with catalog.database.reading() as session:
         return [shapes.token(token) for token in accounts.tokens_of(session, actor)]
 
 
 @routes.post("/tokens", Action.OWN_TOKENS)
 def make_token(given: shapes.TokenGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Make a token; its secret is shown this once."""
+    """Create a token; its secret is shown only once."""
     with catalog.database.writing() as session:
         made, secret = accounts.make_token(
             session, actor, given.name, given.scopes, days=given.days
@@ -145,6 +145,6 @@ def make_token(given: shapes.TokenGiven, actor: ActorOf, catalog: CatalogOf) -> 
 
 @routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
 def revoke_token(token_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """End one of one's own tokens."""
+    """Revoke one of your own tokens."""
     with catalog.database.writing() as session:
         return shapes.token(accounts.revoke_token(session, actor, token_id))

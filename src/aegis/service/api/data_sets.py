@@ -1,4 +1,4 @@
-"""Data sets: what is offered."""
+"""API calls for data sets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def search(
     offset: Offset = 0,
     limit: Limit = 50,
 ) -> dict[str, Any]:
-    """Data sets that one may see, by words of name, title, label or columns."""
+    """Search the data sets that you may see, by words in their name, title, label or columns."""
     with catalog.database.reading() as session:
         listed, count = data_sets.search(session, actor, words, offset=offset, limit=limit)
         newest = data_sets.newest_of(session, [data_set.id for data_set in listed])
@@ -51,7 +51,7 @@ def register(given: shapes.DataSetGiven, actor: ActorOf, catalog: CatalogOf) -> 
 
 @routes.get("/{identifier}", Action.BROWSE)
 def show(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """One data set with its newest version."""
+    """Return a data set with its newest version."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, actor, Action.BROWSE, identifier)
         return shapes.data_set(data_set, data_sets.newest(session, identifier))
@@ -59,7 +59,7 @@ def show(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 
 @routes.get("/{identifier}/versions", Action.BROWSE)
 def versions(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
-    """All versions of a data set, the newest first."""
+    """Return all versions of a data set, newest first."""
     with catalog.database.reading() as session:
         return [
             shapes.version_of(version) for version in data_sets.versions(session, actor, identifier)
@@ -70,7 +70,7 @@ def versions(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[s
 def export(
     identifier: str, kind: ExportKind, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
 ) -> Response:
-    """The description of a data set for other catalogs: Croissant, DCAT or Data Package."""
+    """Return the description of a data set for other catalogs: Croissant, DCAT or Data Package."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, actor, Action.BROWSE, identifier)
         version = data_sets.newest(session, identifier)
@@ -80,7 +80,7 @@ def export(
 
 
 def exported(told: exports.Described, kind: ExportKind) -> Response:
-    """Return a description as a file."""
+    """Return a description as a file download."""
     write, media, name = exports.FORMATS[kind]
     headers = {"Content-Disposition": f'attachment; filename="{told.identifier}-{name}"'}
     text = json.dumps(write(told), ensure_ascii=False, indent=2)
@@ -89,7 +89,7 @@ def exported(told: exports.Described, kind: ExportKind) -> Response:
 
 @routes.get("/{identifier}/policy", Action.STUDY)
 def policy(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """The policy of the newest version, as YAML."""
+    """Return the policy of the newest version, as YAML."""
     with catalog.database.reading() as session:
         data_sets.seen(session, actor, Action.STUDY, identifier)
         newest = data_sets.newest(session, identifier)
@@ -100,7 +100,7 @@ def policy(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
 def change(
     identifier: str, given: shapes.DataSetChanged, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Change what is told of a data set; approved requests whose terms it changes go back."""
+    """Change the description or terms of a data set; approved requests with changed terms are sent back."""
     with catalog.database.writing() as session:
         about = given.model_dump(exclude_unset=True)
         changed = data_sets.change(session, actor, identifier, **about)
@@ -112,7 +112,7 @@ def change(
 def publish(
     identifier: str, actor: ActorOf, catalog: CatalogOf, published: bool = True
 ) -> dict[str, Any]:
-    """Show a data set to consumers, or take it out."""
+    """Publish a data set for consumers, or withdraw it."""
     with catalog.database.writing() as session:
         changed = data_sets.publish(session, actor, identifier, published=published)
         return shapes.data_set(changed, data_sets.newest(session, identifier))
@@ -122,7 +122,7 @@ def publish(
 def grant(
     identifier: str, given: shapes.GrantGiven, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Assign an operator or approver, or let a consumer see it."""
+    """Assign an operator or approver, or let a consumer see the data set."""
     with catalog.database.writing() as session:
         data_sets.grant(
             session, actor, identifier, given.account, given.role, granted=given.granted
@@ -134,7 +134,7 @@ def grant(
 def ask_summary(
     identifier: str, given: shapes.SummaryAsked, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Have the agent summarise the table under a policy, and protect the summary."""
+    """Ask the agent to summarise the table under a policy and to protect the summary."""
     with catalog.database.writing() as session:
         asked = given.model_dump()
         job = flow.ask_summary(session, actor, identifier, asked.pop("policy"), **asked)
@@ -145,7 +145,7 @@ def ask_summary(
 def admit(
     identifier: str, given: shapes.MemberGiven, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Let another provider's data sets share the budget of this one's population, or no longer."""
+    """Allow another provider's data sets to share this population's budget, or end that."""
     with catalog.database.writing() as session:
         data_set = data_sets.seen(session, actor, Action.PUBLISH, identifier)
         populations.admit(
@@ -156,7 +156,7 @@ def admit(
 
 @routes.get("/{identifier}/ledger", Action.SEE_LEDGER)
 def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """The privacy budget of the data set's population, and what was released of it."""
+    """Return the privacy budget of the data set's population, and its releases."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, actor, Action.SEE_LEDGER, identifier)
         left = budget.balance(session, data_set)
@@ -180,7 +180,7 @@ def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
 
 @routes.get("/{identifier}/costs", Action.BROWSE)
 def costs(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
-    """What each candidate mask costs, from the protected summary."""
+    """Return the utility cost of each candidate mask, computed from the protected summary."""
     from aegis.service.catalog.summaries import costs as costs_of
 
     with catalog.database.reading() as session:

@@ -1,4 +1,4 @@
-"""The log."""
+"""API calls for the log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Filter = Annotated[logbook.LogFilter, Depends(_filter)]
 def listed(
     actor: ActorOf, catalog: CatalogOf, chosen: Filter, offset: Offset = 0, limit: Limit = 50
 ) -> dict[str, Any]:
-    """What happened to what one may see, the newest first; `by` and `action` choose."""
+    """Return log entries that you may read, newest first, filtered by `by`, `action` and others."""
     with catalog.database.reading() as session:
         listed, count = logbook.listed(session, actor, offset=offset, limit=limit, chosen=chosen)
         return {"count": count, "entries": [shapes.log_entry(entry) for entry in listed]}
@@ -45,7 +45,7 @@ def listed(
 
 @routes.post("/log/verify", Action.SEE_LOG)
 def verify(actor: ActorOf, catalog: CatalogOf, head: Head = None) -> dict[str, Any]:
-    """Whether the log is whole, and holds a head that was noted."""
+    """Check that the log is complete and contains a head that you noted earlier."""
     with catalog.database.reading() as session:
         checked = logbook.verify(session, actor, head)
         return {

@@ -1,4 +1,4 @@
-"""What proves who somebody is: passwords, links, second factors, sessions; and who takes over data sets."""
+"""API calls for passwords, password links, second factors, sessions, and handing over data sets."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def change_password(
 def sessions(
     request: Request, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
 ) -> list[dict[str, Any]]:
-    """Your open sessions, the newest first."""
+    """Return your open sessions, newest first."""
     present = accounts.hash_of(request.cookies.get(cookie_name(settings), ""))
     with catalog.database.reading() as session:
         return [
@@ -69,7 +69,7 @@ def end_own_sessions(
     catalog: CatalogOf,
     settings: SettingsOf,
 ) -> dict[str, Any]:
-    """End all your sessions but the one that calls, on request your tokens, too."""
+    """End all your sessions except the current one, and on request your tokens."""
     keep = request.cookies.get(cookie_name(settings), "")
     with catalog.database.writing() as session:
         return dict(accounts.end_own_sessions(session, actor, keep=keep, tokens=given.tokens))
@@ -77,7 +77,7 @@ def end_own_sessions(
 
 @routes.get("/me/second-factor", Action.OWN_ACCOUNT)
 def factor(actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Whether you sign in with a second factor, and how many recovery codes are left."""
+    """Return whether you have a second factor, and the number of remaining recovery codes."""
     authorise(actor, Action.OWN_ACCOUNT)
     with catalog.database.reading() as session:
         account = accounts.own(session, actor)
@@ -95,7 +95,7 @@ def begin_factor(
     catalog: CatalogOf,
     settings: SettingsOf,
 ) -> dict[str, Any]:
-    """Make the key of a second factor; it counts once a code of it is confirmed."""
+    """Create the key of a second factor; it is active once you confirm it with a code."""
     password = given.password.get_secret_value()
     accounts.require_password(catalog.database, actor, password, address=address_of(request))
     with catalog.database.writing() as session:
@@ -111,7 +111,7 @@ def confirm_factor(
     catalog: CatalogOf,
     settings: SettingsOf,
 ) -> dict[str, Any]:
-    """Turn the second factor on by a code; the recovery codes are shown this once, all other sessions end."""
+    """Turn the second factor on with a code; shows recovery codes once and ends all other sessions."""
     keep = request.cookies.get(cookie_name(settings), "")
     return {
         "recovery_codes": accounts.confirm_factor(catalog.database, actor, given.code, keep=keep)
@@ -122,7 +122,7 @@ def confirm_factor(
 def renew_recovery(
     given: shapes.PasswordGiven, request: Request, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Make new recovery codes; the former ones end."""
+    """Create new recovery codes; the old ones stop working."""
     password = given.password.get_secret_value()
     accounts.require_password(catalog.database, actor, password, address=address_of(request))
     with catalog.database.writing() as session:
@@ -144,7 +144,7 @@ def remove_factor(
 
 @routes.post("/password-links", PUBLIC)
 def redeem(given: shapes.LinkUsed, catalog: CatalogOf) -> dict[str, Any]:
-    """Set a password by a link that an admin made; it counts once."""
+    """Set a password with a link from an admin; each link works once."""
     name = password_links.redeem(
         catalog.database, given.secret.get_secret_value(), given.password.get_secret_value()
     )
@@ -155,7 +155,7 @@ def redeem(given: shapes.LinkUsed, catalog: CatalogOf) -> dict[str, Any]:
 def invite(
     given: shapes.AccountInvited, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
 ) -> dict[str, Any]:
-    """Make an account whose person sets the password by a link, shown this once."""
+    """Create an account, and return the link for setting its password, shown once."""
     with catalog.database.writing() as session:
         made = password_links.invite(session, actor, given.name, given.roles)
     return _link(made, settings)
@@ -163,7 +163,7 @@ def invite(
 
 @routes.post("/accounts/{name}/reset", Action.ACCOUNTS)
 def reset(name: str, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf) -> dict[str, Any]:
-    """Make a link by which the person sets another password, shown this once."""
+    """Create a link for setting a new password, shown once."""
     with catalog.database.writing() as session:
         made = password_links.reset(session, actor, name)
     return _link(made, settings)
@@ -171,7 +171,7 @@ def reset(name: str, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf) -
 
 @routes.post("/accounts/{name}/reopen", Action.ACCOUNTS)
 def reopen(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Open a closed account again."""
+    """Reopen a closed account."""
     with catalog.database.writing() as session:
         opened = accounts.reopen(session, actor, name)
         return {"name": opened.name, "disabled": opened.disabled}
@@ -181,14 +181,14 @@ def reopen(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 def end_sessions(
     name: str, given: shapes.SessionsEnded, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """End all sessions of an account, on request its tokens, too."""
+    """End all sessions of an account, and on request its tokens."""
     with catalog.database.writing() as session:
         return dict(accounts.end_sessions(session, actor, name, tokens=given.tokens))
 
 
 @routes.post("/accounts/{name}/second-factor/remove", Action.ACCOUNTS)
 def remove_factor_of(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Turn the second factor of an account off, of somebody who lost device and recovery codes."""
+    """Turn off the second factor of an account whose owner lost device and recovery codes."""
     authorise(actor, Action.ACCOUNTS)
     with catalog.database.writing() as session:
         second_factor.remove(session, accounts.named(session, name), actor.name)
@@ -199,7 +199,7 @@ def remove_factor_of(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str,
 def hand_over_all(
     name: str, given: shapes.Receiver, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Give all data sets of an account to another provider."""
+    """Hand over all data sets of an account to another provider."""
     with catalog.database.writing() as session:
         return {"data_sets": handing_over.hand_over_all(session, actor, name, given.to)}
 
@@ -208,7 +208,7 @@ def hand_over_all(
 def hand_over(
     identifier: str, given: shapes.DataSetReceiver, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Give a data set to another provider, whose agent works for it from then on."""
+    """Hand over a data set to another provider, whose agent then works for it."""
     with catalog.database.writing() as session:
         handed = handing_over.hand_over(
             session, actor, identifier, given.to, public_key=given.public_key
@@ -217,7 +217,7 @@ def hand_over(
 
 
 def service_name(settings: ServiceSettings) -> str:
-    """Return what an app for one-time codes calls the service: its host."""
+    """Return the name of the service in apps for one-time codes: its host."""
     return urlsplit(settings.origin).hostname or "aegis"
 
 

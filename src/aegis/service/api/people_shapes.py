@@ -1,4 +1,4 @@
-"""What the calls of `aegis.service.api.people` take."""
+"""Request bodies of the calls in `aegis.service.api.people`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _PASSWORD = Field(max_length=256)
 
 
 class PasswordGiven(Sent):
-    """The present password, before something changes that proves who you are."""
+    """Your current password, required before changes to how you sign in."""
 
     password: SecretStr = _PASSWORD
 
 
 class PasswordChanged(PasswordGiven):
-    """The present password and the new one."""
+    """The current password and the new one."""
 
     new: SecretStr = _PASSWORD
 
@@ -29,32 +29,32 @@ class CodeGiven(Sent):
 
 
 class LinkUsed(Sent):
-    """The secret of a link, and the password that it sets."""
+    """The secret of a link, and the password to set."""
 
     secret: SecretStr = Field(max_length=64)
     password: SecretStr = _PASSWORD
 
 
 class AccountInvited(Sent):
-    """A new account whose person sets the password."""
+    """A new account that gets a link to set its password."""
 
     name: str = _NAME
     roles: list[str] = Field(max_length=6)
 
 
 class SessionsEnded(Sent):
-    """Whether tokens end, too."""
+    """Whether tokens end as well."""
 
     tokens: bool = False
 
 
 class Receiver(Sent):
-    """The account that gets data sets."""
+    """The account that receives data sets."""
 
     to: str = _NAME
 
 
 class DataSetReceiver(Receiver):
-    """The account that gets a data set, and the key of its agent."""
+    """The account that receives a data set, and the key of its agent."""
 
     public_key: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")

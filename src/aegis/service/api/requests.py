@@ -1,4 +1,4 @@
-"""Requests, from draft to release."""
+"""API calls for requests, from draft to release."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def listed(
     offset: Offset = 0,
     limit: Limit = 50,
 ) -> dict[str, Any]:
-    """Requests that one may see, the newest first; `number` is how theirs begins."""
+    """Return the requests that you may see, newest first; `number` is the start of a request's number."""
     with catalog.database.reading() as session:
         listed, count = requests.listed(
             session, actor, state=state, number=number, offset=offset, limit=limit
@@ -40,7 +40,7 @@ def listed(
 
 @routes.post("", Action.REQUEST)
 def draft(given: shapes.RequestGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Begin a request."""
+    """Create a draft of a request."""
     with catalog.database.writing() as session:
         asked = given.model_dump()
         return shapes.request(requests.draft(session, actor, asked.pop("data_set"), **asked))
@@ -48,7 +48,7 @@ def draft(given: shapes.RequestGiven, actor: ActorOf, catalog: CatalogOf) -> dic
 
 @routes.get("/{request_id}", Action.SEE_REQUEST)
 def show(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """One request with its newest job."""
+    """Return a request with its newest job."""
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.SEE_REQUEST, request_id)
         job = jobs.latest(session, request_id, ("search", "check", "release"))
@@ -60,7 +60,7 @@ def show(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 def change(
     request_id: str, given: shapes.RequestGiven, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Change a draft, or a request that was returned."""
+    """Change a draft, or a request that was sent back."""
     asked = given.model_dump(exclude_unset=True)
     asked.pop("data_set", None)
     with catalog.database.writing() as session:
@@ -69,19 +69,19 @@ def change(
 
 @routes.post("/{request_id}/submit", Action.CHANGE_REQUEST)
 def submit(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Hand a request in."""
+    """Submit a request."""
     return _do(catalog, requests.submit, actor, request_id)
 
 
 @routes.post("/{request_id}/withdraw", Action.CHANGE_REQUEST)
 def withdraw(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Take one's own request back."""
+    """Withdraw your own request."""
     return _do(catalog, requests.withdraw, actor, request_id)
 
 
 @routes.post("/{request_id}/review", Action.REVIEW)
 def review(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Take a request up for review."""
+    """Start the review of a request."""
     return _do(catalog, requests.review, actor, request_id)
 
 
@@ -109,7 +109,7 @@ def approve(
 
 @routes.get("/{request_id}/statement", Action.APPROVE)
 def statement(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """What an approver signs, with the policy and the configuration that its digests are of."""
+    """Return the statement that an approver signs, with the policy and configuration of its digests."""
     with catalog.database.reading() as session:
         return requests.statement(session, actor, request_id)
 
@@ -118,7 +118,7 @@ def statement(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, 
 def send_back(
     request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Return a request to be changed."""
+    """Send a request back to be changed."""
     return _do(catalog, requests.send_back, actor, request_id, given.message)
 
 
@@ -126,13 +126,13 @@ def send_back(
 def reject(
     request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Refuse a request."""
+    """Reject a request."""
     return _do(catalog, requests.reject, actor, request_id, given.message)
 
 
 @routes.post("/{request_id}/run", Action.RUN)
 def run(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Have an approved release made; a request whose ground has changed goes back."""
+    """Start an approved release; the request is sent back if approved content has changed."""
     return _do(catalog, flow.run, actor, request_id)
 
 
@@ -146,7 +146,7 @@ def retry(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]
 def revoke(
     request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """End a release before its time."""
+    """Revoke a release before its time."""
     return _do(catalog, requests.revoke, actor, request_id, given.message)
 
 
@@ -154,13 +154,13 @@ def revoke(
 def renew(
     request_id: str, given: shapes.Days, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Give a release more time."""
+    """Extend a release."""
     return _do(catalog, requests.renew, actor, request_id, given.days)
 
 
 @routes.get("/{request_id}/release", Action.VERIFY)
 def release(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """The figures of a release, its certificate and its signature."""
+    """Return the figures of a release, its certificate and its signature."""
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.VERIFY, request_id)
         made = requests.release_of(session, request)
@@ -175,7 +175,7 @@ def release(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, An
 def export(
     request_id: str, kind: ExportKind, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
 ) -> Response:
-    """The description of a release for other catalogs: Croissant, DCAT or Data Package."""
+    """Return the description of a release for other catalogs: Croissant, DCAT or Data Package."""
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.VERIFY, request_id)
         made = requests.file_of(session, request)
@@ -187,7 +187,7 @@ def export(
 
 @routes.post("/{request_id}/verify", Action.VERIFY)
 def verify(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Whether the stored file, its certificate and its signature fit."""
+    """Check that the stored file, its certificate and its signature match."""
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.VERIFY, request_id)
         made = requests.file_of(session, request)
@@ -198,12 +198,12 @@ def verify(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
 
 @routes.get("/{request_id}/download", Action.DOWNLOAD, response_class=StreamingResponse)
 def download(request_id: str, actor: ActorOf, catalog: CatalogOf) -> Response:
-    """The masked file, while the release lasts."""
+    """Download the masked file, while the release lasts."""
     return file_of(catalog, actor, request_id)
 
 
 def file_of(catalog: Catalog, actor: Actor, request_id: str) -> Response:
-    """Return the masked file of a request as an answer; each download stands in the log."""
+    """Return the masked file of a request as a response; each download is logged."""
     from aegis.service.catalog.log import append
 
     with catalog.database.writing() as session:

@@ -1,4 +1,4 @@
-"""What the API takes and gives, beside plain text."""
+"""Request bodies and response values of the API."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _NAME = Field(min_length=1, max_length=120)
 
 
 class Sent(BaseModel):
-    """What a call sends: nothing beside what is asked for."""
+    """A request body that rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class SignInGiven(Sent):
-    """Name and password, and a code where the account has a second factor."""
+    """Name and password, and a code if the account has a second factor."""
 
     name: str = _NAME
     password: SecretStr = Field(max_length=256)
@@ -45,7 +45,7 @@ class AccountGiven(Sent):
 
 
 class RolesGiven(Sent):
-    """Other roles of an account."""
+    """New roles of an account."""
 
     roles: list[str] = Field(max_length=6)
 
@@ -59,7 +59,7 @@ class TokenGiven(Sent):
 
 
 class DataSetChanged(Sent):
-    """What is changed of a data set; what is left out stays."""
+    """Changes of a data set; fields that are left out stay unchanged."""
 
     title: str = Field(default="", max_length=200)
     description: str = Field(default="", max_length=20_000)
@@ -80,7 +80,7 @@ class DataSetGiven(DataSetChanged):
 
 
 class GrantGiven(Sent):
-    """Who is what to a data set."""
+    """A role of an account on a data set."""
 
     account: str = _NAME
     role: Literal["operator", "approver", "consumer"]
@@ -95,7 +95,7 @@ class MemberGiven(Sent):
 
 
 class SummaryAsked(Sent):
-    """A protected summary that the agent is to make."""
+    """The protected summary that the agent shall make."""
 
     policy: str = Field(max_length=4 << 20)
     protect: Literal["counts", "noise"] = "noise"
@@ -105,7 +105,7 @@ class SummaryAsked(Sent):
 
 
 class RequestGiven(Sent):
-    """A new request, or what is changed of one."""
+    """A new request, or changes of a request."""
 
     data_set: str = Field(default="", max_length=80)
     purpose: str = Field(min_length=1, max_length=4000)
@@ -116,19 +116,19 @@ class RequestGiven(Sent):
 
 
 class Reason(Sent):
-    """Why something is done."""
+    """The reason for an action."""
 
     message: str = Field(min_length=1, max_length=4000)
 
 
 class ApprovalGiven(Sent):
-    """An approval, and the statement that its giver has signed."""
+    """An approval, optionally with the statement signed by the approver."""
 
     signed: dict[str, Any] | None = Field(default=None, max_length=4)
 
 
 class Rotation(Sent):
-    """Another key of an agent, signed by the old one and the new one."""
+    """A new key of an agent, signed by the old and the new key."""
 
     old: str = Field(pattern="^[0-9a-f]{64}$")
     new: str = Field(pattern="^[0-9a-f]{64}$")
@@ -136,32 +136,32 @@ class Rotation(Sent):
 
 
 class Choice(Sent):
-    """A configuration, as `aegis advise -o` writes it; without one the best is searched."""
+    """A configuration as written by `aegis advise -o`; without one, the best is searched."""
 
     configuration: str | None = Field(default=None, max_length=4 << 20)
 
 
 class Days(Sent):
-    """For how much longer."""
+    """The number of further days."""
 
     days: int = Field(default=365, ge=1, le=3650)
 
 
 class WorkAsked(Sent):
-    """An agent that asks for work."""
+    """An agent's call for a job."""
 
     owner: str = _NAME
 
 
 class Alive(Sent):
-    """A sign of life of a job."""
+    """A sign of life for a job."""
 
     attempt: int = Field(ge=1, le=1000)
     progress: dict[str, Any] = Field(default_factory=dict, max_length=20)
 
 
 class GivenBack(Sent):
-    """A job that another agent may take."""
+    """A job that is given back for another agent."""
 
     attempt: int = Field(ge=1, le=1000)
 
@@ -175,14 +175,14 @@ class Failed(Sent):
 
 
 class Checked(Sent):
-    """The configuration that an agent has checked, and what it found."""
+    """The configuration that an agent has checked, and the result."""
 
     attempt: int = Field(ge=1, le=1000)
     answer: dict[str, Any] = Field(max_length=50)
 
 
 def moment(value: datetime | None) -> str | None:
-    """Return a time as text."""
+    """Return a time as ISO 8601 text."""
     return None if value is None else value.isoformat(timespec="seconds")
 
 
@@ -263,7 +263,7 @@ def request(given: Request) -> dict[str, Any]:
 
 
 def job(given: Job, *, task: bool = False) -> dict[str, Any]:
-    """Return a job as JSON values; its task is for who works on it."""
+    """Return a job as JSON values; the task is only included for the program that works on it."""
     shown = {
         "id": given.id,
         "kind": given.kind,

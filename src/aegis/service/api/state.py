@@ -1,4 +1,4 @@
-"""Whether and how the service runs: for what starts it, watches it, and sends it calls."""
+"""API calls on the state of the service, for process managers, monitoring and load balancers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ routes = Routes(tags=["state"])
 
 @routes.get("/live", PUBLIC)
 async def live() -> dict[str, Any]:
-    """Whether the process answers, whatever its database does: one that does not is to be started again."""
+    """Check that the process answers, even if its database does not. If this fails, restart it."""
     return {"status": "ok"}
 
 
 @routes.get("/health", PUBLIC)
 def ready(catalog: CatalogOf) -> dict[str, Any]:
-    """Whether the service, its database and its store of files answer: calls may be sent to it."""
+    """Check that the service, its database and its file store answer, so that it can receive calls."""
     with catalog.database.reading() as session:
         logbook.ping(session)
     catalog.objects.ping()
@@ -34,14 +34,14 @@ def ready(catalog: CatalogOf) -> dict[str, Any]:
 
 @routes.get("/programs", Action.OPERATE)
 def programs(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
-    """Agents and workers, and when each was last seen; `silent` where one was killed or is cut off."""
+    """Return agents and workers, and when each was last seen; `silent` means killed or cut off."""
     with catalog.database.reading() as session:
         return [shapes.program(program) for program in signs.listed(session, actor)]
 
 
 @routes.get("/metrics", Action.OPERATE, response_class=Response)
 def metrics(call: Request, actor: ActorOf, catalog: CatalogOf) -> Response:
-    """Calls, jobs and requests as numbers, in the text format of Prometheus."""
+    """Return numbers of calls, jobs and requests in the text format of Prometheus."""
     authorise(actor, Action.OPERATE)
     counted: CallMetrics = call.app.state.metrics
     return Response(counted.text(catalog), media_type=MEDIA)

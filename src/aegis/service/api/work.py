@@ -1,4 +1,4 @@
-"""What agents ask and hand in, and how jobs are followed."""
+"""API calls for agents and their results, and for following jobs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ routes = Routes(tags=["agents and jobs"])
 _PIECE = 1 << 20
 _FOLLOWED = 900
 _OWNER = 120
-"""Characters of the name of an agent in tables and log."""
+"""Largest number of characters of an agent's name in tables and log."""
 
 
 @routes.post("/work", Action.WORK, responses={204: {"description": "There is no work."}})
 def claim(given: shapes.WorkAsked, actor: ActorOf, catalog: CatalogOf) -> Response:
-    """Take the next job of one's own data sets; 204 where there is none."""
+    """Fetch the next job for your own data sets; 204 if there is none."""
     authorise(actor, Action.WORK, ActedOn(provider=actor.account))
     with catalog.database.writing() as session:
         owner = f"{actor.name}/{given.owner}"[:_OWNER]
@@ -40,7 +40,7 @@ def claim(given: shapes.WorkAsked, actor: ActorOf, catalog: CatalogOf) -> Respon
 
 @routes.post("/jobs/{job_id}/alive", Action.WORK)
 def alive(job_id: str, given: shapes.Alive, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Show that a job is worked on, and how far it is."""
+    """Send a sign of life for a job, with its progress."""
     with catalog.database.writing() as session:
         deliveries.require_agent(session, actor, job_id)
         return shapes.job(jobs.renew(session, job_id, given.attempt, given.progress))
@@ -50,7 +50,7 @@ def alive(job_id: str, given: shapes.Alive, actor: ActorOf, catalog: CatalogOf) 
 def give_back(
     job_id: str, given: shapes.GivenBack, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Let another agent take a job at once."""
+    """Give a job back so that another agent can take it at once."""
     with catalog.database.writing() as session:
         deliveries.require_agent(session, actor, job_id)
         return shapes.job(jobs.give_back(session, job_id, given.attempt))
@@ -67,7 +67,7 @@ def failed(job_id: str, given: shapes.Failed, actor: ActorOf, catalog: CatalogOf
 def checked(
     job_id: str, given: shapes.Checked, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Answer which configuration meets the rule, alone and with earlier releases."""
+    """Report which configuration meets the rule, alone and together with earlier releases."""
     _require_agent(catalog, actor, job_id)
     return shapes.request(deliveries.checked(catalog, actor, job_id, given.attempt, given.answer))
 
@@ -82,7 +82,7 @@ def upload_summary(
     signature: Annotated[str, Form(max_length=2000)],
     bundle: Annotated[UploadFile, File()],
 ) -> dict[str, Any]:
-    """Hand in a protected summary."""
+    """Upload a protected summary."""
     _require_agent(catalog, actor, job_id)
     version = deliveries.summary(
         catalog,
@@ -106,7 +106,7 @@ def upload_release(
     signature: Annotated[str, Form(max_length=2000)],
     file: Annotated[UploadFile, File()],
 ) -> dict[str, Any]:
-    """Hand in a masked file with its certificate."""
+    """Upload a masked file with its certificate."""
     _require_agent(catalog, actor, job_id)
     made = deliveries.release(
         catalog,
@@ -123,34 +123,34 @@ def upload_release(
 
 @routes.post("/keys", Action.WORK)
 def rotate(given: shapes.Rotation, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Have the agent of one's data sets sign with another key."""
+    """Replace the signing key of the agent of your data sets."""
     with catalog.database.writing() as session:
         return {"data_sets": data_sets.rotate(session, actor, given.model_dump())}
 
 
 @routes.get("/jobs/{job_id}", Action.SEE_REQUEST)
 def show(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """How far a job is."""
+    """Return the progress of a job."""
     return _seen(catalog, actor, job_id)
 
 
 @routes.post("/jobs/{job_id}/cancel", Action.RUN)
 def cancel(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Stop a job."""
+    """Cancel a job."""
     with catalog.database.writing() as session:
         return shapes.job(flow.cancel(session, actor, job_id))
 
 
 @routes.post("/jobs/{job_id}/retry", Action.RUN)
 def retry(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Ask once more for a search, a check, an audit or a summary that failed or was cancelled."""
+    """Repeat a search, check, audit or summary that failed or was cancelled."""
     with catalog.database.writing() as session:
         return shapes.job(flow.retry_job(session, actor, job_id))
 
 
 @routes.get("/jobs/{job_id}/events", Action.SEE_REQUEST, response_class=StreamingResponse)
 def events(job_id: str, call: Call, actor: ActorOf, catalog: CatalogOf) -> Response:
-    """How far a job is, as it goes (server-sent events)."""
+    """Stream the progress of a job (server-sent events)."""
     first = _seen(catalog, actor, job_id)
     return StreamingResponse(
         _following(catalog, actor, job_id, call, first), media_type="text/event-stream"

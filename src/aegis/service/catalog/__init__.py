@@ -1,6 +1,6 @@
 """The catalog between providers, operators and consumers: schemas, protected summaries, requests.
 
-It holds no row of a provider's data that was not masked and released.
+It stores rows of a provider's data only if they were masked and released.
 """
 
 from aegis.service.catalog.access import AccountRole, Action, Actor

@@ -1,4 +1,4 @@
-"""Who may do what: one table, one function, and "no" wherever neither says yes."""
+"""Access control: one table, one function, and "no" by default."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aegis.service.catalog.errors import NotAllowed
 
 
 class AccountRole(StrEnum):
-    """What an account is for."""
+    """A role of an account."""
 
     PROVIDER = "provider"
     OPERATOR = "operator"
@@ -23,20 +23,20 @@ class AccountRole(StrEnum):
 
 
 class Tie(StrEnum):
-    """How an account must be tied to a thing for its role to count."""
+    """The relation of an account to an object that its role requires."""
 
     ANY = "any"
-    """No tie is needed."""
+    """No relation is needed."""
     OWN = "own"
-    """The provider of the data set, or the consumer of the request."""
+    """The account is the provider of the data set, or the consumer of the request."""
     ASSIGNED = "assigned"
-    """Granted this role on the data set, and not the consumer of the request."""
+    """The account was granted this role on the data set, and is not the consumer of the request."""
     VISIBLE = "visible"
-    """The data set is published, and public or granted to the account."""
+    """The data set is published, and is public or granted to the account."""
 
 
 class Action(StrEnum):
-    """What can be done; a route, a command and a method of `Catalog` name the same action."""
+    """Actions; a route, a command and a method of `Catalog` use the same action."""
 
     REGISTER = "register"
     EDIT_DATA_SET = "edit-data-set"
@@ -132,25 +132,25 @@ PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
         Action.HAND_OVER: {AccountRole.PROVIDER: Tie.OWN, AccountRole.ADMIN: Tie.ANY},
     }
 )
-"""For each action the roles that may, and the tie that they need to the thing."""
+"""For each action the roles that may do it, and the relation to the object that each role needs."""
 
 
 @dataclass(frozen=True)
 class Actor:
-    """Who calls.
+    """The caller of the service.
 
     Attributes
     ----------
     account
         Identifier of the account.
     name
-        As the log names it.
+        Name in the log.
     roles
-        What the account is for.
+        Roles of the account.
     scopes
-        Actions to which a token narrows it; None for a person who signed in.
+        Actions that the token allows; None for a person who signed in.
     token, until
-        The token, and when it ends; None for a person.
+        The token, and its end; None for a person.
     """
 
     account: str
@@ -163,18 +163,18 @@ class Actor:
 
 @dataclass(frozen=True)
 class ActedOn:
-    """What is acted on, as far as it decides.
+    """The object of an action, as far as it matters for access.
 
     Attributes
     ----------
     provider
         Account of the data set's provider.
     consumer
-        Account of the request's consumer, where there is a request.
+        Account of the request's consumer, if there is a request.
     granted
-        Roles that the actor was granted on the data set.
+        Roles of the actor on the data set.
     visible
-        Whether the data set is published, and public or granted to the actor.
+        Whether the data set is published, and is public or granted to the actor.
     """
 
     provider: str | None = None
@@ -184,11 +184,11 @@ class ActedOn:
 
 
 NOTHING = ActedOn()
-"""For actions that are on no thing in particular."""
+"""The object of actions without a particular object."""
 
 
 def may(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> bool:
-    """Return whether an actor may do something."""
+    """Return whether an actor may do an action."""
     if actor.scopes is not None and action not in actor.scopes:
         return False
     permitted = PERMISSIONS.get(action, {})
@@ -198,7 +198,7 @@ def may(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> bool:
 
 
 def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
-    """Raise `NotAllowed` unless the actor may."""
+    """Raise `NotAllowed` unless the actor may do the action."""
     if not may(actor, action, subject):
         narrow = actor.scopes is not None and action not in actor.scopes
         if narrow and action in scopes_of(actor):
@@ -214,7 +214,7 @@ def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
 
 
 def scopes_of(actor: Actor) -> list[str]:
-    """Return the actions that some role of the actor may do to something: what a token may have."""
+    """Return the actions that the actor's roles allow on some object: the possible scopes of a token."""
     return [
         str(action) for action in Action if any(role in actor.roles for role in PERMISSIONS[action])
     ]

@@ -1,4 +1,4 @@
-"""The tables of how accounts sign in: second factors, links, and attempts."""
+"""Database tables for signing in: second factors, password links, and failed attempts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from aegis.service.catalog.records import Account, Base, Utc, now
 
 
 class SecondFactor(Base):
-    """The key of an account's one-time codes; it counts once a code of it was confirmed.
+    """The key of an account's one-time codes; it is active once a code was confirmed.
 
-    `step` is the time step of the last code that was taken: no code is taken twice. `recovery` holds
-    the hashes of the recovery codes that are left.
+    `step` is the time step of the last accepted code, so that no code is accepted twice. `recovery`
+    has the hashes of the unused recovery codes.
     """
 
     __tablename__ = "second_factors"
@@ -29,7 +29,7 @@ class SecondFactor(Base):
 
 
 class HalfSignIn(Base):
-    """Who gave the right password, and owes a code. It is no session, and is in no table of sessions."""
+    """A sign-in with the right password that still needs a code. It is not a session."""
 
     __tablename__ = "half_sign_ins"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -39,7 +39,7 @@ class HalfSignIn(Base):
 
 
 class PasswordLink(Base):
-    """A link by which a person sets the password of an account, once."""
+    """A link for setting the password of an account, which works once."""
 
     __tablename__ = "password_links"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -51,7 +51,7 @@ class PasswordLink(Base):
 
 
 class Guess(Base):
-    """How often somebody at an address gave a wrong password for a name, and until when they wait."""
+    """Number of wrong passwords for a name from an address, and the end of the waiting time."""
 
     __tablename__ = "guesses"
     key: Mapped[str] = mapped_column(String(64), primary_key=True)

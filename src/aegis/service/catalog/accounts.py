@@ -1,7 +1,7 @@
-"""Accounts: roles, sessions of browsers, tokens of programs.
+"""Accounts with roles, browser sessions and tokens for programs.
 
-Passwords are kept as Argon2id, secrets of sessions and tokens as SHA-256: they are drawn at
-random, so that nothing slower is needed. OWASP ASVS 5.0, chapters 6, 7 and 11.
+Passwords are stored as Argon2id hashes, secrets of sessions and tokens as SHA-256. These secrets
+are random, so they need no slower hash. See OWASP ASVS 5.0, chapters 6, 7 and 11.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from aegis.service.catalog.log import append
 from aegis.service.catalog.records import Account, SignIn, Token, now
 
 IDLE = timedelta(minutes=30)
-"""A session ends when nothing was asked for this long."""
+"""A session ends after this time without calls."""
 LONGEST = timedelta(hours=12)
-"""A session ends after this time, whatever was asked."""
+"""A session ends after this time in any case."""
 HALF = timedelta(minutes=5)
-"""Time in which who gave the right password must give the code of the second factor."""
+"""Time for giving the code of the second factor after the right password."""
 _SEEN_EVERY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class OpenSession:
-    """A session that was opened: the secret goes to the browser and is kept nowhere.
+    """A new session; its secret is sent to the browser and not stored.
 
     Attributes
     ----------
     secret
-        Value of the cookie.
+        Value of the session cookie.
     form_key
-        What forms of this session carry against forged ones.
+        Key in the forms of this session that protects against forged forms.
     """
 
     secret: str
@@ -56,19 +56,19 @@ class OpenSession:
 
 @dataclass(frozen=True)
 class HalfOpen:
-    """A sign-in with the right password, which a code of the second factor completes.
+    """A sign-in with the right password that needs a code of the second factor.
 
     Attributes
     ----------
     secret
-        What the code must come with; it opens nothing by itself.
+        Secret that must be sent with the code; it is no session by itself.
     """
 
     secret: str
 
 
 def hash_of(secret: str) -> str:
-    """Return how the secret of a session or token is stored."""
+    """Return the stored hash of the secret of a session or token."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -81,29 +81,30 @@ def create(
     subject: str | None = None,
     by: Actor | None = None,
 ) -> Account:
-    """Make an account.
+    """Create an account.
 
     Parameters
     ----------
     session
         A writing session.
     name
-        By which it signs in.
+        The name to sign in with.
     roles
-        What it is for.
+        The roles of the account.
     password
-        At least 12 characters and no common one; None for accounts that sign in elsewhere.
+        At least 12 characters and not a common password; None for accounts that sign in at an
+        identity provider.
     subject
-        Its issuer and subject at the identity provider.
+        Issuer and subject of its identity at the identity provider, or None.
     by
-        Who makes it; None for the command line on the machine of the service.
+        The actor who creates it; None for the command line on the service's machine.
 
     Raises
     ------
     CatalogError
         The name is taken or empty, a role is unknown, or the password is too weak.
     NotAllowed
-        `by` administers no accounts.
+        `by` may not administer accounts.
     """
     if by is not None:
         authorise(by, Action.ACCOUNTS)
@@ -134,12 +135,12 @@ def create(
 
 
 def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -> Account:
-    """Give an account other roles; open sessions have them from their next call on.
+    """Change the roles of an account; open sessions have them from their next call.
 
     Raises
     ------
     WrongState
-        Nobody would be left who administers accounts, or an identity provider says the roles.
+        No account could administer accounts any more, or the identity provider sets the roles.
     """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
@@ -157,12 +158,12 @@ def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -
 
 
 def disable(session: Session, by: Actor, name: str) -> Account:
-    """Close an account with all its sessions and tokens.
+    """Close an account, and end its sessions and tokens.
 
     Raises
     ------
     WrongState
-        Nobody would be left who administers accounts.
+        No account could administer accounts any more.
     """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
@@ -174,7 +175,7 @@ def disable(session: Session, by: Actor, name: str) -> Account:
 
 
 def reopen(session: Session, by: Actor, name: str) -> Account:
-    """Open a closed account again, with its roles; its sessions and tokens stay ended."""
+    """Reopen a closed account with its roles; its old sessions and tokens stay ended."""
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
     if not account.disabled:
@@ -187,9 +188,9 @@ def reopen(session: Session, by: Actor, name: str) -> Account:
 
 
 def end_sessions(session: Session, by: Actor, name: str, *, tokens: bool = False) -> dict[str, int]:
-    """End all sessions of an account, on request its tokens, too; return how many were ended.
+    """End all sessions of an account, and on request its tokens; return the numbers ended.
 
-    `by` administers accounts.
+    `by` must be allowed to administer accounts.
     """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
@@ -201,7 +202,7 @@ def end_sessions(session: Session, by: Actor, name: str, *, tokens: bool = False
 def end_own_sessions(
     session: Session, by: Actor, *, keep: str = "", tokens: bool = False
 ) -> dict[str, int]:
-    """End one's own sessions but the one of the secret `keep`; return how many were ended."""
+    """End one's own sessions except the one with the secret `keep`; return the numbers ended."""
     authorise(by, Action.OWN_ACCOUNT)
     ended = end_all(session, own(session, by), keep=keep, tokens=tokens)
     append(session, by.name, "sessions ended", account=by.name, ended=ended)
@@ -209,7 +210,7 @@ def end_own_sessions(
 
 
 def sessions_of(session: Session, by: Actor) -> Sequence[SignIn]:
-    """Return one's own sessions that are open, the newest first."""
+    """Return the actor's own open sessions, newest first."""
     authorise(by, Action.OWN_ACCOUNT)
     moment = now()
     query = select(SignIn).where(
@@ -221,7 +222,7 @@ def sessions_of(session: Session, by: Actor) -> Sequence[SignIn]:
 
 
 def own(session: Session, by: Actor) -> Account:
-    """Return the account of who calls."""
+    """Return the account of the actor."""
     account = session.get(Account, by.account)
     if account is None:
         raise NotThere(f"There is no account {by.name!r}.", hint="Sign in again.")
@@ -231,7 +232,10 @@ def own(session: Session, by: Actor) -> Account:
 def end_all(
     session: Session, account: Account, *, keep: str = "", tokens: bool = False
 ) -> dict[str, int]:
-    """End an account's sessions but the one of `keep`, half sign-ins and on request tokens; return how many."""
+    """End an account's sessions except `keep`, its incomplete sign-ins and, with `tokens`, its tokens.
+
+    Return how many sessions and tokens were ended.
+    """
     query = select(SignIn).where(SignIn.account_id == account.id, SignIn.hash != hash_of(keep))
     opened = session.scalars(query).all()
     for ended in opened:
@@ -266,7 +270,7 @@ def _require_another_admin(session: Session, account: Account) -> None:
 
 
 def listed(session: Session, by: Actor, words: str = "") -> Sequence[Account]:
-    """Return all accounts by name, or those that have all words in their name or roles."""
+    """Return all accounts by name, or only those with all words in their name or roles."""
     authorise(by, Action.ACCOUNTS)
     query = select(Account).order_by(Account.name)
     for word in words.split()[:8]:
@@ -278,7 +282,7 @@ def listed(session: Session, by: Actor, words: str = "") -> Sequence[Account]:
 
 
 def named(session: Session, name: str) -> Account:
-    """Return the account of a name; raise `NotThere` otherwise."""
+    """Return the account with this name; raise `NotThere` if there is none."""
     account = session.scalar(select(Account).where(Account.name == name))
     if account is None:
         raise NotThere(f"There is no account {name!r}.", hint="Check the name.")
@@ -288,26 +292,27 @@ def named(session: Session, name: str) -> Account:
 def sign_in(
     database: Database, name: str, password: str, *, address: str = ""
 ) -> OpenSession | HalfOpen:
-    """Open a session for who knows the password; with a second factor, half of one.
+    """Check name and password; return a session or, with a second factor, an incomplete sign-in.
 
-    A name that is not there takes as long as a wrong password, and is answered alike. The slow hash
-    is computed outside of transactions, so that guessing holds nobody up.
+    An unknown name takes as long as a wrong password and gets the same answer. The slow hash is
+    computed outside of transactions, so that guessing does not block other callers.
 
     Parameters
     ----------
     database
-        The catalog's.
+        The database of the catalog.
     name, password
-        What was given.
+        The name and password that were entered.
     address
-        Where the call comes from.
+        The address of the caller.
 
     Raises
     ------
     NotSignedIn
-        Name and password do not belong together.
+        Name and password do not match.
     TooOften
-        Too many wrong passwords for this name came from there; other addresses do not wait.
+        Too many wrong passwords for this name came from this address; other addresses need not
+        wait.
     """
     if not _knows(database, name, password, address):
         raise NotSignedIn(
@@ -328,12 +333,12 @@ def sign_in(
 
 
 def complete(database: Database, half: str, code: str) -> OpenSession:
-    """Open the session of a half sign-in by a code of the second factor, or a recovery code.
+    """Complete a sign-in with a code of the second factor or a recovery code, and open its session.
 
     Raises
     ------
     NotSignedIn
-        The code is wrong or was used, or the half sign-in is over.
+        The code is wrong or was used before, or the sign-in has expired.
     """
     opened = None
     with database.writing() as session:
@@ -359,14 +364,14 @@ def complete(database: Database, half: str, code: str) -> OpenSession:
 
 
 def require_password(database: Database, by: Actor, password: str, *, address: str = "") -> None:
-    """Raise unless who calls gives the password of the account: before what proves who they are changes.
+    """Raise an error unless the password is the actor's; required before sign-in settings are changed.
 
     Raises
     ------
     NotAllowed
-        It is wrong, or the account signs in at an identity provider.
+        The password is wrong, or the account signs in at an identity provider.
     TooOften
-        Too many wrong ones came from there.
+        Too many wrong passwords came from this address.
     """
     authorise(by, Action.OWN_ACCOUNT)
     with database.reading() as session:
@@ -382,14 +387,14 @@ def require_password(database: Database, by: Actor, password: str, *, address: s
 def change_password(
     database: Database, by: Actor, password: str, new: str, *, keep: str = "", address: str = ""
 ) -> OpenSession | None:
-    """Change one's own password; all other sessions end, and the one of `keep` gets another secret.
+    """Change one's own password; other sessions end, and the session `keep` gets a new secret.
 
     Raises
     ------
     NotAllowed
-        The present password is wrong.
+        The current password is wrong.
     CatalogError
-        The new one is too weak.
+        The new password is too weak.
     """
     require_password(database, by, password, address=address)
     if new == password:
@@ -430,25 +435,25 @@ def _half(session: Session, account: Account) -> HalfOpen:
 def sign_in_elsewhere(
     session: Session, subject: str, name: str, roles: Iterable[str] | None = None
 ) -> OpenSession:
-    """Open a session for whom an identity provider has named.
+    """Open a session for a person identified by an identity provider.
 
-    A new account has no role, unless the provider says which.
+    A new account has no roles, unless the provider states them.
 
     Parameters
     ----------
     session
         A writing session.
     subject
-        Issuer and subject, which alone say who it is.
+        Issuer and subject, which identify the person.
     name
-        What to call a new account; another one where the name is taken.
+        Name for a new account; if it is taken, another name is used.
     roles
-        What the provider says the account is for; None if admins of this service say it.
+        Roles according to the provider; None if admins of this service assign roles.
 
     Raises
     ------
     NotSignedIn
-        The account was closed.
+        The account is closed.
     """
     account = session.scalar(select(Account).where(Account.subject == subject))
     if account is None:
@@ -485,7 +490,7 @@ def _free(session: Session, name: str, subject: str) -> str:
 
 
 def open_session(session: Session, account: Account) -> OpenSession:
-    """Open a session for an account that has shown who it is."""
+    """Open a session for an account that was authenticated."""
     opened = OpenSession(secrets.token_urlsafe(32), secrets.token_urlsafe(24))
     session.add(
         SignIn(hash=hash_of(opened.secret), account_id=account.id, form_key=opened.form_key)
@@ -495,12 +500,12 @@ def open_session(session: Session, account: Account) -> OpenSession:
 
 
 def session_of(session: Session, secret: str) -> SignIn:
-    """Return the session of a cookie, with its account as it is now.
+    """Return the session of a cookie, with the current state of its account.
 
     Raises
     ------
     NotSignedIn
-        There is none, it has ended, or its account was closed.
+        There is no such session, it has ended, or its account is closed.
     """
     opened = session.get(SignIn, hash_of(secret))
     moment = now()
@@ -515,24 +520,24 @@ def session_of(session: Session, secret: str) -> SignIn:
 
 
 def is_stale(opened: SignIn) -> bool:
-    """Return whether `touch` is due: not on each call, which would write on each call."""
+    """Return whether `touch` is due; it is not done for each call, to avoid a write for each call."""
     return now() - opened.seen > _SEEN_EVERY
 
 
 def touch(session: Session, secret: str) -> None:
-    """Note that a session is in use."""
+    """Record that a session is in use."""
     opened = session.get(SignIn, hash_of(secret))
     if opened is not None:
         opened.seen = now()
 
 
 def confirm_factor(database: Database, by: Actor, code: str, *, keep: str = "") -> list[str]:
-    """Turn one's second factor on by a code; all sessions but the one of `keep` end. Return recovery codes.
+    """Turn one's second factor on with a code, and return recovery codes; sessions except `keep` end.
 
     Raises
     ------
     CatalogError
-        The code is not of the key.
+        The code does not match the key.
     """
     authorise(by, Action.OWN_ACCOUNT)
     with database.writing() as session:
@@ -558,7 +563,7 @@ def sign_out(session: Session, secret: str) -> None:
 
 
 def actor_of(account: Account, token: Token | None = None) -> Actor:
-    """Return who acts for an account, by itself or with one of its tokens."""
+    """Return the actor for an account, with or without one of its tokens."""
     roles = frozenset(AccountRole(role) for role in account.roles)
     if token is None:
         return Actor(account.id, account.name, roles)
@@ -568,16 +573,16 @@ def actor_of(account: Account, token: Token | None = None) -> Actor:
 def make_token(
     session: Session, by: Actor, name: str, scopes: Sequence[str], *, days: int = 90
 ) -> tuple[Token, str]:
-    """Make a token that may do some of what its maker may; return it with its secret.
+    """Create a token with some of its creator's permissions; return it with its secret.
 
-    What a token makes ends with it: by time, and when it is revoked.
+    If a token creates tokens, they end with it: when it expires or is revoked.
 
     Raises
     ------
     NotAllowed
-        A scope is beyond what the caller may do.
+        A scope is not among the caller's permissions.
     CatalogError
-        A scope is unknown, none is named, or the time is not 1 to 365 days.
+        A scope is unknown, no scope is given, or the time is not 1 to 365 days.
     """
     authorise(by, Action.OWN_TOKENS)
     known = [str(action) for action in Action]
@@ -611,14 +616,14 @@ def make_token(
 
 
 def tokens_of(session: Session, by: Actor) -> Sequence[Token]:
-    """Return one's own tokens."""
+    """Return the actor's own tokens."""
     authorise(by, Action.OWN_TOKENS)
     query = select(Token).where(Token.account_id == by.account).order_by(Token.created)
     return session.scalars(query).all()
 
 
 def revoke_token(session: Session, by: Actor, token_id: str) -> Token:
-    """End one of one's own tokens."""
+    """Revoke one of the actor's own tokens."""
     authorise(by, Action.OWN_TOKENS)
     token = session.get(Token, token_id)
     if token is None or token.account_id != by.account:
@@ -632,12 +637,12 @@ _BY_HASH = select(Token).where(Token.hash == bindparam("hash"))
 
 
 def token_actor(session: Session, secret: str) -> Actor:
-    """Return who acts with a token.
+    """Return the actor for a token.
 
     Raises
     ------
     NotSignedIn
-        It is unknown, revoked or over.
+        The token is unknown, revoked or expired.
     """
     token = session.scalar(_BY_HASH, {"hash": hash_of(secret)})
     if token is None or token.account.disabled or not _lasts(session, token):

@@ -1,7 +1,7 @@
-"""Copies of a catalog in SQLite while it runs, and back.
+"""Back up a catalog in SQLite while it runs, and restore it.
 
-The tables lie in the file and in a journal beside it: a copy of the file alone holds none of what is new,
-and often none at all. So SQLite itself makes the copy, from one moment.
+The newest changes are in a journal file next to the database. A copy of the database file alone
+would miss them, and often everything. So SQLite itself makes a consistent copy.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ _PRIVATE = 0o600
 
 
 def backup(database: str, objects: str, folder: Path) -> int:
-    """Copy a catalog into a new folder; return how many objects it has.
+    """Copy a catalog into a new folder; return the number of its objects.
 
-    The database is copied first: an object is never changed, so the copy has all that it names.
+    The database is copied first. Objects never change, so the copy has every object that the
+    database refers to.
 
     Parameters
     ----------
     database, objects
         The SQLite file, and the folder of objects.
     folder
-        Where the copy goes; it must not exist.
+        The target folder, which must not exist.
 
     Raises
     ------
     PolicyError
-        The catalog is not in files, or the folder exists.
+        The catalog is not stored in files, or the folder exists.
     DataError
         There is no catalog, or it cannot be copied.
     """
@@ -60,14 +61,14 @@ def backup(database: str, objects: str, folder: Path) -> int:
 
 
 def restore(folder: Path, database: str, objects: str) -> int:
-    """Make a catalog of a copy; return how many objects it has.
+    """Restore a catalog from a backup; return the number of its objects.
 
     Raises
     ------
     PolicyError
-        A catalog is there already, or it would not be in files.
+        A catalog exists already, or the target is not in files.
     DataError
-        The folder holds no copy, or a copy that is not whole.
+        The folder has no backup, or an incomplete one.
     """
     _require_files(database, objects)
     for place in (Path(database), Path(objects)):

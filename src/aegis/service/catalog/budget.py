@@ -22,17 +22,17 @@ COMMITTED = "committed"
 
 @dataclass(frozen=True)
 class BudgetLeft:
-    """What is left of a budget.
+    """The remaining budget of a population.
 
     Attributes
     ----------
     population
-        Whose persons it is about.
+        Name of the population.
     spent, reserved
-        Epsilon of outputs that exist, and of work under way.
+        Epsilon of existing outputs, and of work in progress.
     ceiling
-        The lowest ceiling of the data sets of its owner and, of a data set of another, of those of
-        its provider; None if none has one.
+        The lowest ceiling of the data sets of the population's owner and, for another provider's
+        data set, of that provider's data sets. None if none of them has a ceiling.
     """
 
     population: str
@@ -42,14 +42,14 @@ class BudgetLeft:
 
     @property
     def left(self) -> float | None:
-        """What may still be reserved; None without a ceiling."""
+        """The epsilon that can still be reserved; None without a ceiling."""
         return None if self.ceiling is None else self.ceiling - self.spent - self.reserved
 
 
 def balance(session: Session, data_set: DataSet) -> BudgetLeft:
-    """Return what is left of the budget of a data set's population.
+    """Return the remaining budget of the population of a data set.
 
-    A provider who has joined it limits itself by a ceiling, and nobody else.
+    The ceiling of a provider who has joined the population limits only that provider.
     """
     population = data_set.population
     summed = (
@@ -72,14 +72,14 @@ def balance(session: Session, data_set: DataSet) -> BudgetLeft:
 
 
 def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) -> SpendRecord | None:
-    """Reserve a budget for a job, once however often it is tried; None if nothing is spent.
+    """Reserve a budget for a job, only once for all attempts; None if it costs nothing.
 
     Raises
     ------
     WrongState
-        It would go beyond the ceiling.
+        The reservation would exceed the ceiling.
     NotAllowed
-        The population is another's, who has not consented.
+        The population belongs to another provider, who has not given consent.
     """
     population = data_set.population
     if epsilon <= 0:
@@ -101,22 +101,25 @@ def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) ->
 
 
 def commit(session: Session, job_id: str) -> None:
-    """Note that the output exists: its budget is spent for good."""
+    """Record that the output exists, so that its budget is spent for good."""
     spend = session.scalar(select(SpendRecord).where(SpendRecord.job_id == job_id))
     if spend is not None:
         spend.state = COMMITTED
 
 
 def give_back(session: Session, job_id: str) -> None:
-    """Give a reservation back whose output never came to exist."""
+    """Refund a reservation without output."""
     spend = session.scalar(select(SpendRecord).where(SpendRecord.job_id == job_id))
     if spend is not None and spend.state == RESERVED:
         session.delete(spend)
 
 
 def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
-    """Return what was reserved and spent, in order of time: of all data sets for the owner of the
-    population, of the provider's own ones for who has joined it."""
+    """Return the reservations and costs in order of time.
+
+    The owner of the population sees those of all data sets, a provider who has joined only their
+    own.
+    """
     query = select(SpendRecord).where(SpendRecord.population == data_set.population)
     if not _owns(session, data_set):
         own = select(Job.id).join(DataSet, DataSet.id == Job.data_set_id)
@@ -127,7 +130,7 @@ def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
 
 
 def releases(session: Session, data_set: DataSet) -> Sequence[ReleaseRecord]:
-    """Return releases of a population in order of time, as `entries` chooses them."""
+    """Return releases of a population in order of time, selected like `entries`."""
     query = select(ReleaseRecord).where(ReleaseRecord.population == data_set.population)
     if not _owns(session, data_set):
         own = select(DataSet.id).where(DataSet.provider_id == data_set.provider_id)

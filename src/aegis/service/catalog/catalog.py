@@ -1,4 +1,4 @@
-"""The catalog as one object: its database, its files, its limits."""
+"""The catalog as one object: database, file store and limits."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from aegis.service.catalog.objects import Objects
 
 @dataclass(frozen=True)
 class UploadLimits:
-    """What one upload may be.
+    """Limits of one upload.
 
     Attributes
     ----------
     summary, release
-        Most bytes of a protected summary, and of a masked file.
+        Largest size in bytes of a protected summary, and of a masked file.
     text
-        Most characters of a policy, a configuration or a certificate.
+        Largest number of characters of a policy, a configuration or a certificate.
     cells
-        Most rows times columns of a masked file.
+        Largest number of cells (rows times columns) of a masked file.
     unpacked
-        Most bytes that a masked file says to have when it is unpacked.
+        Largest unpacked size in bytes that a masked file may declare.
     work
-        What a search, an audit or the check of an upload may take; None for no process of its own.
+        Limits of a search, an audit or the check of an upload; None for no separate process.
     """
 
     summary: int = 64 << 20
@@ -38,16 +38,16 @@ class UploadLimits:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Where data sets, requests and releases are kept; who may do what is asked of each call.
+    """Storage of data sets, requests and releases; every call checks the permissions of its actor.
 
     Attributes
     ----------
     database
-        Its tables.
+        The database.
     objects
-        Protected summaries and masked files.
+        The store of protected summaries and masked files.
     limits
-        What one upload may be.
+        Limits of one upload.
     """
 
     database: Database
@@ -63,18 +63,18 @@ class Catalog:
         limits: UploadLimits = UploadLimits(),
         connections: int = CONNECTIONS,
     ) -> Catalog:
-        """Open a catalog, making what is missing.
+        """Open a catalog, and create missing parts.
 
         Parameters
         ----------
         database
             Path of an SQLite file, or a URL such as postgresql://aegis@db/catalog.
         objects
-            A folder or URL for files; by default a folder beside the SQLite file.
+            A folder or URL for files; by default a folder next to the SQLite file.
         limits
-            What one upload may be.
+            Limits of one upload.
         connections
-            How many connections with the database stay open.
+            Number of database connections that stay open.
         """
         if objects is None:
             objects = "objects" if "://" in database else f"{Path(database)}.objects"

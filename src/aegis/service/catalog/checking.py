@@ -1,7 +1,7 @@
-"""Checked beside the data: whether a configuration meets the rule, alone and with what left before.
+"""Check, on the data, whether a configuration meets the rule alone and together with earlier releases.
 
-The agent calls this on the table itself. What it answers is a configuration and verdicts on it, as
-the certificate of the release would say them; no count of a class beyond the smallest one.
+The agent calls this on the table itself. The answer has a configuration and verdicts on it, in the
+form of a certificate. It has no class size except the smallest one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aegis.service.catalog.summaries import written
 from aegis.study import Study
 
 SECONDS = 60.0
-"""Most seconds of a search beside the data, where no candidate meets the rule."""
+"""Largest number of seconds of a search on the data, if no candidate meets the rule."""
 
 
 def check(
@@ -39,24 +39,24 @@ def check(
     Parameters
     ----------
     table
-        The table beside the agent.
+        The table that the agent can read.
     policy
-        Roles, candidate masks, the rule.
+        Roles, candidate masks and the rule.
     listed
-        Configurations as YAML, the best first.
+        Configurations as YAML, best first.
     certificates
-        Of earlier releases of this table.
+        Certificates of earlier releases of this table.
     measure
-        What the answer's utility is measured by; by default the policy's.
+        The measure of utility in the answer; by default the policy's.
     may_search
-        Whether all combinations are searched where none of the list meets the rule.
+        Whether to search all combinations if no listed configuration meets the rule.
     progress
         Receives one step per stage.
 
     Raises
     ------
     NoAdmissibleConfiguration
-        There is none.
+        No configuration meets the rule.
     """
     study = Study(table, policy, progress=progress)
     earlier = [_of_certificate(document, policy) for document in certificates]

@@ -1,7 +1,7 @@
-"""The state of the catalog held against its log: what the tables say must be what was logged.
+"""Compare the state of the catalog with its log: the tables must match the logged actions.
 
-The log is chained; the tables are not. Who changes a row of a table without the service leaves no entry, and
-that shows here. What a log of an earlier version does not hold is not compared.
+The log is chained; the tables are not. A change of a table without the service leaves no log entry,
+and this comparison reveals it. Details that logs of earlier versions lack are not compared.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ _FORGETS = {"configuration checked": "approve", "return": "approve", "drift": "a
 
 @dataclass
 class LoggedState:
-    """What the log says of each thing, after its last entry.
+    """The state of each object according to the log.
 
     Attributes
     ----------
     data_sets
-        Fields of each data set, as far as they were logged.
+        Logged fields of each data set.
     requests
         State of each request.
     grants
-        Data set, account and role.
+        Grants: data set, account and role.
     versions
-        Digest of the summary, by data set and number.
+        Digest of each summary, by data set and version number.
     roles, closed
-        Roles of each account, and the accounts that were closed.
+        Roles of each account, and closed accounts.
     approvals
-        Request, account and step.
+        Approvals: request, account and step.
     releases
-        Digest of each file, by request.
+        Digest of each released file, by request.
     removed
-        Requests whose file was removed after its release had ended.
+        Requests whose file was removed after the release ended.
     populations
         Owner of each population.
     """
@@ -77,7 +77,7 @@ class LoggedState:
 
     @classmethod
     def of(cls, entries: Iterable[LogEntry]) -> LoggedState:
-        """Return what entries say together, the oldest first."""
+        """Return the state after all entries, which are given oldest first."""
         state = cls()
         for entry in entries:
             state._add(entry)
@@ -126,7 +126,7 @@ class LoggedState:
 
 
 def compare(session: Session, objects: Objects) -> list[str]:
-    """Return what tables and objects say otherwise than the log; nothing where they agree."""
+    """Return the differences between the tables and objects and the log; empty if there are none."""
     entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).all()
     checked = check(entries)
     if not checked.whole:

@@ -1,4 +1,4 @@
-"""Data sets of the catalog: registering, versions, who may work on them, publishing."""
+"""Data sets of the catalog: registration, versions, assigned roles, publication."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,78}[a-z0-9])?")
 _GRANTED = (AccountRole.OPERATOR, AccountRole.APPROVER, AccountRole.CONSUMER)
 TERMS = ("public", "approvals", "days", "ceiling")
-"""What belongs to the provider alone, and is frozen with each request."""
+"""Fields that only the provider may change, and that are frozen with each request."""
 CHANGEABLE = ("title", "description", "label", "terms", *TERMS)
-"""What `change` changes."""
+"""Fields that `change` can change."""
 LOGGED = (*CHANGEABLE, "source", "population", "public_key", "published")
-"""Fields whose values the log holds."""
+"""Fields whose values are logged."""
 # Asked with nearly each call, so built once: building one takes longer than an SQLite file its answer.
 _GRANTS = select(Grant.data_set_id, Grant.role).where(
     Grant.data_set_id.in_(bindparam("data_sets", expanding=True)),
@@ -72,28 +72,28 @@ def register(
     population: str = "",
     **about: Any,
 ) -> DataSet:
-    """Add a data set. It is seen by its provider alone until it is published.
+    """Add a data set. Only its provider sees it until it is published.
 
     Parameters
     ----------
     session
         A writing session.
     by
-        Its provider.
+        The provider.
     identifier
-        Its name in URLs: small letters, digits and hyphens.
+        Name of the data set in URLs: small letters, digits and hyphens.
     source
-        Name of the table in the list of the provider's agent; no path and no URL.
+        Name of the table in the file of the provider's agent; not a path or URL.
     public_key
-        The Ed25519 key, in hexadecimal, under which its agent signs what it uploads.
+        The Ed25519 public key, in hexadecimal, of the agent that signs uploads.
     title, population, about
-        What is told of it (`CHANGEABLE`); the population whose persons it is about, by default
-        itself.
+        Title and other fields shown to others (`CHANGEABLE`), and the name of the population that
+        the data set is about, by default its own name.
 
     Raises
     ------
     CatalogError
-        The name is taken or malformed, or a figure is out of range.
+        The name is taken or malformed, or a number is out of range.
     """
     authorise(by, Action.REGISTER)
     if not _SLUG.fullmatch(identifier):
@@ -134,7 +134,7 @@ def register(
 
 
 def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSet:
-    """Change what is told of a data set; its terms (`TERMS`) are changed by its provider alone."""
+    """Change the description of a data set; only its provider may change its terms (`TERMS`)."""
     data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
     terms = [name for name in TERMS if name in about and about[name] != getattr(data_set, name)]
     if terms and data_set.provider_id != by.account:
@@ -150,26 +150,26 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
 
 
 def terms_of(data_set: DataSet) -> dict[str, Any]:
-    """Return the terms of the provider, as they are frozen with a request."""
+    """Return the terms of the provider, which are frozen with a request."""
     return {name: getattr(data_set, name) for name in TERMS}
 
 
 def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
-    """Have the agent of one's data sets sign with another key; return how many data sets change.
+    """Replace the signing key of the agent of one's data sets; return the number of data sets.
 
-    Signatures of the former key stay verifiable.
+    Signatures by the old key can still be verified.
 
     Parameters
     ----------
     session, by
         A writing session, and the provider.
     given
-        `old` and `new` keys in hexadecimal, and `signatures` of both over `rotation_of`.
+        `old` and `new` public keys in hexadecimal, and `signatures` by both over `rotation_of`.
 
     Raises
     ------
     CatalogError
-        A signature is missing or not of these keys.
+        A signature is missing or not valid for these keys.
     """
     authorise(by, Action.WORK, ActedOn(provider=by.account))
     old, new = str(given.get("old")), str(given.get("new"))
@@ -195,7 +195,7 @@ def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
 
 
 def rotation_of(old: str, new: str) -> bytes:
-    """Return the bytes that both keys of a rotation sign."""
+    """Return the bytes that both keys sign in a rotation."""
     return canonical({"kind": "rotation", "old": old, "new": new})
 
 
@@ -211,7 +211,7 @@ def _require_signed(content: bytes, key: str, given: object) -> None:
 
 
 def propose(session: Session, by: Actor, identifier: str, policy: str) -> DataSet:
-    """Keep a policy for the provider to summarise under; it changes nothing by itself."""
+    """Store a policy as a proposal to the provider; it changes nothing by itself."""
     data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
     data_set.proposed = policy
     append(session, by.name, "policy proposed", data_set=identifier)
@@ -219,7 +219,7 @@ def propose(session: Session, by: Actor, identifier: str, policy: str) -> DataSe
 
 
 def publish(session: Session, by: Actor, identifier: str, *, published: bool = True) -> DataSet:
-    """Show a data set to consumers, or take it out of the catalog again."""
+    """Publish a data set for consumers, or withdraw it."""
     data_set = seen(session, by, Action.PUBLISH, identifier)
     if published and newest(session, identifier) is None:
         raise WrongState(
@@ -241,7 +241,7 @@ def publish(session: Session, by: Actor, identifier: str, *, published: bool = T
 def grant(
     session: Session, by: Actor, identifier: str, account: str, role: str, *, granted: bool = True
 ) -> None:
-    """Assign an operator or approver, or let a consumer see the data set; or take it back."""
+    """Assign an operator or approver, or let a consumer see the data set; `granted=False` undoes it."""
     data_set = seen(session, by, Action.PUBLISH, identifier)
     if role not in _GRANTED:
         raise CatalogError(f"{role!r} cannot be granted.", hint=f"Allowed: {', '.join(_GRANTED)}.")
@@ -275,9 +275,9 @@ def add_version(
     protection: Mapping[str, Any],
     label: str | None = None,
 ) -> Version:
-    """Add the state of a data set that its agent has summarised.
+    """Add a new version of a data set: the state that its agent has summarised.
 
-    Requests of earlier versions that are not released yet are sent back by `requests.drift`.
+    `requests.drift` sends back requests for earlier versions that are not released yet.
     """
     data_set = seen(session, by, Action.UPLOAD_SUMMARY, identifier)
     data_set.label = label or data_set.label
@@ -313,30 +313,30 @@ def newest(session: Session, identifier: str) -> Version | None:
 
 
 def newest_of(session: Session, identifiers: Sequence[str]) -> dict[str, Version]:
-    """Return the newest version of each of several data sets, by name, without its policy.
+    """Return the newest version of each of several data sets, by name, without the policy.
 
-    Names that have none are left out.
+    Data sets without a version are left out.
     """
     newest = session.scalars(_NEWEST_OF, {"data_sets": list(identifiers)})
     return {version.data_set_id: version for version in newest}
 
 
 def versions(session: Session, by: Actor, identifier: str) -> Sequence[Version]:
-    """Return all versions, the newest first."""
+    """Return all versions, newest first."""
     seen(session, by, Action.BROWSE, identifier)
     query = select(Version).where(Version.data_set_id == identifier)
     return session.scalars(query.order_by(Version.number.desc())).all()
 
 
 def seen(session: Session, by: Actor, action: Action, identifier: str) -> DataSet:
-    """Return a data set on which the actor may do something.
+    """Return a data set if the actor may do this action on it.
 
     Raises
     ------
     NotThere
-        There is none, or the actor may not even know of it.
+        There is no such data set, or the actor may not see it.
     NotAllowed
-        The actor may see it, but not do this.
+        The actor may see it, but not do this action.
     """
     data_set = session.get(DataSet, identifier)
     if data_set is None:
@@ -356,9 +356,9 @@ def seen(session: Session, by: Actor, action: Action, identifier: str) -> DataSe
 def search(
     session: Session, by: Actor, words: str = "", *, offset: int = 0, limit: int = 50
 ) -> tuple[Sequence[DataSet], int]:
-    """Return a page of the data sets that the actor may browse, and how many there are.
+    """Return a page of the data sets that the actor may see, and their total number.
 
-    `words` must all stand in name, title, description, label or a column's name.
+    All `words` must be in the name, title, description, label or a column's name.
     """
     authorise_some(by, Action.BROWSE)
     conditions: list[ColumnElement[bool]] = []
@@ -396,7 +396,7 @@ def search(
 def subject_of(
     session: Session, by: Actor, data_set: DataSet, request: Request | None = None
 ) -> ActedOn:
-    """Return what decides on a data set, or on a request for it."""
+    """Return the properties of a data set or request that decide about access."""
     granted = _granted(session, by, [data_set.id]).get(data_set.id, frozenset())
     return _subject(data_set, granted, request)
 
@@ -425,7 +425,7 @@ def _subject(
 
 
 def authorise_some(by: Actor, action: Action) -> None:
-    """Raise where the actor has none of the roles that may do this to anything."""
+    """Raise an error if no role of the actor allows this action on any object."""
     if by.scopes is not None and action not in by.scopes:
         authorise(by, action, NOTHING)
 

@@ -19,27 +19,27 @@ from aegis.errors import EngineError
 
 CONNECTIONS = 40
 _PATIENCE = 30
-"""Seconds that a writer waits for its turn."""
+"""Number of seconds that a writer waits for its turn."""
 _BEGIN = text("BEGIN IMMEDIATE")
 _TURN = text("SELECT pg_advisory_xact_lock(:key)")
 _WRITERS = 0x41454749
-"""Number of the lock that writers of one PostgreSQL database take in turn."""
+"""Number of the lock that the writers of a PostgreSQL database take in turn."""
 
 
 class Database:
-    """Where the catalog is kept.
+    """The database of the catalog.
 
     Parameters
     ----------
     url
         SQLAlchemy's URL, or the path of an SQLite file.
     connections
-        How many stay open: as many as there are threads that use them.
+        Number of connections that stay open: one for each thread that uses the database.
 
     Raises
     ------
     EngineError
-        The database cannot be reached, or the URL names none that is known.
+        The database cannot be reached, or the URL names an unknown kind of database.
     """
 
     def __init__(self, url: str, *, connections: int = CONNECTIONS) -> None:
@@ -49,17 +49,17 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """Yield a session that changes nothing."""
+        """Yield a session for reading only."""
         with Session(self.engine, expire_on_commit=False) as session:
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """Yield a session whose transaction is the only one that writes, committed at the end.
+        """Yield a session whose transaction is the only writer, and commit it at the end.
 
-        Writers take turns, so that the log is one chain and a decision is made on what is so. Those
-        of one process queue here: each that waits in the database holds a connection, and SQLite
-        has it ask again and again.
+        Writers take turns, so that the log is one chain and decisions use the current state.
+        Writers of one process queue here, because each writer that waits in the database would hold
+        a connection, and SQLite would have to poll.
         """
         with (
             self._turn(),
@@ -150,7 +150,7 @@ def _unreachable(engine: Engine, error: SQLAlchemyError) -> EngineError:
 
 
 def append_only(connection: Connection) -> None:
-    """Have the database itself refuse changes of the log."""
+    """Let the database itself refuse changes of the log."""
     for statement in _TRIGGERS[connection.dialect.name]:
         connection.execute(text(statement))
 

@@ -1,8 +1,8 @@
-"""What an agent hands in: protected summaries, answers on releases together, masked files.
+"""Uploads of an agent: protected summaries, results of checks, masked files.
 
-Everything is verified before it counts: who signed it, whether the job is still this attempt's, and
-whether the certificate speaks of this file, this configuration and a rule that is met. Then the
-object, the state and the log change in one transaction.
+Everything is verified before it is accepted: the signature, whether the job still belongs to this
+attempt, and whether the certificate matches this file, this configuration and a rule that is met.
+Then object, state and log are changed in one transaction.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from aegis.service.catalog.verifying import MaskedFile, require_answer, require_
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 
 FORMATS = (".parquet", ".csv")
-"""Extensions of masked files that are taken."""
+"""Accepted extensions of masked files."""
 
 
 def signed_part(kind: str, job: str, attempt: int, **digests: str) -> bytes:
-    """Return the bytes that an agent signs: what it is, for which attempt, and the digests."""
+    """Return the bytes that an agent signs: kind of upload, job, attempt and digests."""
     return canonical({"kind": kind, "job": job, "attempt": attempt, **digests})
 
 
@@ -48,12 +48,12 @@ def summary(
     bundle: bytes,
     signature: Mapping[str, Any],
 ) -> Version:
-    """Take a protected summary as the newest version of its data set.
+    """Accept a protected summary as the newest version of its data set.
 
     Raises
     ------
     CatalogError
-        It is not protected, not signed by the data set's agent, or for another policy.
+        The summary is not protected, not signed by the data set's agent, or for another policy.
     """
     if len(bundle) > catalog.limits.summary:
         raise TooLarge(
@@ -94,12 +94,12 @@ def summary(
 def checked(
     catalog: Catalog, by: Actor, job_id: str, attempt: int, answer: Mapping[str, Any]
 ) -> Request:
-    """Take the configuration that the agent has checked, with what it found.
+    """Accept the configuration that the agent has checked, with the result of the check.
 
     Raises
     ------
     CatalogError
-        The answer is malformed, or of a configuration that was not asked about.
+        The answer is malformed, or is about another configuration.
     """
     with catalog.database.writing() as session:
         job, _ = _job(session, by, job_id, attempt, "check")
@@ -114,7 +114,7 @@ def checked(
 
 
 def worded(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer with what it means, in the words of who asked."""
+    """Return the result of a check with its meaning in words for people."""
     utility_kept, rows, left_out = (
         result.get(k) for k in ("utility_kept", "rows", "suppressed_rows")
     )
@@ -162,14 +162,14 @@ def release(
     certificate: str,
     signature: Mapping[str, Any],
 ) -> ReleaseRecord:
-    """Take a masked file with its certificate, after both were verified.
+    """Verify and accept a masked file with its certificate.
 
     Raises
     ------
     CatalogError
-        The signature, the certificate or the file does not fit what was approved.
+        The signature, the certificate or the file does not match the approved release.
     WrongState
-        The job is another's by now.
+        The job belongs to another attempt now.
     """
     if len(content) > catalog.limits.release:
         raise TooLarge(
@@ -227,7 +227,7 @@ def failed(
 
 
 def require_agent(session: Session, by: Actor, job_id: str) -> None:
-    """Raise unless the actor's agent may work on a job."""
+    """Raise an error unless the actor's agent may work on a job."""
     job = session.get(Job, job_id)
     if job is None:
         raise NotThere("There is no such job.", hint="Ask for work again.")
@@ -235,13 +235,13 @@ def require_agent(session: Session, by: Actor, job_id: str) -> None:
 
 
 def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
-    """Return the key that a release is verified with: a former one of its agent where that signed."""
+    """Return the public key that verifies a release: the agent's key at the time of the release."""
     signed = str(release_made.signature["signature"].get("key"))
     return signed if signed in data_set.former_keys else data_set.public_key
 
 
 def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> list[str]:
-    """Return what does not fit of a stored release: nothing where all does."""
+    """Return the mismatches of a stored release; empty if there are none."""
     wrong = []
     content = catalog.objects.get(release_made.object_key)
     digest = sha256(content)

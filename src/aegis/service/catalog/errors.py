@@ -1,4 +1,4 @@
-"""What a catalog refuses, each with the HTTP status that says so."""
+"""Errors of the catalog, each with its HTTP status."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aegis.errors import AegisError
 
 
 class CatalogError(AegisError):
-    """A call that the catalog cannot carry out as given."""
+    """The catalog cannot do the call as given."""
 
     status: ClassVar[int] = 400
 
@@ -26,13 +26,13 @@ class NotAllowed(CatalogError):  # noqa: N818 - what it says
 
 
 class NotThere(CatalogError):  # noqa: N818 - what it says
-    """No such thing, or none that this account may know of."""
+    """The object does not exist, or this account may not see it."""
 
     status = 404
 
 
 class WrongState(CatalogError):  # noqa: N818 - what it says
-    """The thing is in a state in which this cannot be done, or has changed in between."""
+    """The object is in a state that does not allow this, or was changed in the meantime."""
 
     status = 409
 

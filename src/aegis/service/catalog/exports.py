@@ -1,8 +1,8 @@
-"""What a catalog tells other catalogs: Croissant, DCAT and Data Package of a data set or a release.
+"""Descriptions of data sets and releases for other catalogs: Croissant, DCAT and Data Package.
 
-A data set is described by its schema and terms, without a file: it is released on request. A release is
-described with its file, digest and the types that its columns have after masking. Nothing of it
-comes from rows.
+A data set is described by its schema and terms, without a file, because files are released on
+request. A release is described with its file, its digest and the types of its columns after
+masking. No part of a description comes from rows.
 
 Sources: Croissant 1.0 (MLCommons), DCAT 3 (W3C), Data Package 2.0 (datapackage.org).
 """
@@ -26,7 +26,7 @@ from aegis.service.catalog.records import DataSet, ReleaseRecord, Version
 _PARQUET = "application/vnd.apache.parquet"
 _MEDIA = {".parquet": _PARQUET, ".csv": "text/csv"}
 _START = 1 << 16
-"""Bytes in which the header of a text file stands."""
+"""Number of bytes that are read to find the header of a text file."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Field:
     Attributes
     ----------
     name
-        Its name.
+        Name of the column.
     kind
         `integer`, `number`, `boolean`, `date`, `datetime` or `string`.
     role
-        What it is in the policy; empty for one that the policy does not name.
+        Role in the policy; empty if the policy does not list the column.
     """
 
     name: str
@@ -55,9 +55,9 @@ class File:
     Attributes
     ----------
     name, url
-        Its name, and where it is downloaded.
+        Name of the file, and its download URL.
     media, size, digest
-        Its media type, its bytes, its SHA-256.
+        Media type, size in bytes, and SHA-256.
     """
 
     name: str
@@ -69,14 +69,14 @@ class File:
 
 @dataclass(frozen=True)
 class Described:
-    """What is told of a data set, or of a release of it.
+    """The description of a data set, or of one of its releases.
 
     Attributes
     ----------
     identifier, title, description, terms, label, version, created, publisher
-        As the catalog has them.
+        As in the catalog.
     url
-        Its page.
+        URL of its page.
     fields
         Its columns.
     file
@@ -97,7 +97,7 @@ class Described:
 
 
 def of_data_set(data_set: DataSet, version: Version, origin: str) -> Described:
-    """Return what is told of a data set; `origin` is the address of the service."""
+    """Return the description of a data set for export; `origin` is the URL of the service."""
     kinds = {"numeric": "number"}
     fields = tuple(
         Field(c["name"], kinds.get(c["kind"], "string"), c["role"]) for c in version.columns
@@ -119,7 +119,7 @@ def of_data_set(data_set: DataSet, version: Version, origin: str) -> Described:
 def of_release(
     release: ReleaseRecord, data_set: DataSet, version: Version, objects: Objects, origin: str
 ) -> Described:
-    """Return what is told of a release, with the columns of its file."""
+    """Return the description of a release for export, with the columns of its file."""
     told = of_data_set(data_set, version, origin)
     roles = {field.name: field.role for field in told.fields} | {told.label: "label"}
     fields = tuple(
@@ -228,8 +228,8 @@ _CROISSANT_CONTEXT = {
 def croissant(told: Described) -> dict[str, Any]:
     """Return a description in Croissant 1.0.
 
-    The columns of a data set without a file stand in `variableMeasured`: a record set of Croissant
-    says where its values are read.
+    Columns of a data set without a file are in `variableMeasured`, because a record set in
+    Croissant needs a file to read values from.
     """
     document: dict[str, Any] = {
         "@context": _CROISSANT_CONTEXT,
@@ -291,7 +291,7 @@ def croissant(told: Described) -> dict[str, Any]:
 
 
 def dcat(told: Described) -> dict[str, Any]:
-    """Return a description in DCAT 3, as JSON-LD that needs nothing from elsewhere."""
+    """Return a description in DCAT 3, as self-contained JSON-LD."""
     distribution: dict[str, Any] = {
         "@id": f"{told.url}#distribution",
         "@type": "dcat:Distribution",
@@ -381,4 +381,4 @@ FORMATS: Mapping[str, tuple[Callable[[Described], dict[str, Any]], str, str]] = 
         "datapackage": (data_package, "application/json", "datapackage.json"),
     }
 )
-"""By name: what writes it, its media type, and the name of its file."""
+"""Formats by name: the function that writes it, its media type, and its file name."""

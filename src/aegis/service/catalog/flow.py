@@ -1,4 +1,4 @@
-"""Steps that set work going: what a provider, an operator or a worker asks, and the job it makes."""
+"""Steps that create jobs, started by a provider, an operator or a worker."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def ask_summary(
     delta: float,
     threshold: int,
 ) -> Job:
-    """Have the agent summarise a data set under a policy, and protect the summary.
+    """Ask the agent to summarise a data set under a policy, and to protect the summary.
 
-    Comments of the policy stay behind: those of a proposed one tell of single values.
+    Comments of the policy are removed, because comments of a proposed policy mention single values.
 
     Raises
     ------
     WrongState
-        The budget of the population does not suffice.
+        The budget of the population is not sufficient.
     PolicyError
         The policy is not valid.
     """
@@ -52,7 +52,7 @@ def ask_summary(
 
 
 def ask_search(session: Session, by: Actor, request_id: str) -> Job:
-    """Have the worker search the best configuration for a request, from the protected summary."""
+    """Ask the worker to search the best configuration for a request, from the protected summary."""
     request = requests.seen(session, by, Action.REVIEW, request_id)
     if request.state != RequestState.IN_REVIEW:
         raise WrongState(
@@ -70,7 +70,7 @@ def ask_search(session: Session, by: Actor, request_id: str) -> Job:
 
 
 def choose(session: Session, by: Actor, request_id: str, configuration: str) -> Request:
-    """Have a configuration checked beside the data; it is set when the agent has answered.
+    """Ask the agent to check a configuration on the data; it is set when the check has succeeded.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def ask_check(
     *,
     may_search: bool,
 ) -> Job:
-    """Have the agent find the first configuration that meets the rule with earlier releases.
+    """Ask the agent for the first configuration that meets the rule with earlier releases.
 
     Raises
     ------
@@ -122,23 +122,23 @@ def ask_check(
 
 
 def run(session: Session, by: Actor, request_id: str) -> Request:
-    """Have the agent make an approved release; the request goes back where it has changed.
+    """Ask the agent to make an approved release; the request is sent back if it has changed.
 
     Raises
     ------
     WrongState
-        The budget of the population does not suffice for the noise of its masks.
+        The budget of the population is not sufficient for the noise of its masks.
     """
     return _started(session, requests.run(session, by, request_id))
 
 
 def retry(session: Session, by: Actor, request_id: str) -> Request:
-    """Have the agent try a failed release once more."""
+    """Ask the agent to try a failed release again."""
     return _started(session, requests.retry(session, by, request_id))
 
 
 def cancel(session: Session, by: Actor, job_id: str) -> Job:
-    """Stop a job; a release under way fails, and may be tried again."""
+    """Cancel a job; a release in progress fails, and can be tried again."""
     job = seen_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
     if job.state not in ("queued", "running"):
         return job
@@ -151,7 +151,7 @@ def cancel(session: Session, by: Actor, job_id: str) -> Job:
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Take the next job, as `jobs.claim` does, after giving up what was begun too often."""
+    """Take the next job like `jobs.claim`, after failing jobs with too many attempts."""
     system = Actor("", owner, frozenset())
     for job in jobs.over(session):
         reason = f"given up after {job.attempt} attempts: each one ended without an answer"
@@ -174,12 +174,12 @@ def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool =
 
 
 def retry_job(session: Session, by: Actor, job_id: str) -> Job:
-    """Ask once more for a job that failed or was cancelled; a release is tried again by `retry`.
+    """Repeat a job that failed or was cancelled; `retry` repeats a release.
 
     Raises
     ------
     WrongState
-        It waits, runs or is done, or the budget does not suffice.
+        The job waits, runs or is done, or the budget is not sufficient.
     """
     job = seen_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
     if job.kind == "release" or job.state not in ("failed", "cancelled"):
@@ -210,12 +210,12 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
 
 
 def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other: Action) -> Job:
-    """Return a job on which the actor may do something: by its request, or by its data set.
+    """Return a job if the actor may do this action on its request or data set.
 
     Raises
     ------
     NotThere
-        There is none that the actor may know of.
+        There is no such job that the actor may see.
     """
     job = session.get(Job, job_id)
     if job is None:
@@ -228,16 +228,16 @@ def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other
 
 
 def policy_of(text: str) -> Policy:
-    """Return the policy of a YAML text.
+    """Return the policy in a YAML text.
 
-    It comes from another machine, so that it may name no file and no variable of this one.
+    It comes from another machine, so it must not refer to files or variables of this machine.
 
     Raises
     ------
     PolicyError
-        It is not valid.
+        The policy is not valid.
     CatalogError
-        It is no mapping, or names a file or a variable.
+        The text is not a mapping, or it refers to a file or a variable.
     """
     data = read_yaml(text, "the policy").data
     if not isinstance(data, Mapping):
@@ -246,7 +246,7 @@ def policy_of(text: str) -> Policy:
 
 
 def policy_in(data: Mapping[str, Any]) -> Policy:
-    """Return the policy of a mapping, as `policy_of` returns that of a text."""
+    """Return the policy in a mapping, with the checks of `policy_of`."""
     _require_self_contained(data)
     if data.get("population") is not None:
         raise CatalogError(
@@ -259,14 +259,14 @@ def policy_in(data: Mapping[str, Any]) -> Policy:
 
 
 def configuration_of(text: str, policy: Policy) -> Configuration:
-    """Return the one configuration of a YAML text.
+    """Return the only configuration in a YAML text.
 
     Raises
     ------
     PolicyError
-        It does not fit the policy.
+        The configuration does not fit the policy.
     CatalogError
-        It holds several.
+        The text has several configurations.
     """
     located = read_yaml(text, "the configuration")
     _require_self_contained(located.data)

@@ -1,8 +1,8 @@
-"""Guessing slows the guesser, not the account.
+"""Slow down password guessing without locking accounts.
 
-Wrong passwords are counted by the network that they come from together with the name that was given, whether an
-account has that name or not. Who signs in from elsewhere waits for nobody. Each attempt is counted before the
-password is compared, so attempts at the same time count, too.
+Wrong passwords are counted by the caller's network together with the given name, whether or not
+such an account exists. Callers from other networks need not wait. Each attempt is counted before
+the password is compared, so simultaneous attempts count, too.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from aegis.service.catalog.errors import TooOften
 from aegis.service.catalog.records import now
 
 FREE = 5
-"""Wrong passwords after which a guesser waits."""
+"""Number of wrong passwords after which a caller must wait."""
 _FIRST, _LONGEST = 15.0, 900.0
-"""Seconds of the first wait, and of the longest; each is twice as long as the one before."""
+"""Seconds of the first and of the longest waiting time; each is twice as long as the previous one."""
 _FORGOTTEN = timedelta(days=1)
 
 
 def key_of(address: str, name: str) -> str:
-    """Return how a guesser of one name is known; neither address nor name is stored."""
+    """Return the key under which attempts are counted; neither address nor name is stored."""
     return hashlib.sha256(f"{_network(address)} {name.strip().casefold()}".encode()).hexdigest()
 
 
 def count(session: Session, key: str) -> bool:
-    """Count an attempt before its password is compared; return whether it is the first that makes them wait.
+    """Count an attempt before the password is compared; return whether the caller must wait from now on.
 
     Raises
     ------
     TooOften
-        They must wait still; this attempt is not counted.
+        The caller must still wait; this attempt is not counted.
     """
     moment = now()
     guess = session.get(Guess, key)
@@ -59,7 +59,7 @@ def count(session: Session, key: str) -> bool:
 
 
 def forget(session: Session, key: str) -> None:
-    """Forget the attempts of who gave the right password."""
+    """Delete the count of a caller who gave the right password."""
     session.execute(delete(Guess).where(Guess.key == key))
 
 

@@ -1,4 +1,4 @@
-"""Handing over: data sets of who leaves, with the populations that they own, to another provider."""
+"""Hand over data sets, with the populations that they own, to another provider."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from aegis.service.catalog.records import Account, DataSet, Grant, OwnedPopulati
 def hand_over(
     session: Session, by: Actor, identifier: str, to: str, *, public_key: str | None = None
 ) -> DataSet:
-    """Give a data set to another provider, whose agent works for it from then on.
+    """Hand over a data set to another provider, whose agent then works for it.
 
     Parameters
     ----------
     session
         A writing session.
     by
-        Its provider, or an admin.
+        The provider of the data set, or an admin.
     identifier
         The data set.
     to
-        The name of the account that gets it: an open one with the role of a provider.
+        Name of the receiving account, which must be open and have the role of a provider.
     public_key
-        The key of the other agent, in hexadecimal; without it the agent keeps its key. Signatures of
-        the former key stay verifiable.
+        The public key of the other agent, in hexadecimal; without it the key stays the same.
+        Signatures by the old key can still be verified.
 
     Raises
     ------
     NotAllowed
-        The population is another's, who has not admitted the account.
+        The population belongs to another provider, who has not admitted the receiving account.
     WrongState
-        The account cannot have data sets, or has this one.
+        The account cannot have data sets, or already has this one.
     """
     data_set = data_sets.seen(session, by, Action.HAND_OVER, identifier)
     receiver = _receiver(session, to)
@@ -50,7 +50,7 @@ def hand_over(
 
 
 def hand_over_all(session: Session, by: Actor, name: str, to: str) -> list[str]:
-    """Give all data sets of an account to another provider; return their names. `by` is an admin."""
+    """Hand over all data sets of an account to another provider; return their names. `by` is an admin."""
     authorise(by, Action.ACCOUNTS)
     giver, receiver = named(session, name), _receiver(session, to)
     if giver.id == receiver.id:

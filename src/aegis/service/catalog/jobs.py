@@ -1,8 +1,8 @@
-"""Jobs: work that an agent or a worker takes, keeps alive, and answers once.
+"""Jobs: work that an agent or a worker claims, keeps alive, and answers once.
 
-A lease says whose turn it is. Who does not renew it in time loses it, and the next one starts the
-job anew with a higher attempt; an answer of the attempt before is refused, so that a job is
-never answered twice.
+A lease determines who works on a job. A program that does not renew its lease in time loses it. The
+next program starts the job again with a higher attempt number. Answers of earlier attempts are
+refused, so that a job is never answered twice.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from aegis.service.catalog.log import append
 from aegis.service.catalog.records import DataSet, Job, now
 
 LEASE = timedelta(seconds=12)
-"""How long a job is somebody's without a sign of life: a kill costs this and the next look for work."""
+"""Time after which a lease without a sign of life ends, so that another program can take over."""
 SIGN_OF_LIFE = 3.0
-"""Seconds between two signs of life: several fit into a lease."""
+"""Number of seconds between two signs of life, several of which fit into a lease."""
 LOOK_FOR_WORK = 3.0
-"""Most seconds between two looks for work."""
+"""Largest number of seconds between two checks for work."""
 MOST_ATTEMPTS = 5
-"""After so many attempts a job has failed."""
+"""Number of attempts after which a job has failed."""
 MOST_WAITING = 200
-"""So many jobs of one data set may wait."""
+"""Largest number of waiting jobs of one data set."""
 AGENT = "agent"
 WORKER = "worker"
 
@@ -42,12 +42,12 @@ def enqueue(
     request_id: str | None = None,
     task: Mapping[str, Any] | None = None,
 ) -> Job:
-    """Add a job, unless the same one waits already.
+    """Add a job, unless the same job is waiting already.
 
     Raises
     ------
     TooOften
-        Too many jobs of this data set wait.
+        Too many jobs of this data set are waiting.
     """
     same = select(Job).where(
         Job.kind == kind,
@@ -77,18 +77,18 @@ def enqueue(
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Take the oldest job that nobody works on, or None.
+    """Claim the oldest job that nobody works on, or return None.
 
     Parameters
     ----------
     session
         A writing session.
     owner
-        Name of the process that takes it.
+        Name of the process that claims it.
     place
         "agent" or "worker".
     provider
-        For agents: the account whose data sets they serve.
+        For agents: the account whose data sets they work for.
     """
     moment = now()
     signs.note(session, place, owner, provider)
@@ -116,12 +116,12 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
 
 
 def renew(session: Session, job_id: str, attempt: int, progress: Mapping[str, Any]) -> Job:
-    """Show that a job is alive, and how far it is.
+    """Renew the lease of a job, and store its progress.
 
     Raises
     ------
     WrongState
-        It was cancelled, or given to another: stop working on it.
+        The job was cancelled or given to another program: stop working on it.
     """
     job = held(session, job_id, attempt)
     job.leased_until = now() + LEASE
@@ -132,7 +132,7 @@ def renew(session: Session, job_id: str, attempt: int, progress: Mapping[str, An
 
 
 def finish(session: Session, job_id: str, attempt: int, result: Mapping[str, Any]) -> Job:
-    """Answer a job."""
+    """Store the result of a job."""
     job = held(session, job_id, attempt)
     _end(job, "done", result=dict(result))
     _tell(session, job, "done")
@@ -140,7 +140,7 @@ def finish(session: Session, job_id: str, attempt: int, result: Mapping[str, Any
 
 
 def fail(session: Session, job_id: str, attempt: int, error: str) -> Job:
-    """Give a job up, with the reason."""
+    """Mark a job as failed, with the reason."""
     job = held(session, job_id, attempt)
     _end(job, "failed", error=error[:2000])
     _tell(session, job, "failed")
@@ -148,12 +148,12 @@ def fail(session: Session, job_id: str, attempt: int, error: str) -> Job:
 
 
 def give_back(session: Session, job_id: str, attempt: int) -> Job:
-    """Let another take a job at once: who worked on it is told to end.
+    """Give a job back so that another program can take it at once, because this one is ending.
 
     Raises
     ------
     WrongState
-        It was cancelled, or given to another.
+        The job was cancelled, or given to another program.
     """
     job = held(session, job_id, attempt)
     job.state, job.leased_until = "queued", None
@@ -162,7 +162,7 @@ def give_back(session: Session, job_id: str, attempt: int) -> Job:
 
 
 def cancel(session: Session, job: Job, by: str) -> Job:
-    """Stop a job; who works on it hears of it at its next sign of life."""
+    """Cancel a job; the program that works on it is told at its next sign of life."""
     if job.state in ("queued", "running"):
         _end(job, "cancelled")
         append(
@@ -177,7 +177,7 @@ def cancel(session: Session, job: Job, by: str) -> Job:
 
 
 def over(session: Session) -> Sequence[Job]:
-    """Return the jobs that were begun too often, and whose last lease has ended."""
+    """Return the jobs that have used all attempts and whose last lease has ended."""
     lost = select(Job).where(
         Job.state == "running", Job.leased_until < now(), Job.attempt >= MOST_ATTEMPTS
     )
@@ -185,7 +185,7 @@ def over(session: Session) -> Sequence[Job]:
 
 
 def held(session: Session, job_id: str, attempt: int) -> Job:
-    """Return a job that is still this attempt's; raise `WrongState` otherwise."""
+    """Return a job if it still belongs to this attempt; raise `WrongState` otherwise."""
     job = session.get(Job, job_id)
     if job is None:
         raise NotThere("There is no such job.", hint="Ask for work again.")

@@ -1,7 +1,8 @@
-"""Work on files of others in a process of its own, under limits of time and memory.
+"""Process untrusted files in a separate process, under limits of time and memory.
 
-What a search, a leak audit or an uploaded file takes is known only afterwards. The process that does
-it may be ended at any moment, opens no file outside of its folder, and answers in JSON.
+The cost of a search, a leak audit or the check of an uploaded file is unknown beforehand. The
+separate process can be killed at any moment, opens no file outside of its folder, and answers in
+JSON.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _PAUSE = 1.0
 _TOLD_EVERY = 0.5
 MIB = 1 << 20
 _LEAST = 64 * MIB
-"""Bytes that the work must have left once its libraries are loaded."""
+"""Number of bytes that must remain for the work once its libraries are loaded."""
 NO_MEMORY = 3
-"""Exit code of a process that took more memory than it may."""
+"""Exit code of a process that exceeded its memory limit."""
 ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
-"""Arrow's own pool sets a GiB aside with its first value, which a limit counts."""
+"""Arrow's own pool would reserve a GiB with its first value, which counts towards the limit."""
 _NEEDED = (
     "aegis.service.catalog.summaries",
     "aegis.service.catalog.verifying",
@@ -44,19 +45,19 @@ _NEEDED = (
     "scipy.optimize",
     "scipy.linalg.lapack",
 )
-"""Modules that bring the libraries of all tasks."""
+"""Modules that load the libraries of all tasks."""
 
 
 @dataclass(frozen=True)
 class WorkLimits:
-    """What one piece of work may take.
+    """Limits of one piece of work.
 
     Attributes
     ----------
     seconds
-        Most seconds, from its start to its answer.
+        Largest number of seconds, from start to answer.
     memory
-        Most bytes of memory of its process, on Linux; None for as many as there are.
+        Largest memory of the process in bytes, on Linux; None for no limit.
     """
 
     seconds: float = 900.0
@@ -67,7 +68,7 @@ USUAL = WorkLimits()
 
 
 class LimitError(CatalogError):
-    """Work took more than it may; the message quotes nothing of the data."""
+    """Work exceeded a limit; the message quotes no data."""
 
 
 def run(
@@ -78,25 +79,25 @@ def run(
     progress: Progress = SILENT,
     **given: Any,
 ) -> Any:
-    """Do a task of `TASKS`; return its answer.
+    """Do a task of `TASKS` under limits, and return its answer.
 
     Parameters
     ----------
     task, given
-        Its name, and its arguments.
+        Name of the task, and its arguments.
     limits
-        What it may take; None for this process, without limits.
+        The limits; None to work in this process, without limits.
     alive
-        Hears once a second how far it is; what it raises ends the work.
+        Called once a second with the progress; an exception from it ends the work.
     progress
-        In place of `alive`, for work in this process.
+        Used instead of `alive` for work in this process.
 
     Raises
     ------
     LimitError
-        It took more than the limits.
+        The work exceeded the limits.
     AegisError
-        What the task raised.
+        The error of the task.
     """
     if limits is None:
         return TASKS[task](progress=progress, **given)
@@ -201,11 +202,11 @@ def _verify(*, masked: MaskedFile, progress: Progress) -> Any:
 
 
 TASKS: Mapping[str, Callable[..., Any]] = {"search": _search, "leak": _leak, "verify": _verify}
-"""What can be done under limits, by name."""
+"""Tasks that can be done under limits, by name."""
 
 
 class _Lines:
-    """Progress as lines of JSON for the process that waits."""
+    """Progress as lines of JSON, for the waiting process."""
 
     def __init__(self, out: Any) -> None:
         self._out = out
@@ -213,13 +214,13 @@ class _Lines:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Open a step."""
+        """Start a step."""
         told: dict[str, Any] = {"step": title, "done": 0, "total": total}
         self.tell(told)
         yield _LineCounter(self, told)
 
     def tell(self, told: Mapping[str, Any]) -> None:
-        """Write a line, at most twice a second."""
+        """Write a line with the progress, at most twice a second."""
         if time.monotonic() - self._last >= _TOLD_EVERY:
             self._last = time.monotonic()
             self.write({"told": told})
@@ -236,12 +237,12 @@ class _LineCounter:
     told: dict[str, Any]
 
     def advance(self, amount: float = 1) -> None:
-        """Count work as done."""
+        """Count units of work as done."""
         self.told["done"] += amount
         self.lines.tell(self.told)
 
     def note(self, text: str) -> None:
-        """Show a text beside the step."""
+        """Show a text next to the step."""
         self.told["note"] = text
         self.lines.tell(self.told)
 
@@ -262,15 +263,15 @@ def _confine(memory: int) -> None:
 
 
 def limit_memory(memory: int) -> None:
-    """Hold this process to so many bytes of memory, on Linux.
+    """Limit the memory of this process, on Linux.
 
-    To be called when the libraries of the work are loaded and its threads are started: those that
-    get no memory while they load handle that badly, some by asking for ever.
+    Call this after loading the libraries and starting their threads. Threads that get no memory
+    while they start handle that badly; some retry forever.
 
     Raises
     ------
     LimitError
-        The limit leaves next to nothing for the work.
+        The limit leaves too little memory for the work.
     """
     taken = _taken()
     if memory - taken < _LEAST:
@@ -296,7 +297,7 @@ def _taken() -> int:
 
 
 def main() -> None:
-    """Do the task that stands on standard input, and write its answer as JSON."""
+    """Read a task from standard input, do it, and write its answer as JSON."""
     task, given = pickle.load(sys.stdin.buffer)
     lines = _Lines(sys.stdout.buffer)
     try:

@@ -1,8 +1,8 @@
 """The log of the catalog: append-only, each entry chained to the one before by SHA-256.
 
-An entry says who did what to which data set or request, and holds no value of a row. The chain
-shows that an entry was changed, taken out or put in; who can rewrite the whole table could make a
-new chain, so `head` is printed for keeping elsewhere.
+An entry states who did what to which data set or request, and contains no value of a row. The chain
+reveals entries that were changed, removed or inserted. Someone who can rewrite the whole table
+could make a new chain, so `head` is printed for storage elsewhere.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from sqlalchemy.orm import Session
 from aegis.service.catalog.records import LogEntry, now
 
 START = "0" * 64
-"""What the first entry has for the hash of the entry before."""
+"""The previous hash in the first entry."""
 
 
 @dataclass(frozen=True)
 class LogCheck:
-    """Whether the log is whole.
+    """Result of a check of the log.
 
     Attributes
     ----------
     entries
-        How many there are.
+        Number of entries.
     head
-        Hash of the last one: keep it elsewhere, and a log that was made anew shows.
+        Hash of the last entry. Store it elsewhere to detect later whether the log was rewritten.
     broken
-        Number of the first entry that does not fit, or None.
+        Number of the first entry that does not fit the chain, or None.
     reason
-        What does not fit.
+        Reason why the entry does not fit.
     """
 
     entries: int
@@ -46,7 +46,7 @@ class LogCheck:
 
     @property
     def whole(self) -> bool:
-        """Whether every entry fits."""
+        """Whether the hash chain of the log has no broken entry."""
         return self.broken is None
 
 
@@ -59,10 +59,10 @@ def append(
     request: str | None = None,
     **detail: Any,
 ) -> LogEntry:
-    """Add an entry in the transaction of what it tells of.
+    """Add an entry, in the same transaction as the change that it records.
 
-    The transaction must be one that writes alone (`Catalog.writing`), or two entries would follow
-    the same one.
+    The transaction must be the only writer (`Catalog.writing`). Otherwise two entries would follow
+    the same entry.
     """
     last = session.scalars(select(LogEntry).order_by(LogEntry.number.desc()).limit(1)).first()
     entry = LogEntry(
@@ -83,14 +83,14 @@ def append(
 
 
 def check(entries: Iterable[LogEntry], noted: str | None = None) -> LogCheck:
-    """Follow the chain from its start.
+    """Check the chain from its start.
 
     Parameters
     ----------
     entries
-        All entries, the oldest first.
+        All entries, oldest first.
     noted
-        A head that somebody wrote down elsewhere, which must still be in the chain.
+        A head that was stored elsewhere, which must still be in the chain.
     """
     previous, count = START, 0
     seen = noted is None or noted == START

@@ -1,4 +1,4 @@
-"""Reading the log: each reader sees what concerns them, an auditor all."""
+"""Read the log: each actor sees the entries that concern them, an auditor sees all."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from aegis.service.catalog.records import DataSet, Grant, LogEntry, Request
 
 @dataclass(frozen=True)
 class LogFilter:
-    """Which entries are wanted.
+    """A filter of log entries.
 
     Attributes
     ----------
     actor, action, data_set
-        Who, what and to which data set; empty for any.
+        Name of the actor, action and data set; empty for any.
     since, until
-        Moments between which it happened, both included; None without an end.
+        First and last moment, both included; None for no limit.
     """
 
     actor: str = ""
@@ -57,7 +57,7 @@ def listed(
     limit: int = 50,
     chosen: LogFilter | None = None,
 ) -> tuple[Sequence[LogEntry], int]:
-    """Return a page of what the actor may read, the newest first, and how many entries those are."""
+    """Return a page of the entries that the actor may read, newest first, and their total number."""
     wanted = (chosen or LogFilter()).conditions()
     query = select(LogEntry).where(_readable(by), *wanted)
     count = session.scalar(select(func.count()).select_from(query.subquery())) or 0
@@ -66,15 +66,15 @@ def listed(
 
 
 def actions(session: Session, by: Actor) -> Sequence[str]:
-    """Return the kinds of entries that the actor may read, by name."""
+    """Return the kinds of entries that the actor may read, sorted by name."""
     query = select(LogEntry.action).where(_readable(by)).distinct().order_by(LogEntry.action)
     return session.scalars(query).all()
 
 
 def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
-    """Follow the whole chain: that it is whole concerns everybody, what it says does not.
+    """Check the whole chain: everybody may know that it is complete, even without reading all entries.
 
-    `noted` is a head that was written down elsewhere, which must still be in the chain.
+    `noted` is a head that was stored elsewhere, which must still be in the chain.
     """
     if by.scopes is not None and Action.SEE_LOG not in by.scopes:
         authorise(by, Action.SEE_LOG, NOTHING)
@@ -83,7 +83,7 @@ def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
 
 
 def ping(session: Session) -> None:
-    """Ask the database whether it is there."""
+    """Check that the database answers."""
     session.execute(text("SELECT 1"))
 
 

@@ -1,7 +1,7 @@
-"""Notices: who should hear that a request waits for them, or has come to its end.
+"""Notices to the accounts that a request waits for, or whose request has ended.
 
-They are read from the log, which holds every step. How far they were told is an entry of the log, too, so
-that nothing is told twice after a start, and that it can be seen what was told to whom.
+They are derived from the log, which has every step. The last processed entry is logged, too. So
+nothing is sent twice after a restart, and the log shows what was sent to whom.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aegis.service.catalog.states import RequestState
 
 TOLD = "notices sent"
 _MOST = 100
-"""Entries that are looked at in one turn."""
+"""Number of entries that are processed in one turn."""
 _OPERATORS = frozenset({AccountRole.OPERATOR})
 _DECIDERS = frozenset({AccountRole.OPERATOR, AccountRole.APPROVER})
 _CONSUMER: frozenset[AccountRole] = frozenset()
@@ -28,16 +28,17 @@ _CONSUMER: frozenset[AccountRole] = frozenset()
 
 @dataclass(frozen=True)
 class _Event:
-    """What an entry of the log means to somebody.
+    """The notice for a kind of log entry.
 
     Attributes
     ----------
     roles
-        Who hears of it: those with a role on the data set; none for the consumer of the request.
+        Recipients: accounts with such a role on the data set; empty for the consumer of the
+        request.
     words
-        What is said of the request.
+        Text about the request.
     while_in
-        It is said while the request is in this state; None whatever has happened since.
+        State in which the notice is still relevant; None for any state.
     """
 
     roles: frozenset[AccountRole]
@@ -67,18 +68,18 @@ _EVENTS: Mapping[str, _Event] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Notice:
-    """What one entry of the log means to some persons.
+    """A notice about one log entry, for some accounts.
 
     Attributes
     ----------
     entry, hash
-        Number and hash of the entry; the hash names the notice wherever it is received.
+        Number and hash of the entry; receivers can use the hash as identifier.
     request, data_set
-        What it is about.
+        The request and the data set.
     words
-        What has happened, or what is waited for.
+        What has happened, or what the request waits for.
     to
-        Names of the accounts.
+        Names of the receiving accounts.
     """
 
     entry: int
@@ -90,19 +91,19 @@ class Notice:
 
     @property
     def title(self) -> str:
-        """One line."""
+        """The notice in one line."""
         return f"Request {self.request[:8]} for {self.data_set} {self.words}"
 
 
 def told_up_to(session: Session) -> int | None:
-    """Return the number of the last entry that was looked at; None before the first time."""
+    """Return the number of the last processed entry; None if none was processed yet."""
     last = select(LogEntry).where(LogEntry.action == TOLD).order_by(LogEntry.number.desc())
     entry = session.scalars(last.limit(1)).first()
     return None if entry is None else int(entry.detail["up_to"])
 
 
 def begin(session: Session) -> int:
-    """Look at what happens from now on: who is told for the first time is not told of years."""
+    """Start with the current end of the log, so that the first run sends no old notices."""
     up_to = told_up_to(session)
     if up_to is None:
         up_to = session.scalar(select(func.max(LogEntry.number))) or 0
@@ -111,25 +112,25 @@ def begin(session: Session) -> int:
 
 
 def since(session: Session, up_to: int) -> list[tuple[int, Notice | None]]:
-    """Return the entries after one that may concern somebody, the oldest first, with their notices."""
+    """Return later entries, oldest first, each with its notice or None."""
     query = select(LogEntry).where(LogEntry.number > up_to, LogEntry.action.in_(_EVENTS))
     entries = session.scalars(query.order_by(LogEntry.number).limit(_MOST)).all()
     return [(entry.number, _notice(session, entry)) for entry in entries]
 
 
 def note(session: Session, notice: Notice, before: int, failed: Sequence[str]) -> bool:
-    """Note that a notice was told; False where another process was faster.
+    """Record that a notice was sent; return False if another process was faster.
 
     Parameters
     ----------
     session
         A writing session.
     notice
-        What was told.
+        The sent notice.
     before
-        Up to which entry was told when it was sent.
+        Number of the last processed entry when it was sent.
     failed
-        The ways by which it could not be sent.
+        Channels on which sending failed.
     """
     if told_up_to(session) != before:
         return False

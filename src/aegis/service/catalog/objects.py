@@ -1,4 +1,4 @@
-"""Where files of the catalog are kept: a folder, or an S3-compatible store by its URL."""
+"""The file store of the catalog: a folder, or an S3-compatible store given by its URL."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ class Objects:
     Parameters
     ----------
     place
-        A folder, made where it is missing, or a URL that obstore knows (`s3://bucket/prefix`).
+        A folder, which is created if missing, or a URL that obstore supports
+        (`s3://bucket/prefix`).
     retries
-        How often a store behind a URL is asked again that does not answer.
+        Number of retries if a store behind a URL does not answer.
     """
 
     def __init__(self, place: str, *, retries: int = 3) -> None:
@@ -45,7 +46,7 @@ class Objects:
         self._store = LocalStore(prefix=self._folder)
 
     def put(self, kind: str, content: bytes) -> tuple[str, str]:
-        """Keep a file under a key of its own; return the key and the SHA-256 of the content."""
+        """Store a file under a new key; return the key and the SHA-256 of the content."""
         digest = hashlib.sha256(content).hexdigest()
         key = f"{kind}/{digest[:2]}/{digest}-{uuid4().hex[:8]}"
         try:
@@ -60,14 +61,14 @@ class Objects:
         return key, digest
 
     def get(self, key: str, *, most: int | None = None) -> bytes:
-        """Return a file.
+        """Return the content of a file.
 
         Raises
         ------
         NotThere
-            There is none under this key.
+            There is no file with this key.
         TooLarge
-            It has more than `most` bytes.
+            The file has more than `most` bytes.
         """
         with _reading():
             answer = obstore.get(self._store, key)
@@ -87,21 +88,21 @@ class Objects:
                 yield bytes(piece)
 
     def listed(self) -> Iterator[tuple[str, datetime]]:
-        """Yield the key of each file, and when it was made."""
+        """Yield the key of each file, and its time of creation."""
         with _reading():
             for piece in obstore.list(self._store):
                 for matched in piece:
                     yield matched["path"], matched["last_modified"]
 
     def ping(self) -> None:
-        """Ask the store whether it is there; raise `EngineError` otherwise."""
+        """Check that the store answers; raise `EngineError` otherwise."""
         if self._folder is not None and not self._folder.is_dir():
             raise EngineError("The folder of files is gone.", hint="Check its place and rights.")
         with _reading():
             next(iter(obstore.list(self._store, chunk_size=1)), None)
 
     def delete(self, key: str) -> None:
-        """Remove a file; nothing happens where there is none."""
+        """Delete a file, if it exists."""
         try:
             obstore.delete(self._store, key)
         except FileNotFoundError:

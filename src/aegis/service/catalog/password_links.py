@@ -1,7 +1,7 @@
-"""Links by which a person sets a password, once: an invitation, or a reset that an admin makes.
+"""Links for setting a password once: an invitation, or a reset by an admin.
 
-The secret of a link is handed over by the admin, and kept here as its SHA-256 alone. An account has one link at a
-time: another one ends it, and so does its use.
+The admin gives the link to the person. The service stores only the SHA-256 of its secret. An
+account has at most one link. A new link or the use of the link ends the old one.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ INVITATION = "invitation"
 RESET = "reset"
 _LASTS = {INVITATION: timedelta(days=7), RESET: timedelta(days=1)}
 PATH = "/set-password"
-"""The page of a link; its secret stands after `#`, which no browser sends and no log of calls holds."""
+"""Path of the page for links; the secret is after `#`, so browsers do not send or log it."""
 
 
 @dataclass(frozen=True)
 class MadeLink:
-    """A link that was made: its secret is shown this once.
+    """A new link; its secret is shown only once.
 
     Attributes
     ----------
     account
-        Whose password it sets.
+        Name of the account.
     kind
         `invitation` or `reset`.
     secret
-        What the person gives with the new password.
+        The secret that the person sends with the new password.
     expires
-        When it ends.
+        End of the link.
     """
 
     account: str
@@ -51,23 +51,23 @@ class MadeLink:
     expires: datetime
 
     def address(self, origin: str) -> str:
-        """Return the link under the address of the service."""
+        """Return the full URL of the link."""
         return f"{origin}{PATH}#{self.secret}"
 
 
 def invite(session: Session, by: Actor | None, name: str, roles: Iterable[str]) -> MadeLink:
-    """Make an account whose password its person sets by a link.
+    """Create an account with a link for setting its password.
 
-    `by` administers accounts; None for the command line on the machine of the service.
+    `by` must be allowed to administer accounts; None for the command line on the service's machine.
     """
     made = accounts.create(session, name, roles, by=by)
     return _make(session, by, made)
 
 
 def reset(session: Session, by: Actor | None, name: str) -> MadeLink:
-    """Make a link by which a person sets another password; of an invited one, another invitation.
+    """Create a link for setting a new password; for an invited account, a new invitation.
 
-    The password counts until the link is used, and the second factor stays.
+    The old password is valid until the link is used. The second factor is not changed.
 
     Raises
     ------
@@ -87,12 +87,12 @@ def reset(session: Session, by: Actor | None, name: str) -> MadeLink:
 
 
 def redeem(database: Database, secret: str, password: str) -> str:
-    """Set the password by a link, which ends, as do all sessions of the account; return its name.
+    """Set the password with a link, which ends the link and all sessions; return the account's name.
 
     Raises
     ------
     NotThere
-        The link was used, replaced by another one, or is over.
+        The link was used, replaced by another one, or has expired.
     CatalogError
         The password is too weak; the link can be used again.
     """
@@ -117,7 +117,7 @@ def redeem(database: Database, secret: str, password: str) -> str:
 
 
 def end(session: Session, account: Account) -> None:
-    """End the link of an account, where it has one."""
+    """Delete the link of an account, if it has one."""
     session.execute(delete(PasswordLink).where(PasswordLink.account_id == account.id))
 
 

@@ -1,4 +1,4 @@
-"""Passwords: what is strong enough, and how they are kept (Argon2id; OWASP ASVS 5.0, chapter 6)."""
+"""Check the strength of passwords and store them (Argon2id; OWASP ASVS 5.0, chapter 6)."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from aegis.service.catalog.access import AccountRole
 from aegis.service.catalog.errors import CatalogError
 
 SHORTEST = 12
-"""Characters of the shortest password."""
+"""Smallest number of characters of a password."""
 CONTEXT = ("aegis", "catalog", "service", "password", "account", *AccountRole)
-"""Words that a password does not consist of, nor of the name of its account."""
+"""Words that may not make up a password; neither may the name of its account."""
 _HASHER = PasswordHasher()
 
 
 def hashed(password: str, name: str) -> str:
-    """Return how a new password is stored.
+    """Return the hash of a new password for storage.
 
     Parameters
     ----------
     password
-        The new one.
+        The new password.
     name
-        Of the account: it is one of the words that a password may not consist of.
+        Name of the account, which may not make up the password.
 
     Raises
     ------
     CatalogError
-        It is too short, too long, a common one, or made of the words of its context.
+        The password is too short, too long, common, or made up of words of its context.
     """
     return _HASHER.hash(_strong(password, name))
 
 
 def fits(stored: str | None, password: str) -> bool:
-    """Return whether a password is the stored one; without one it takes as long, and is not."""
+    """Return whether a password matches the stored hash; without a hash False, after the same time."""
     try:
         return _HASHER.verify(_decoy() if stored is None else stored, password) and bool(stored)
     except Argon2Error:

@@ -1,7 +1,7 @@
-"""Populations: persons that several data sets are about, and that share one privacy budget.
+"""Populations: groups of persons whose data sets share one privacy budget.
 
-Who names a population first owns it. Providers of other data sets join by the owner's consent; what
-each has spent is shown to that provider and to the owner alone.
+The first provider who names a population owns it. Providers of other data sets join with the
+owner's consent. Only a provider and the owner see how much that provider has spent.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from aegis.service.catalog.records import Account, OwnedPopulation
 
 
 def join(session: Session, by: Actor, name: str, data_set: str) -> OwnedPopulation:
-    """Return a population that a provider may spend the budget of; a new one is the provider's own.
+    """Return a population whose budget the provider may spend; a new one belongs to the provider.
 
     Raises
     ------
     NotAllowed
-        It is another's, who has not consented.
+        The population belongs to another provider, who has not given consent.
     """
     population = session.get(OwnedPopulation, name)
     if population is None:
@@ -35,7 +35,7 @@ def join(session: Session, by: Actor, name: str, data_set: str) -> OwnedPopulati
 
 
 def require_member(population: OwnedPopulation | None, account: str) -> None:
-    """Raise unless an account owns a population, or has its owner's consent."""
+    """Raise an error unless an account owns a population, or has its owner's consent."""
     if population is None or account not in (population.owner_id, *population.members):
         raise NotAllowed(
             "The population of this name is another provider's.",
@@ -46,7 +46,7 @@ def require_member(population: OwnedPopulation | None, account: str) -> None:
 def admit(
     session: Session, by: Actor, name: str, account: str, *, admitted: bool = True
 ) -> OwnedPopulation:
-    """Let another provider's data sets share the budget of one's own population, or no longer."""
+    """Allow another provider's data sets to share one's own population's budget, or end that."""
     authorise(by, Action.REGISTER)
     population = session.get(OwnedPopulation, name)
     if population is None or population.owner_id != by.account:

@@ -1,7 +1,7 @@
-"""The tables of the catalog, as SQLAlchemy sees them.
+"""The database tables of the catalog, as SQLAlchemy classes.
 
-No column holds a row of a provider's data: what is stored of a table is its schema, a protected
-summary and what was released. Times are in UTC.
+No column contains a row of a provider's data. Of a table, the catalog stores only its schema, a
+protected summary and releases. Times are in UTC.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from aegis.service.catalog.states import RequestState
 
 
 def new_id() -> str:
-    """Return an identifier that nobody guesses."""
+    """Return a random identifier that cannot be guessed."""
     return uuid4().hex
 
 
@@ -39,20 +39,20 @@ def now() -> datetime:
 
 
 class Utc(TypeDecorator[datetime]):
-    """A time in UTC, also in databases that keep no zone."""
+    """A time in UTC, also in databases without time zones."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return what is stored."""
+        """Return the value to store."""
         if value is None:
             return None
         moment = value.astimezone(UTC)
         return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Return what was stored, with its zone."""
+        """Return the stored time with its zone."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -63,9 +63,9 @@ class Base(DeclarativeBase):
 
 
 class Account(Base):
-    """Who signs in: a person, or the agent of a provider.
+    """An account: a person, or the agent of a provider.
 
-    `roles` are global; which data sets an operator or approver works on is a `Grant`.
+    `roles` are global. A `Grant` states which data sets an operator or approver works on.
     """
 
     __tablename__ = "accounts"
@@ -80,7 +80,7 @@ class Account(Base):
 
 
 class SignIn(Base):
-    """A session of a browser: only the hash of its secret is stored."""
+    """A browser session; only the hash of its secret is stored."""
 
     __tablename__ = "sign_ins"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -92,7 +92,7 @@ class SignIn(Base):
 
 
 class Token(Base):
-    """A key for programs: hashed, narrower than its owner, with an end."""
+    """A token for programs: stored as a hash, with fewer permissions than its owner, and with an end."""
 
     __tablename__ = "tokens"
     id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
@@ -108,7 +108,7 @@ class Token(Base):
 
 
 class DataSet(Base):
-    """What a provider offers: the description of a table that stays with the provider."""
+    """A provider's data set: the description of a table that stays with the provider."""
 
     __tablename__ = "data_sets"
     id: Mapped[str] = mapped_column(String(80), primary_key=True)
@@ -132,7 +132,7 @@ class DataSet(Base):
 
 
 class OwnedPopulation(Base):
-    """Persons that data sets share a budget for; its owner says who may join."""
+    """Persons for whom data sets share a budget; the owner decides who may join."""
 
     __tablename__ = "populations"
     name: Mapped[str] = mapped_column(String(120), primary_key=True)
@@ -142,7 +142,7 @@ class OwnedPopulation(Base):
 
 
 class Grant(Base):
-    """What an account is to a data set: its operator, approver, or a consumer who may see it."""
+    """A role of an account on a data set: operator, approver, or consumer who may see it."""
 
     __tablename__ = "grants"
     data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), primary_key=True)
@@ -151,7 +151,7 @@ class Grant(Base):
 
 
 class Version(Base):
-    """One state of a data set: its policy, its schema and its protected summary."""
+    """A version of a data set: its policy, its schema and its protected summary."""
 
     __tablename__ = "versions"
     __table_args__ = (UniqueConstraint("data_set_id", "number"),)
@@ -168,7 +168,7 @@ class Version(Base):
 
 
 class Request(Base):
-    """A consumer's wish for a release, and what became of it."""
+    """A consumer's request for a release, and its state."""
 
     __tablename__ = "requests"
     __table_args__ = (
@@ -198,7 +198,7 @@ class Request(Base):
 
 
 class Approval(Base):
-    """One person's yes to what was frozen, or to a renewal; `signed` is for the agent to believe."""
+    """A person's approval of a frozen request or a renewal; agents verify the `signed` statement."""
 
     __tablename__ = "approvals"
     __table_args__ = (UniqueConstraint("request_id", "account_id", "step", name="approvals_once"),)
@@ -212,10 +212,10 @@ class Approval(Base):
 
 
 class Job(Base):
-    """Work for the agent beside the data, or for the worker of the service.
+    """A job for the agent at the data, or for the worker of the service.
 
-    Whoever holds the lease runs it; `attempt` is the fence: an answer of an earlier attempt is
-    refused.
+    The program with the lease does the job. `attempt` numbers the attempts: answers of earlier
+    attempts are refused.
     """
 
     __tablename__ = "jobs"
@@ -238,7 +238,7 @@ class Job(Base):
 
 
 class Sign(Base):
-    """When an agent or a worker was last seen. What was seen is no step of anybody: it is not in the log."""
+    """The time when an agent or worker was last seen; it is not logged."""
 
     __tablename__ = "signs"
     place: Mapped[str] = mapped_column(String(10), primary_key=True)
@@ -249,7 +249,7 @@ class Sign(Base):
 
 
 class ReleaseRecord(Base):
-    """A masked file that left, with its signed certificate."""
+    """A released masked file, with its signed certificate."""
 
     __tablename__ = "releases"
     id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
@@ -268,7 +268,7 @@ class ReleaseRecord(Base):
 
 
 class SpendRecord(Base):
-    """Privacy budget of a population: reserved when a job starts, committed with its output."""
+    """A charge to a population's privacy budget: reserved when a job starts, committed with its output."""
 
     __tablename__ = "spends"
     id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
@@ -280,7 +280,7 @@ class SpendRecord(Base):
 
 
 class LogEntry(Base):
-    """One thing that happened. Rows are only ever added; each holds the hash of the one before."""
+    """A log entry. Entries are never changed; each has the hash of the previous one."""
 
     __tablename__ = "log"
     number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)

@@ -1,8 +1,8 @@
-"""Requests: what a consumer asks for, and how it becomes a release.
+"""Requests of consumers, and their steps to a release.
 
-Each function makes one step of `aegis.service.catalog.states` in the transaction of its session, with its
-entry in the log. Approval freezes the digests of policy, summary, configuration and terms: if one
-of them differs when the release is to be made, the request goes back.
+Each function does one step of `aegis.service.catalog.states` in the transaction of its session,
+with a log entry. Approval freezes the digests of policy, summary, configuration and terms. If one
+of them is different when the release is made, the request is sent back.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from aegis.service.catalog.states import FINAL, RequestState, RequestStep, after
 
 _CHANGED = "The data set, its policy or its terms have changed since: submit the request again."
 SIGNED_IN = (RequestState.IN_REVIEW, RequestState.APPROVED, RequestState.FAILED)
-"""States in which an approval may still be signed."""
+"""States in which an approval can still be signed."""
 _IN_LISTS = (
     defer(Request.configuration),
     lazyload(Request.data_set),
     joinedload(Request.version).load_only(Version.number),
     joinedload(Request.consumer).load_only(Account.name),
 )
-"""What lists load of a request: much of what belongs to it is long, and shown on its own page alone."""
+"""Columns that lists load; the other columns are long and only shown on the page of a request."""
 
 
 def draft(
@@ -57,7 +57,7 @@ def draft(
     models: Sequence[str] = (),
     terms_accepted: bool = False,
 ) -> Request:
-    """Begin a request for the newest version of a data set."""
+    """Create a request for the newest version of a data set."""
     data_set = data_sets.seen(session, by, Action.REQUEST, data_set_id)
     version = data_sets.newest(session, data_set_id)
     if version is None:
@@ -77,7 +77,7 @@ def draft(
 
 
 def change(session: Session, by: Actor, request_id: str, **given: Any) -> Request:
-    """Change a request that is a draft, or was returned."""
+    """Change a request that is a draft, or was sent back."""
     request = seen(session, by, Action.CHANGE_REQUEST, request_id)
     if request.state not in (RequestState.DRAFT, RequestState.RETURNED):
         raise WrongState(
@@ -97,7 +97,7 @@ def change(session: Session, by: Actor, request_id: str, **given: Any) -> Reques
 
 
 def submit(session: Session, by: Actor, request_id: str) -> Request:
-    """Hand a request in. It is for the newest version from then on."""
+    """Submit a request. From then on it is for the data set's newest version."""
     request = seen(session, by, Action.CHANGE_REQUEST, request_id)
     if request.data_set.terms and not request.terms_accepted:
         raise CatalogError("The terms are not accepted.", hint="Read them and accept them.")
@@ -111,7 +111,7 @@ def submit(session: Session, by: Actor, request_id: str) -> Request:
 
 
 def review(session: Session, by: Actor, request_id: str) -> Request:
-    """Take a request up for review."""
+    """Start the review of a request."""
     request = seen(session, by, Action.REVIEW, request_id)
     return _step(session, by, request, RequestStep.REVIEW)
 
@@ -119,12 +119,12 @@ def review(session: Session, by: Actor, request_id: str) -> Request:
 def set_configuration(
     session: Session, by: Actor, request: Request, configuration: str, answer: Mapping[str, Any]
 ) -> Request:
-    """Set the configuration that would be released, and what was found of it.
+    """Set the configuration to release, and the result of its check.
 
     Raises
     ------
     WrongState
-        The request is not in review any more.
+        The request is no longer in review.
     """
     if request.state != RequestState.IN_REVIEW:
         raise WrongState(
@@ -148,25 +148,26 @@ def set_configuration(
 def approve(
     session: Session, by: Actor, request_id: str, signed: Mapping[str, Any] | None = None
 ) -> Request:
-    """Say yes. The last yes that the data set asks for freezes what will be released.
+    """Approve a request. The last required approval freezes the content of the release.
 
     Parameters
     ----------
     session, by, request_id
-        A writing session, who approves, and what.
+        A writing session, the approver, and the request.
     signed
-        The statement of `statement`, signed on the approver's machine. Without it the approval
-        counts here, and for no agent that wants signatures. Who has approved without may add it.
+        The statement from `statement`, signed on the approver's machine. An approval without it
+        counts in the service, but not for agents that require signatures. It can be added later to
+        an approval without one.
 
     Raises
     ------
     NotAllowed
-        The actor asked for it, has approved already, or may not approve here.
+        The actor made the request, has approved it already, or may not approve it.
     WrongState
-        There is no configuration, the check with earlier releases is missing or failed, or the
-        data set has changed since.
+        There is no configuration, the check with earlier releases is missing or failed, or the data
+        set has changed since.
     CatalogError
-        The signature is not of what would be released.
+        The signature is not for the content of this release.
     """
     request = seen(session, by, Action.APPROVE, request_id)
     given = _given(session, request)
@@ -196,7 +197,7 @@ def approve(
 
 
 def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
-    """Return what an approver signs, with the policy and configuration that its digests are of."""
+    """Return the statement that an approver signs, with the policy and configuration of its digests."""
     request = seen(session, by, Action.APPROVE, request_id)
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
     return {
@@ -209,31 +210,31 @@ def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
 
 
 def signatures(session: Session, request: Request) -> list[dict[str, Any]]:
-    """Return the signed approvals of a request whose givers may still give them."""
+    """Return the signed approvals of a request whose approvers still have the permission."""
     standing = _standing(session, request)
     return [dict(approval.signed) for approval in standing if approval.signed is not None]
 
 
 def send_back(session: Session, by: Actor, request_id: str, message: str) -> Request:
-    """Return a request to its consumer, with what to change."""
+    """Send a request back to its consumer, with the required changes."""
     request = seen(session, by, Action.REVIEW, request_id)
     return _step(session, by, request, RequestStep.RETURN, message=_said(message))
 
 
 def reject(session: Session, by: Actor, request_id: str, message: str) -> Request:
-    """Refuse a request for good."""
+    """Reject a request for good."""
     request = seen(session, by, Action.REJECT, request_id)
     return _step(session, by, request, RequestStep.REJECT, message=_said(message))
 
 
 def withdraw(session: Session, by: Actor, request_id: str) -> Request:
-    """Take one's own request back."""
+    """Withdraw one's own request."""
     request = seen(session, by, Action.CHANGE_REQUEST, request_id)
     return _step(session, by, request, RequestStep.WITHDRAW)
 
 
 def run(session: Session, by: Actor, request_id: str) -> Request:
-    """Have an approved request carried out, unless what was approved has changed."""
+    """Start an approved request, unless the approved content has changed."""
     request = seen(session, by, Action.RUN, request_id)
     after(RequestState(request.state), RequestStep.RUN)
     if drifted(session, request):
@@ -245,14 +246,14 @@ def run(session: Session, by: Actor, request_id: str) -> Request:
 
 
 def retry(session: Session, by: Actor, request_id: str) -> Request:
-    """Have a failed request carried out once more."""
+    """Start a failed request again."""
     request = seen(session, by, Action.RUN, request_id)
     _step(session, by, request, RequestStep.RETRY)
     return run(session, by, request_id)
 
 
 def drift(session: Session, by: Actor, data_set_id: str) -> int:
-    """Send back what was chosen or approved for a data set that is not the same any more."""
+    """Send back chosen or approved requests for a data set that has changed."""
     query = select(Request).where(
         Request.data_set_id == data_set_id,
         Request.state.in_((RequestState.IN_REVIEW, RequestState.APPROVED)),
@@ -264,17 +265,17 @@ def drift(session: Session, by: Actor, data_set_id: str) -> int:
 
 
 def complete(session: Session, by: Actor, request: Request, digest: str) -> Request:
-    """Note that the release is there: a file with this SHA-256."""
+    """Record that the release exists: a file with this SHA-256."""
     return _step(session, by, request, RequestStep.COMPLETE, digest=digest)
 
 
 def fail(session: Session, by: Actor, request: Request, reason: str) -> Request:
-    """Note that no release could be made."""
+    """Record that the release failed."""
     return _step(session, by, request, RequestStep.FAIL, message=reason)
 
 
 def revoke(session: Session, by: Actor, request_id: str, message: str) -> Request:
-    """End a release before its time. What was downloaded cannot be taken back."""
+    """Revoke a release before its end. Downloaded files cannot be taken back."""
     request = seen(session, by, Action.REVOKE, request_id)
     release = release_of(session, request)
     release.revoked = now()
@@ -282,12 +283,12 @@ def revoke(session: Session, by: Actor, request_id: str, message: str) -> Reques
 
 
 def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
-    """Give a release more time, from now on; as many persons must say so as had to approve it.
+    """Extend a release from now on; it needs as many approvals as the release itself.
 
     Raises
     ------
     CatalogError
-        It is longer than the provider lets a release last, or no longer than it lasts already.
+        The new end is later than the provider allows, or not later than the current end.
     WrongState
         Another number of days was approved first.
     """
@@ -327,7 +328,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
 
 
 def expire(session: Session) -> int:
-    """Mark the releases whose time is over; return how many."""
+    """Mark the releases that have ended; return their number."""
     query = select(Request).join(ReleaseRecord, ReleaseRecord.request_id == Request.id)
     over = query.where(Request.state == RequestState.RELEASED, ReleaseRecord.expires <= now())
     requests = session.scalars(over).all()
@@ -338,7 +339,7 @@ def expire(session: Session) -> int:
 
 
 def release_of(session: Session, request: Request) -> ReleaseRecord:
-    """Return the release of a request; raise `NotThere` where there is none."""
+    """Return the release of a request; raise `NotThere` if there is none."""
     release = session.scalar(select(ReleaseRecord).where(ReleaseRecord.request_id == request.id))
     if release is None:
         raise NotThere("There is no release of this request.", hint="See its state.")
@@ -346,7 +347,7 @@ def release_of(session: Session, request: Request) -> ReleaseRecord:
 
 
 def file_of(session: Session, request: Request) -> ReleaseRecord:
-    """Return the release of a request whose file is still there; raise `WrongState` otherwise."""
+    """Return the release of a request if its file still exists; raise `WrongState` otherwise."""
     release = release_of(session, request)
     if not release.object_key:
         raise WrongState(
@@ -357,7 +358,7 @@ def file_of(session: Session, request: Request) -> ReleaseRecord:
 
 
 def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
-    """Return the releases of the same table that anybody may still hold, also expired ones."""
+    """Return the releases of the same table that anybody may still have, including expired ones."""
     query = select(ReleaseRecord).where(
         ReleaseRecord.data_set_id == request.data_set_id, ReleaseRecord.request_id != request.id
     )
@@ -365,7 +366,7 @@ def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
 
 
 def approvals_of(session: Session, request: Request) -> Sequence[str]:
-    """Return the names of those whose approvals count, in order."""
+    """Return the names of the approvers whose approvals count, in order."""
     names = []
     for approval in _standing(session, request):
         account = session.get(Account, approval.account_id)
@@ -398,7 +399,7 @@ def _standing(
 
 
 def needed(request: Request) -> int:
-    """Return how many persons must approve: what the provider asked for when it was submitted."""
+    """Return the required number of approvals, which the provider set before the request was submitted."""
     return int(request.asked.get("approvals", request.data_set.approvals))
 
 
@@ -445,7 +446,7 @@ def _tell(session: Session, by: Actor, request: Request, action: str, **detail: 
 
 
 def seen(session: Session, by: Actor, action: Action, request_id: str) -> Request:
-    """Return a request on which the actor may do something; raise as `data_sets.seen` does."""
+    """Return a request if the actor may do this action on it; raises like `data_sets.seen`."""
     request = session.get(Request, request_id)
     unknown = NotThere("There is no request of this number that you may see.", hint="See the list.")
     if request is None:
@@ -469,9 +470,9 @@ def listed(
     offset: int = 0,
     limit: int = 50,
 ) -> tuple[Sequence[Request], int]:
-    """Return a page of the requests that the actor may see, the newest first, and how many they are.
+    """Return a page of the requests that the actor may see, newest first, and their total number.
 
-    `number` is what the number of a request begins with.
+    `number` is the start of a request's number.
     """
     data_sets.authorise_some(by, Action.SEE_REQUEST)
     conditions = [visible(by)]
@@ -488,12 +489,12 @@ def listed(
 
 
 def drifted(session: Session, request: Request) -> bool:
-    """Return whether what was approved is not what would be released now."""
+    """Return whether the content to release now differs from the approved content."""
     return request.frozen is None or request.frozen != _frozen(session, request, checked=False)
 
 
 def visible(by: Actor) -> ColumnElement[bool]:
-    """Return the condition of a request that the actor may see."""
+    """Return the SQL condition that selects the requests that the actor may see."""
     if AccountRole.AUDITOR in by.roles:
         return true()
     ties: list[ColumnElement[bool]] = [false()]
@@ -581,7 +582,7 @@ def _require_holding(session: Session, request: Request) -> None:
 
 
 def holds(session: Session, request: Request) -> bool:
-    """Return whether what was chosen was found to meet the rule with all earlier releases."""
+    """Return whether the chosen configuration was checked with all earlier releases and meets the rule."""
     try:
         _require_holding(session, request)
     except WrongState:

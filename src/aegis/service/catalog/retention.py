@@ -1,6 +1,7 @@
-"""Retention: files of releases that are over, files that nothing names, sessions that have ended.
+"""Delete files of ended releases, unused files, and ended sessions.
 
-The certificate of a release and the log stay: they say what left. A file that was removed cannot be renewed.
+Certificates and the log are kept, because they show what was released. A release whose file was
+deleted cannot be renewed.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from aegis.service.catalog.log import append
 from aegis.service.catalog.records import ReleaseRecord, SignIn, Version, now
 
 ORPHANED = timedelta(days=1)
-"""A file that nothing names is removed after this time: before, an upload may be about to name it."""
+"""Age from which unused files are deleted; a newer file may belong to an upload in progress."""
 
 
 @dataclass(frozen=True)
 class Removed:
-    """What was removed.
+    """Numbers of deleted items.
 
     Attributes
     ----------
     sessions
-        Sessions of browsers that had ended.
+        Number of ended browser sessions.
     files
-        Files of releases that had expired or were revoked.
+        Number of files of expired or revoked releases.
     orphans
-        Files that nothing named.
+        Number of unused files.
     """
 
     sessions: int
@@ -39,14 +40,14 @@ class Removed:
 
 
 def clean(catalog: Catalog, keep: timedelta) -> Removed:
-    """Remove what is over.
+    """Delete ended sessions, files of ended releases, and unused files.
 
     Parameters
     ----------
     catalog
-        From which.
+        The catalog.
     keep
-        How long the file of a release stays after the release has expired or was revoked.
+        Time for which the file of a release is kept after the release has expired or was revoked.
     """
     return Removed(_sessions(catalog), _files(catalog, keep), _orphans(catalog))
 

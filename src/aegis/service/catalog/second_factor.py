@@ -1,7 +1,8 @@
-"""A second factor: one-time codes by time (TOTP, RFC 6238), and recovery codes for a lost device.
+"""Second factor: time-based one-time codes (TOTP, RFC 6238), and recovery codes for a lost device.
 
-A code is six digits of HMAC-SHA-1 over the half minute that it is of. One half minute before and after counts,
-too, for clocks that differ. No code is taken twice. OWASP ASVS 5.0, 6.5 and 6.6.
+A code has six digits from HMAC-SHA-1 over the current half minute. The codes of the previous and
+the next half minute are accepted, too, because clocks differ. No code is accepted twice. See OWASP
+ASVS 5.0, 6.5 and 6.6.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from aegis.service.catalog.records import Account, now
 
 _SECONDS = 30
 _DRIFT = 1
-"""Steps before and after the present one whose codes are taken."""
+"""Number of time steps before and after the current one whose codes are accepted."""
 _BYTES = 20
 _RECOVERY = 10
 _RECOVERY_BYTES = 16
@@ -35,14 +36,14 @@ _REFUSED = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Enrolment:
-    """A key that waits for its first code.
+    """A new key that is not confirmed by a code yet.
 
     Attributes
     ----------
     secret
-        The key in base 32, to be typed into an app.
+        The key in base 32, for typing into an app.
     address
-        The same as `otpauth://`, which apps open.
+        The key as an `otpauth://` URL, which apps open.
     """
 
     secret: str
@@ -58,38 +59,38 @@ def code_at(secret: str, step: int) -> str:
 
 
 def step_now() -> int:
-    """Return the time step of now."""
+    """Return the current time step."""
     return int(time.time()) // _SECONDS
 
 
 def is_on(session: Session, account: Account) -> bool:
-    """Return whether an account signs in with a second factor."""
+    """Return whether an account has a second factor."""
     factor = session.get(SecondFactor, account.id)
     return factor is not None and factor.confirmed
 
 
 def left(session: Session, account: Account) -> int:
-    """Return how many recovery codes an account has left."""
+    """Return the number of unused recovery codes of an account."""
     factor = session.get(SecondFactor, account.id)
     return len(factor.recovery) if factor is not None and factor.confirmed else 0
 
 
 def begin(session: Session, account: Account, service: str) -> Enrolment:
-    """Make a key for an account; nothing changes until a code of it is confirmed.
+    """Create a key for an account; nothing changes until it is confirmed with a code.
 
     Parameters
     ----------
     session
         A writing session.
     account
-        Whose password was just given.
+        The account, whose password was just checked.
     service
-        What an app calls the service: its host.
+        Name of the service in the app: its host.
 
     Raises
     ------
     WrongState
-        It has a second factor.
+        The account has a second factor already.
     """
     factor = session.get(SecondFactor, account.id)
     if factor is not None and factor.confirmed:
@@ -106,15 +107,15 @@ def begin(session: Session, account: Account, service: str) -> Enrolment:
 
 
 def confirm(session: Session, account: Account, code: str) -> list[str] | None:
-    """Turn the second factor on, by a code that shows that the app has the key; return recovery codes.
+    """Turn the second factor on with a code that proves that the app has the key; return recovery codes.
 
-    None if the code is not of the key. After five of these the key is thrown away: who took a session over does not
-    guess until one fits.
+    None if the code does not match the key. After five wrong codes the key is deleted, so that a
+    stolen session cannot be used to guess a code.
 
     Raises
     ------
     WrongState
-        None was begun, or it is on.
+        No second factor was started, or it is on already.
     """
     factor = session.get(SecondFactor, account.id)
     if factor is None or factor.confirmed:
@@ -133,7 +134,7 @@ def confirm(session: Session, account: Account, code: str) -> list[str] | None:
 
 
 def renew_recovery(session: Session, account: Account) -> list[str]:
-    """Return new recovery codes; the former ones end."""
+    """Return new recovery codes; the old ones stop working."""
     factor = session.get(SecondFactor, account.id)
     if factor is None or not factor.confirmed:
         raise WrongState("You have no second factor.", hint="Set one up first.")
@@ -154,10 +155,10 @@ def remove(session: Session, account: Account, by: str) -> None:
 
 
 def fits(session: Session, account: Account, code: str) -> bool:
-    """Return whether a code is right, and note what is needed so that it is not taken again.
+    """Return whether a code is right, and record it so that it is not accepted again.
 
-    After five wrong ones no code is taken for five minutes, and the log says so: who gets that far knows the
-    password. A recovery code, which nobody guesses, is taken then, too.
+    After five wrong codes no code is accepted for five minutes, and the log records it, because the
+    caller knows the password. A recovery code, which cannot be guessed, is accepted even then.
     """
     factor = session.get(SecondFactor, account.id)
     if factor is None or not factor.confirmed:

@@ -1,4 +1,4 @@
-"""What a masked file says of itself, before anything reads its rows."""
+"""Read the declared size of a masked file before its rows are read."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 _MAGIC = b"PAR1"
 _LOOKED_AT = 1 << 20
-"""Bytes of a text file that are looked at."""
+"""Number of bytes of a text file that are examined."""
 
 
 @dataclass(frozen=True)
 class TableSize:
-    """Rows and columns of a file.
+    """Number of rows and columns of a file.
 
     Attributes
     ----------
     rows, columns
-        How many, as its footer says.
+        Numbers in the footer of the file.
     """
 
     rows: int
@@ -35,14 +35,14 @@ class TableSize:
 
 
 def shape_of(file_name: str, content: bytes, limits: UploadLimits) -> TableSize | None:
-    """Return the shape of a masked file; None for text, which says nothing of itself.
+    """Return the declared size of a masked file; None for text files, which declare none.
 
     Raises
     ------
     CatalogError
-        The file is not what its name says.
+        The file does not have the format of its extension.
     TooLarge
-        It would unpack to more than is allowed.
+        The unpacked file would be larger than allowed.
     """
     if Path(file_name).suffix.lower() == ".csv":
         _require_text(content[:_LOOKED_AT])

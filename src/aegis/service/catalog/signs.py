@@ -1,6 +1,6 @@
-"""When each agent and each worker was last seen, for those who run the service.
+"""Record when each agent and worker was last seen, for admins and auditors.
 
-An agent or worker is seen when it looks for work, and when it shows that a job is alive.
+An agent or worker is seen when it checks for work, and when it sends a sign of life for a job.
 """
 
 from __future__ import annotations
@@ -16,27 +16,30 @@ from aegis.service.catalog.access import Action, Actor, authorise
 from aegis.service.catalog.records import Sign, now
 
 SILENT_AFTER = timedelta(seconds=15)
-"""Who is not seen for so long was killed, or is cut off: a lease and a look for work are shorter together."""
+"""Time after which a program counts as silent: it was killed or is cut off.
+
+It is longer than a lease and a check for work together.
+"""
 _KEPT = timedelta(days=30)
 _EVERY = timedelta(seconds=2)
 _MOST = 20
-"""So many names of one account are kept: a provider may call an agent anything."""
+"""Largest number of names per account, because a provider may give agents any name."""
 
 
 @dataclass(frozen=True)
 class SeenProgram:
-    """An agent or a worker, as it was last seen.
+    """An agent or worker, with the time when it was last seen.
 
     Attributes
     ----------
     place, name
-        "agent" with the names of its account and its own, or "worker" with its name.
+        "agent" with the names of its account and of the agent, or "worker" with its name.
     since
-        When it was first seen.
+        Time when it was first seen.
     seen
-        When it was last seen.
+        Time when it was last seen.
     silent
-        Whether that is longer ago than a program that runs ever waits.
+        Whether that is longer ago than any pause of a running program.
     """
 
     place: str
@@ -47,7 +50,7 @@ class SeenProgram:
 
 
 def note(session: Session, place: str, name: str, account: str | None = None) -> None:
-    """Note that a program was seen now.
+    """Record that a program was seen now.
 
     Parameters
     ----------
@@ -67,18 +70,18 @@ def note(session: Session, place: str, name: str, account: str | None = None) ->
 
 
 def leave(session: Session, place: str, name: str) -> None:
-    """Forget a program that ended because it was told to."""
+    """Delete the record of a program that ended as told."""
     session.execute(delete(Sign).where(Sign.place == place, Sign.name == name))
 
 
 def listed(session: Session, by: Actor) -> list[SeenProgram]:
-    """Return all agents and workers, the last one seen first: for admins and auditors."""
+    """Return all agents and workers, the most recently seen first; for admins and auditors."""
     authorise(by, Action.OPERATE)
     return programs(session)
 
 
 def programs(session: Session, account: str | None = None) -> list[SeenProgram]:
-    """Return the agents of an account, or all agents and workers, the last one seen first."""
+    """Return the agents of an account, or all agents and workers, the most recently seen first."""
     moment = now()
     query = select(Sign).order_by(Sign.seen.desc(), Sign.name)
     if account is not None:

@@ -1,7 +1,8 @@
-"""What an approver signs: digests of all that is released, for one request, until a moment.
+"""Statements that approvers sign: digests of the content of one release, with an end.
 
-A service can be taken over; an approver's key is on the approver's machine. So an agent counts the
-statements that it can verify with the keys it knows, and the service only carries them.
+An attacker might control the service, but an approver's key is only on the approver's machine. So
+an agent counts only statements that it can verify with keys that it knows. The service only
+forwards them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from aegis.signing import PrivateKey, PublicKey, Signature, canonical, sign_byte
 
 KIND = "approval"
 VALID_DAYS = 30
-"""Days for which a statement is offered to be signed."""
+"""Number of days for which a new statement is valid."""
 MOST_DAYS = 90
-"""Most days for which a signed statement is taken."""
+"""Largest number of days for which a signed statement is accepted."""
 _NEEDED = ("kind", "request", "data_set", "source", "policy", "summary", "configuration", "expires")
 
 
@@ -31,26 +32,26 @@ class SignedStatement:
     Attributes
     ----------
     statement
-        What was approved, as `statement_of` makes it.
+        The approved content, as made by `statement_of`.
     signature
-        Of its canonical bytes.
+        Signature of its canonical bytes.
     """
 
     statement: Mapping[str, Any]
     signature: Signature
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
+        """Return the signed statement as plain JSON values."""
         return {"statement": dict(self.statement), "signature": self.signature.to_dict()}
 
     @classmethod
     def of(cls, given: object) -> SignedStatement:
-        """Return what `to_dict` wrote.
+        """Return the signed statement that `to_dict` wrote.
 
         Raises
         ------
         CatalogError
-            It is anything else.
+            The argument has another form.
         """
         statement = given.get("statement") if isinstance(given, Mapping) else None
         if not isinstance(given, Mapping) or not isinstance(statement, Mapping):
@@ -71,12 +72,12 @@ class SignedStatement:
 
     @property
     def expires(self) -> datetime:
-        """When it ends, UTC.
+        """End of the statement, UTC.
 
         Raises
         ------
         CatalogError
-            The statement names no moment with its zone.
+            The statement has no time with a zone.
         """
         try:
             moment = datetime.fromisoformat(self.statement["expires"])
@@ -87,7 +88,7 @@ class SignedStatement:
         return moment.astimezone(UTC)
 
     def verified(self) -> bool:
-        """Whether the signature is of this statement, by the key that it names."""
+        """Whether the signature is valid for this statement and the key that it names."""
         try:
             key = PublicKey(bytes.fromhex(self.signature.key))
         except ValueError:
@@ -103,11 +104,11 @@ def statement_of(
     Parameters
     ----------
     frozen
-        Digests of what would be released, as `requests.approve` freezes them.
+        Digests of the content to release, as frozen by `requests.approve`.
     request, source
-        Its number, and the name of the table in the agent's list.
+        Number of the request, and name of the table in the agent's file.
     until
-        When the approval ends; by default `VALID_DAYS` from now.
+        End of the approval; by default `VALID_DAYS` from now.
     """
     moment = until or datetime.now(UTC) + timedelta(days=VALID_DAYS)
     return {
@@ -125,14 +126,14 @@ def sign_statement(statement: Mapping[str, Any], key: PrivateKey) -> SignedState
     Raises
     ------
     CatalogError
-        It is no statement of an approval.
+        The mapping is not the statement of an approval.
     """
     signature = sign_bytes(canonical(statement), key)
     return SignedStatement.of({"statement": statement, "signature": signature.to_dict()})
 
 
 def differences(given: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """Return the names of what a statement says otherwise than expected, `expires` aside."""
+    """Return the names of the fields that differ from the expected statement, without `expires`."""
     names = dict.fromkeys((*expected, *given))
     return [n for n in names if n != "expires" and given.get(n) != expected.get(n)]
 

@@ -1,7 +1,7 @@
-"""The life of a request: its states, and who moves it from one to the next.
+"""The states of a request, and the steps between them.
 
-One table decides. Whatever moves a request goes through `Catalog`, which looks here, writes the
-new state and the entry of the log in one transaction.
+One table defines all steps. Every step of a request goes through `Catalog`, which checks this table
+and writes the new state and the log entry in one transaction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aegis.service.catalog.errors import WrongState
 
 
 class RequestState(StrEnum):
-    """Where a request stands."""
+    """The state of a request."""
 
     DRAFT = "draft"
     SUBMITTED = "submitted"
@@ -31,7 +31,7 @@ class RequestState(StrEnum):
 
 
 class RequestStep(StrEnum):
-    """What moves a request."""
+    """A step that changes the state of a request."""
 
     SUBMIT = "submit"
     REVIEW = "review"
@@ -96,7 +96,7 @@ _STEPS: Mapping[RequestStep, tuple[frozenset[RequestState], RequestState]] = Map
         ),
     }
 )
-"""For each step the states from which it starts, and the state in which it ends."""
+"""For each step the states in which it can start, and the state in which it ends."""
 
 _DONE = MappingProxyType(
     {
@@ -116,10 +116,10 @@ _DONE = MappingProxyType(
         RequestStep.REVOKE: "revoked",
     }
 )
-"""How errors call each step."""
+"""Names of the steps in error messages."""
 
 FINAL = frozenset({RequestState.REVOKED, RequestState.REJECTED, RequestState.WITHDRAWN})
-"""States that nothing leaves."""
+"""States that no step leaves."""
 
 
 def after(state: RequestState, step: RequestStep) -> RequestState:
@@ -128,7 +128,7 @@ def after(state: RequestState, step: RequestStep) -> RequestState:
     Raises
     ------
     WrongState
-        The step does not start from this state.
+        The step cannot start in this state.
     """
     starts, end = _STEPS[step]
     if state not in starts:

@@ -1,7 +1,7 @@
-"""Protected summaries, as the catalog keeps them: what they describe, and what is searched in them.
+"""Protected summaries in the catalog: description, search and audit.
 
-The catalog takes nothing else. A summary with exact counts is of another type and another file, and
-is refused.
+The catalog accepts no other summaries. A summary with exact counts has another type and another
+file format, and is refused.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from aegis.service.catalog.objects import Objects
 from aegis.service.catalog.records import Version
 
 CANDIDATES = 40
-"""How many of the best by a protected summary are checked beside the data."""
+"""Number of best configurations by the protected summary that are checked on the data."""
 
 
 @dataclass(frozen=True)
 class SummaryFacts:
-    """What a protected summary says of its table.
+    """The description of a table in its protected summary.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class SummaryFacts:
     label
         The label column.
     protection
-        How it is protected.
+        The protection.
     """
 
     columns: tuple[dict[str, Any], ...]
@@ -52,12 +52,12 @@ class SummaryFacts:
 
 
 def read(bundle: bytes) -> ProtectedSummary:
-    """Return the protected summary of a file.
+    """Return the protected summary in a file.
 
     Raises
     ------
     CatalogError
-        The file is none: a bundle with exact counts, or anything else.
+        The file is not a protected summary, for example a bundle with exact counts.
     """
     if bundle[:2] == b"PK":
         raise CatalogError(
@@ -79,7 +79,7 @@ def _read(bundle: bytes) -> ProtectedSummary:
 
 
 def describe(bundle: bytes) -> SummaryFacts:
-    """Return what a protected summary says of its table."""
+    """Return the description of the table of a protected summary."""
     summary = read(bundle)
     columns = tuple(
         {
@@ -96,18 +96,18 @@ def describe(bundle: bytes) -> SummaryFacts:
 def make(
     table: Any, policy: Policy, task: Mapping[str, Any], key: bytes, *, progress: Progress = SILENT
 ) -> bytes:
-    """Return the protected summary that a task asks for, as the file that leaves.
+    """Return the protected summary for a task, as the content of its file.
 
     Parameters
     ----------
     table
-        The table beside the agent.
+        The table that the agent can read.
     policy
-        Roles, candidate masks, the rule.
+        Roles, candidate masks and the rule.
     task
         `protect` (noise or counts), with `epsilon` and `delta`, or `threshold`.
     key
-        The secret that seeds the perturbation of counts.
+        The secret key that determines the perturbation of counts.
     progress
         Receives one step per stage.
     """
@@ -120,9 +120,9 @@ def make(
 
 
 def costs(objects: Objects, version: Version) -> tuple[dict[str, Any], ...]:
-    """Return what each candidate mask costs by itself, as a version's protected summary scores it.
+    """Return the utility cost of each candidate mask, computed from a version's protected summary.
 
-    A file in the store never changes, so what was computed of one is true for good.
+    Files in the store never change, so the result is cached.
     """
     return _costs(objects, version.summary_key)
 
@@ -133,7 +133,7 @@ def _costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
 
 
 def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
-    """Return what each candidate mask of a protected summary costs by itself, in percent."""
+    """Return the utility cost of each candidate mask of a protected summary, in percent."""
     scorer = ProtectedScorer(summary)
     whole = scorer.score(scorer.finest)
     best = []
@@ -157,8 +157,8 @@ def candidates(
 ) -> tuple[list[str], dict[str, Any]]:
     """Return the best configurations by a protected summary, and how they were found.
 
-    Each is YAML as `aegis advise -o` writes it. Whether they meet the rule is for the agent to say,
-    beside the data, unless the summary has verdicts.
+    Each configuration is YAML as written by `aegis advise -o`. Unless the summary has verdicts, the
+    agent must check on the data whether they meet the rule.
     """
     summary = read(bundle)
     advice = search_protected(summary, top=CANDIDATES, time_limit=seconds, progress=progress)
@@ -175,7 +175,7 @@ def candidates(
 
 
 def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
-    """Return what a protected summary gives away, held against the level that it states."""
+    """Return an audit of what a protected summary reveals, checked against its stated level."""
     with progress.step("Looking for what the summary gives away"):
         return audit_leak(read(bundle)).to_dict()
 
@@ -183,7 +183,7 @@ def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
 def as_declared(summary: ProtectedSummary, configuration: Configuration) -> Configuration:
     """Return a configuration with its masks as the policy declares them.
 
-    Those that learn from the data were fitted to protected counts here; beside the data they are
+    Masks that learn from the data were fitted to protected counts here. On the data they will be
     fitted to the table.
     """
     masks = {

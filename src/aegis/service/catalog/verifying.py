@@ -1,7 +1,7 @@
-"""What an agent hands in, held against what was asked of it: nothing is believed for its signature.
+"""Check an agent's uploads against the request: a valid signature is not enough.
 
-A signature says who made a file. It does not say that the file is the release that was approved, nor that an
-answer speaks of the configuration that was asked about.
+A signature shows who made a file. It does not show that the file is the approved release, or that
+an answer is about the requested configuration.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ _MOST_TEXT = 4 << 20
 
 @dataclass(frozen=True)
 class MaskedFile:
-    """A masked file, and what it must be.
+    """A masked file, and the requirements on it.
 
     Attributes
     ----------
     content, suffix
-        The file, and the extension of its name.
+        Content of the file, and its extension.
     certificate
-        What came with it, as JSON.
+        The uploaded certificate, as JSON.
     policy, configuration
-        What was approved, as YAML.
+        The approved policy and configuration, as YAML.
     kinds
-        What the columns of the unmasked table hold, by name.
+        Kinds of the columns of the unmasked table, by name.
     rows
-        Rows that the agent counted in the table, and rows that it said would be suppressed; None if nobody said.
+        Rows that the agent counted in the table, and rows that it expected to suppress; None if
+        unknown.
     """
 
     content: bytes
@@ -52,11 +53,11 @@ class MaskedFile:
 
 
 def verify_file(masked: MaskedFile) -> list[str]:
-    """Return what a masked file has that was not approved; nothing where all fits.
+    """Return the differences between a masked file and the approved release; empty if there are none.
 
-    Columns, types and values are those of the configuration; the rows are those of the table less those
-    that the rule suppresses; the policy's rule is counted over all quasi-identifiers; every figure of the certificate
-    is true.
+    Columns, types and values must fit the configuration. The number of rows must be that of the
+    table minus the suppressed rows. The policy's rule is checked over all quasi-identifiers. Every
+    figure of the certificate must be correct.
 
     Raises
     ------
@@ -106,21 +107,21 @@ def _rows_unlike(rows: int, masked: MaskedFile, policy: Policy) -> list[str]:
 def require_summary(
     summary: ProtectedSummary, policy: Policy, task: Mapping[str, Any], given: str
 ) -> None:
-    """Raise unless a protected summary is the one that was asked for.
+    """Raise an error unless a protected summary is the requested one.
 
     Parameters
     ----------
     summary, policy
-        What was handed in, and the policy of the job.
+        The uploaded summary, and the policy of the job.
     task
         The job's task: protection, epsilon and delta, or threshold.
     given
-        The policy that came with it, as YAML.
+        The uploaded policy, as YAML.
 
     Raises
     ------
     CatalogError
-        It is of another policy, label, schema or protection; the message names which.
+        The summary has another policy, label, schema or protection; the message names which.
     """
     protection = summary.protection
     wrong = []
@@ -208,16 +209,16 @@ _ADDED: Mapping[str, Callable[[Any], bool]] = {
     "joint_attributes": _texts,
 }
 _OF_HELD = ("rows", "suppressed_rows", "smallest_class")
-"""What an answer says of a configuration that meets the rule."""
+"""Fields of an answer about a configuration that meets the rule."""
 
 
 def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]) -> None:
-    """Raise unless an answer is well formed, and of a configuration that was asked about.
+    """Raise an error unless an answer is well formed and about a requested configuration.
 
     Raises
     ------
     CatalogError
-        It is not; the message names what is wrong.
+        The answer is not valid; the message names the problem.
     """
     wrong = [f"it lacks {key}" for key in _ANSWER if key not in answer]
     for key, value in answer.items():

@@ -1,4 +1,4 @@
-"""What waits for a person: requests that only they can move on."""
+"""Requests that wait for an action of a person."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aegis.service.catalog.records import Approval, DataSet, Job, Request
 from aegis.service.catalog.states import RequestState
 
 _MOST = 500
-"""Most requests that are looked at; the oldest first."""
+"""Largest number of requests that are examined, oldest first."""
 _CALLS: Mapping[RequestState, tuple[tuple[Action, str], ...]] = MappingProxyType(
     {
         RequestState.DRAFT: ((Action.CHANGE_REQUEST, "to be sent"),),
@@ -33,16 +33,16 @@ _CALLS: Mapping[RequestState, tuple[tuple[Action, str], ...]] = MappingProxyType
 
 @dataclass(frozen=True)
 class Waiting:
-    """One thing that waits.
+    """A request that waits for a person.
 
     Attributes
     ----------
     path
-        The page where it is done.
+        Path of the page for the action.
     title
-        What it is about.
+        Title of the request.
     why
-        What it waits for, in words.
+        Reason for waiting, in words.
     data_set
         The data set.
     """
@@ -54,7 +54,7 @@ class Waiting:
 
 
 def of(session: Session, by: Actor) -> list[Waiting]:
-    """Return what waits for a person, the oldest first."""
+    """Return the requests that wait for the actor, oldest first."""
     waits = [*_proposals(session, by)]
     query = select(Request).where(requests.visible(by), Request.state.in_(list(_CALLS)))
     for request in session.scalars(query.order_by(Request.changed).limit(_MOST)):

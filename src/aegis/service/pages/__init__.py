@@ -1,4 +1,4 @@
-"""The pages that people use, over the same functions as the API."""
+"""The pages for people, which use the same functions as the API."""
 
 from aegis.service.pages.render import error_page
 from aegis.service.pages.rooms import page_routers

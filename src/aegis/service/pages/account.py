@@ -1,4 +1,4 @@
-"""One's own account: the password, the second factor, the sessions; and the page of a link."""
+"""Pages of your own account (password, second factor, sessions), and the page for password links."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ routes = Routes(include_in_schema=False)
 
 @routes.get("/account", Action.OWN_ACCOUNT)
 def show(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """Your account."""
+    """Show your account."""
     return _account(request, who, catalog)
 
 
@@ -68,7 +68,7 @@ def end_sessions(
     settings: SettingsOf,
     tokens: Annotated[bool, Form()] = False,
 ) -> Response:
-    """End all other sessions, on request all tokens, too."""
+    """End all your other sessions, and on request all your tokens."""
     keep = request.cookies.get(cookie_name(settings), "")
     with catalog.database.writing() as session:
         accounts.end_own_sessions(session, who.actor, keep=keep, tokens=tokens)
@@ -83,7 +83,7 @@ def begin_factor(
     settings: SettingsOf,
     password: Text,
 ) -> Response:
-    """Show a key for an app, this once."""
+    """Show a key for an app, only once."""
     accounts.require_password(catalog.database, who.actor, password, address=address_of(request))
     with catalog.database.writing() as session:
         account = accounts.own(session, who.actor)
@@ -95,7 +95,7 @@ def begin_factor(
 def confirm_factor(
     request: Request, who: FormCallerOf, catalog: CatalogOf, settings: SettingsOf, code: Text
 ) -> Response:
-    """Turn the second factor on; the recovery codes are shown this once."""
+    """Turn the second factor on; the recovery codes are shown only once."""
     keep = request.cookies.get(cookie_name(settings), "")
     codes = accounts.confirm_factor(catalog.database, who.actor, code, keep=keep)
     return _account(request, who, catalog, codes=codes)
@@ -105,7 +105,7 @@ def confirm_factor(
 def renew_recovery(
     request: Request, who: FormCallerOf, catalog: CatalogOf, password: Text
 ) -> Response:
-    """Make new recovery codes, shown this once."""
+    """Create new recovery codes, shown only once."""
     accounts.require_password(catalog.database, who.actor, password, address=address_of(request))
     with catalog.database.writing() as session:
         codes = second_factor.renew_recovery(session, accounts.own(session, who.actor))
@@ -125,13 +125,13 @@ def remove_factor(
 
 @routes.get("/set-password", PUBLIC)
 def ask_password(request: Request) -> Response:
-    """The page of a link: its secret stands after `#`, which the browser keeps to itself."""
+    """Show the page for a password link; its secret is after `#`, so the browser does not send it."""
     return page(request, "set_password.html", message="", hint="", shortest=passwords.SHORTEST)
 
 
 @routes.post("/set-password", PUBLIC)
 def set_password(request: Request, catalog: CatalogOf, secret: Text, password: Text) -> Response:
-    """Set the password of a link, or say why not."""
+    """Set the password with a link, or show the reason why not."""
     try:
         password_links.redeem(catalog.database, secret.strip(), password)
     except CatalogError as error:

@@ -1,4 +1,4 @@
-"""The page of all accounts, and of one: what an admin does."""
+"""Pages for admins: all accounts, and a single account."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def listed(
     words: Annotated[str, Query(max_length=200)] = "",
     offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
 ) -> Response:
-    """All accounts, with a form for another one."""
+    """Show all accounts, with a form for a new one."""
     return _listed(request, who, catalog, words=words, offset=offset)
 
 
@@ -49,7 +49,7 @@ def invite(
     name: Text,
     roles: Roles = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
-    """Make an account, and show the link by which its person sets the password, this once."""
+    """Create an account, and show the link for setting its password, only once."""
     with catalog.database.writing() as session:
         made = password_links.invite(session, who.actor, name, roles)
     return _listed(request, who, catalog, link=made)
@@ -57,7 +57,7 @@ def invite(
 
 @routes.get("/accounts/{name}", Action.ACCOUNTS)
 def show(name: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """One account, and what can be done with it."""
+    """Show an account and the possible actions."""
     return _one(request, who, catalog, name)
 
 
@@ -68,7 +68,7 @@ def change(
     catalog: CatalogOf,
     roles: Roles = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
-    """Give an account other roles."""
+    """Change the roles of an account."""
     with catalog.database.writing() as session:
         accounts.change_roles(session, who.actor, name, roles)
     return see("/accounts")
@@ -84,7 +84,7 @@ def do(
     to: Text = "",
     tokens: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Do something with an account; a link is shown this once."""
+    """Do an action on an account; a link is shown only once."""
     authorise(who.actor, Action.ACCOUNTS)
     steps: dict[str, Callable[[Any], Any]] = {
         "reset": lambda s: password_links.reset(s, who.actor, name),

@@ -1,4 +1,4 @@
-"""The workbench of the catalog: a policy in the making, over the protected summary of a data set."""
+"""The catalog's workbench: edit a policy with the protected summary of a data set."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from aegis.service.workbench import edited
 
 routes = Routes(include_in_schema=False)
 SECONDS = 3.0
-"""Most seconds of a search for the page; a request is searched longer, by the worker."""
+"""Largest number of seconds of a search for the page; the worker searches longer for a request."""
 _DRAWN = 20
 _SHOWN = 8
 _Yaml = Annotated[str, Form(max_length=4 << 20)]
@@ -44,7 +44,7 @@ _Yaml = Annotated[str, Form(max_length=4 << 20)]
 
 @dataclass(frozen=True)
 class BenchPage:
-    """What the bench shows of a policy.
+    """The results for a policy that the workbench shows.
 
     Attributes
     ----------
@@ -53,12 +53,13 @@ class BenchPage:
     advice, searched
         Configurations, and whether they are the best of a search.
     costs
-        What each candidate mask costs.
+        Utility cost of each candidate mask.
     best, preview
-        The first configuration as YAML; per attribute its mask and some of what it shows.
+        The first configuration as YAML; and for each attribute its mask and examples of masked
+        values.
     changes, unknown
-        How the policy differs from that of the version, in words; attributes and masks of which the
-        summary knows nothing.
+        Differences between the policy and that of the version, in words; and attributes and masks
+        that the summary does not have.
     """
 
     policy: Policy
@@ -74,16 +75,16 @@ class BenchPage:
 def view_of(
     summary: ProtectedSummary, earlier_policy: Policy, policy: Policy, *, searched: bool = False
 ) -> BenchPage:
-    """Return what a protected summary says of a policy.
+    """Return the results of a protected summary for a policy.
 
     Parameters
     ----------
     summary
         The protected summary, made under `earlier_policy`.
     earlier_policy, policy
-        The policy of the version, and the one in the making.
+        The policy of the version, and the edited policy.
     searched
-        Whether the best is searched, for a few seconds.
+        Whether to search the best configuration, for a few seconds.
     """
     masks = {a.name: a.masks for a in policy.attributes.values()}
     known = narrowed(summary, masks)
@@ -154,7 +155,7 @@ def _unknown(summary: ProtectedSummary, policy: Policy) -> list[str]:
 
 @dataclass(frozen=True)
 class _Stood:
-    """What stands on the bench: a data set, its newest version, and who may propose."""
+    """The content of the workbench: a data set, its newest version, and who may propose."""
 
     data_set: DataSet
     version: Version
@@ -181,26 +182,26 @@ def _stood(catalog: Catalog, who: CallerOf, identifier: str) -> _Stood:
 def show(
     identifier: str, request: Request, who: CallerOf, catalog: CatalogOf, search: bool = False
 ) -> Response:
-    """Roles, masks and rule to be moved; costs and configurations, from the protected summary."""
+    """Show controls for roles, masks and rule, with costs and configurations from the protected summary."""
     stood = _stood(catalog, who, identifier)
     return _page(request, who, stood, stood.before, searched=search)
 
 
 @routes.post("/data-sets/{identifier}/workbench/draw", Action.STUDY)
 def draw(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
-    """Show what follows from what the controls say."""
+    """Show the results for the settings of the controls."""
     return _drawn(catalog, who, identifier, form, searched=False)
 
 
 @routes.post("/data-sets/{identifier}/workbench/best", Action.STUDY)
 def best(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
-    """Search the best among the candidates as they stand."""
+    """Search the best configuration among the current candidates."""
     return _drawn(catalog, who, identifier, form, searched=True)
 
 
 @routes.post("/data-sets/{identifier}/workbench/front", Action.STUDY)
 def front(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
-    """Draw privacy against utility among the candidates as they stand."""
+    """Draw privacy against utility for the current candidates."""
     stood, policy, _ = _taken(catalog, who, identifier, form)
     known = narrowed(stood.summary, {a.name: a.masks for a in policy.attributes.values()})
     quasi = [a.name for a in policy.attributes.values() if a.role is Role.QUASI_IDENTIFIER]
@@ -212,14 +213,14 @@ def front(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> R
 def take(
     identifier: str, request: Request, who: FormCallerOf, catalog: CatalogOf, policy: _Yaml
 ) -> Response:
-    """Go on with a policy that was written by hand."""
+    """Continue with a policy that was edited as text."""
     stood = _stood(catalog, who, identifier)
     return _page(request, who, stood, policy_of(policy))
 
 
 @routes.post("/data-sets/{identifier}/workbench/policy.yaml", Action.STUDY)
 def download(identifier: str, who: FormCallerOf, catalog: CatalogOf, policy: _Yaml) -> Response:
-    """Return the policy as a file."""
+    """Download the policy as a file."""
     _stood(catalog, who, identifier)
     headers = {"Content-Disposition": f'attachment; filename="{identifier}-policy.yaml"'}
     return PlainTextResponse(dump_policy(policy_of(policy)), headers=headers)

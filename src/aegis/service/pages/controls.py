@@ -1,4 +1,4 @@
-"""The controls of the workbench: from a form to a policy, and from a policy to the form."""
+"""Convert between the form of the workbench and a policy."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ROLES = tuple(str(role) for role in Role)
 
 @dataclass(frozen=True)
 class AttributeControl:
-    """One attribute as the form shows it.
+    """One attribute of the form.
 
     Attributes
     ----------
     name, role
         The attribute and its role.
     masks
-        Its candidates: as people read them, and as a policy writes them on one line.
+        Its candidates: as text for people, and as in a policy, on one line.
     """
 
     name: str
@@ -32,7 +32,7 @@ class AttributeControl:
 
     @property
     def open_to_change(self) -> bool:
-        """Whether there is a choice of masks, or one that changes values: these stand on top."""
+        """Whether there is a choice of masks, or a mask that changes values; such attributes come first."""
         return any(shown not in ("identity", "suppress") for shown, _ in self.masks) or (
             len(self.masks) > 1
         )
@@ -40,16 +40,16 @@ class AttributeControl:
 
 @dataclass(frozen=True)
 class RuleControl:
-    """The rule as the form shows it; what it has no control for stays as the policy has it.
+    """The rule in the form; parts without a control stay as in the policy.
 
     Attributes
     ----------
     k
-        Smallest class.
+        Smallest class size.
     suppression
-        Most rows that may be left out, in percent.
+        Largest percentage of rows that may be suppressed.
     sensitive
-        Attributes that can be protected, each with its l and its t; None if it is not.
+        Attributes that can be protected, each with its l and its t, or None if unprotected.
     """
 
     k: int
@@ -79,12 +79,12 @@ def rule_of(policy: Policy) -> RuleControl:
 
 
 def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:
-    """Return the `privacy:` of a form over that of the policy.
+    """Return the `privacy:` mapping of the policy with the values of a form.
 
     Raises
     ------
     PolicyError
-        A control holds no number.
+        The value of a control is not a number.
     """
     mapping = dict(policy.privacy.to_mapping())
     k = int(_number(form, "k", 1))
@@ -108,7 +108,7 @@ def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:
 
 
 def roles_of(form: FormData) -> dict[str, str]:
-    """Return the roles that a form names."""
+    """Return the roles in a form, by attribute."""
     return {
         key.removeprefix("role:"): str(value)
         for key, value in form.items()
@@ -117,7 +117,7 @@ def roles_of(form: FormData) -> dict[str, str]:
 
 
 def masks_of(form: FormData) -> dict[str, list[str]]:
-    """Return the candidates that stay, by attribute."""
+    """Return the candidates that are kept, by attribute."""
     masks: dict[str, list[str]] = {}
     for key, value in form.multi_items():
         if key.startswith("mask:"):
@@ -126,7 +126,7 @@ def masks_of(form: FormData) -> dict[str, list[str]]:
 
 
 def more_of(form: FormData) -> dict[str, str]:
-    """Return the candidates that are added, by attribute."""
+    """Return the added candidates, by attribute."""
     return {
         key.removeprefix("more:"): str(value)
         for key, value in form.items()
@@ -135,7 +135,7 @@ def more_of(form: FormData) -> dict[str, str]:
 
 
 def one_line(spec: Any) -> str:
-    """Return a mask as a policy writes it, on one line of YAML."""
+    """Return a mask as in a policy, on one line of YAML."""
     import json
 
     return spec if isinstance(spec, str) else json.dumps(spec, ensure_ascii=False, default=str)

@@ -1,4 +1,4 @@
-"""The catalog, a data set, registering one, its ledger."""
+"""Pages of the catalog: list, data set, registration, ledger."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def catalog_page(
     words: Annotated[str, Query(max_length=200)] = "",
     offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
 ) -> Response:
-    """All data sets that one may see."""
+    """Show all data sets that you may see."""
     with catalog.database.reading() as session:
         page_of, count = data_sets.search(session, who.actor, words, offset=offset, limit=_PAGE)
         newest = data_sets.newest_of(session, [data_set.id for data_set in page_of])
@@ -49,7 +49,7 @@ def catalog_page(
 
 @routes.get("/register", Action.REGISTER)
 def registering(request: Request, who: CallerOf) -> Response:
-    """The form of a new data set."""
+    """Show the form for a new data set."""
     authorise(who.actor, Action.REGISTER)
     return page(request, "register.html", who)
 
@@ -90,7 +90,7 @@ def register(
 
 @routes.get("/data-sets/{identifier}", Action.BROWSE)
 def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """A data set: schema, terms, what each mask costs, versions."""
+    """Show a data set: schema, terms, utility cost of each mask, versions."""
     from aegis.service.catalog.summaries import costs as costs_of
 
     with catalog.database.reading() as session:
@@ -127,7 +127,7 @@ def publish(
     catalog: CatalogOf,
     published: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Show a data set to consumers, or take it out."""
+    """Publish a data set for consumers, or withdraw it."""
     with catalog.database.writing() as session:
         data_sets.publish(session, who.actor, identifier, published=published)
     return see(f"/data-sets/{identifier}")
@@ -152,7 +152,7 @@ def ask_summary(
     protect: Text,
     epsilon: Annotated[float, Form()] = 1.0,
 ) -> Response:
-    """Have the agent make a protected summary."""
+    """Ask the agent for a protected summary."""
     with catalog.database.writing() as session:
         flow.ask_summary(
             session,
@@ -169,7 +169,7 @@ def ask_summary(
 
 @routes.get("/data-sets/{identifier}/ledger", Action.SEE_LEDGER)
 def ledger(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """What was spent and released of a population."""
+    """Show the costs and releases of a population."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, who.actor, Action.SEE_LEDGER, identifier)
         balance = budget.balance(session, data_set)

@@ -1,4 +1,4 @@
-"""The workbench of one's own tables: no accounts, this machine alone."""
+"""The workbench for your own tables: no accounts, and only on this machine."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from aegis.study import SEARCH_SECONDS
 
 routes = Routes(include_in_schema=False)
 SECONDS = 10.0
-"""Most seconds of one front."""
+"""Largest number of seconds for a chart of privacy against utility."""
 AT_ONCE = 0.5
-"""Seconds after which a page says how far a table is that is being opened."""
+"""Number of seconds after which a page shows the progress of opening a table."""
 EFFORTS = (1.5, 4.0, SEARCH_SECONDS)
-"""Seconds of a search; the page starts the next while the best is not proven, at last as long as `aegis advise`."""
+"""Seconds of successive searches until the best is proven; the last is as long as `aegis advise`."""
 _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.yaml", "policy.yaml")
 
 
@@ -56,7 +56,7 @@ OpeningsOf = Annotated[Openings, Depends(openings_of)]
 
 
 async def form_of(request: Request) -> FormData:
-    """Return the whole form: its fields are named after attributes."""
+    """Return the complete form; its fields are named after attributes."""
     return await request.form(max_fields=20_000)
 
 
@@ -65,7 +65,7 @@ FormOf = Annotated[FormData, Depends(form_of)]
 
 @routes.get("/", Action.STUDY)
 def tables(request: Request, who: CallerOf, benches: BenchesOf) -> Response:
-    """The tables of the folder."""
+    """Show the tables of the folder."""
     return page(
         request,
         "tables.html",
@@ -80,7 +80,7 @@ def tables(request: Request, who: CallerOf, benches: BenchesOf) -> Response:
 def table(
     request: Request, who: CallerOf, benches: BenchesOf, name: str, part: str = ""
 ) -> Response:
-    """One file: which sheet or table of several, and which column is to be predicted?"""
+    """Show a file, with the choice of its sheet or table and of the label column."""
     path = benches.path_of(name)
     parts = parts_of(path)
     if len(parts) > 1 and not part:
@@ -100,7 +100,7 @@ def table(
 def open_bench(
     who: FormCallerOf, openings: OpeningsOf, name: Text, label: Text = "", part: Text = ""
 ) -> Response:
-    """Put a table on the bench, with the policy that is proposed for it; without a label if none is named."""
+    """Open a table with the policy that is proposed for it; a label is optional."""
     del who
     opening = openings.begin(name, label or None, part or None)
     opening.ended.wait(AT_ONCE)
@@ -112,7 +112,7 @@ def open_bench(
 def show_opening(
     identifier: str, request: Request, who: CallerOf, openings: OpeningsOf
 ) -> Response:
-    """How far a table is that is being opened; its bench once it is there."""
+    """Show the progress of opening a table, and its workbench once it is open."""
     opening = openings.get(identifier)
     bench = opening.bench()
     if bench is not None:
@@ -122,7 +122,7 @@ def show_opening(
 
 @routes.get("/opening/{identifier}/step", Action.STUDY)
 def step_of_opening(identifier: str, who: CallerOf, openings: OpeningsOf) -> dict[str, Any]:
-    """How far a table is, for the page that asks again."""
+    """Return the progress of opening a table, for the page to poll."""
     del who
     opening = openings.get(identifier)
     return {
@@ -136,7 +136,7 @@ def step_of_opening(identifier: str, who: CallerOf, openings: OpeningsOf) -> dic
 
 @routes.post("/bench/{identifier}/close", Action.STUDY)
 def close(identifier: str, who: FormCallerOf, benches: BenchesOf) -> Response:
-    """Close a table and give its memory back; what was released stays in its folder."""
+    """Close a table and free its memory; its releases stay in their folder."""
     del who
     benches.close(identifier)
     give_back()
@@ -145,7 +145,7 @@ def close(identifier: str, who: FormCallerOf, benches: BenchesOf) -> Response:
 
 @routes.get("/bench/{identifier}", Action.STUDY)
 def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -> Response:
-    """The workbench."""
+    """Show the workbench."""
     bench = benches.get(identifier)
     return page(
         request,
@@ -168,7 +168,7 @@ def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -
 
 @routes.post("/bench/{identifier}/draw", Action.STUDY)
 def draw(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
-    """Take what the controls say, and show what follows."""
+    """Apply the settings of the controls, and show the results."""
     bench, role_changed = _taken(identifier, who, benches, form)
     shown = fragment("bench_view.html", view=bench.view(), yaml=bench.yaml(), swapped=True)
     if role_changed:  # the column's line, the rule and the candidates are others now
@@ -183,7 +183,7 @@ def take_policy(
     benches: BenchesOf,
     policy: Annotated[str, Form(max_length=4 << 20)],
 ) -> Response:
-    """Go on with a policy that was written by hand."""
+    """Continue with a policy that was edited as text."""
     del who
     benches.get(identifier).take_text(policy)
     return see(f"/bench/{identifier}")
@@ -197,7 +197,7 @@ def best(
     form: FormOf,
     effort: Annotated[int, Query(ge=0, lt=len(EFFORTS))] = 0,
 ) -> Response:
-    """Search the best configuration under the rule as it stands, the longer the higher the effort."""
+    """Search the best configuration under the current rule, longer with higher effort."""
     bench, _ = _taken(identifier, who, benches, form)
     advice = bench.best(EFFORTS[effort])
     best = advice.best
@@ -220,7 +220,7 @@ def best(
 
 @routes.post("/bench/{identifier}/front", Action.STUDY)
 def front(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
-    """Draw privacy against utility: the best for several k."""
+    """Draw privacy against utility: the best configuration for several k."""
     bench, _ = _taken(identifier, who, benches, form)
     return fragment("front.html", chart=front_chart(bench.front("k=2,3,5,10,20,50", SECONDS)))
 
@@ -232,7 +232,7 @@ def release(
     benches: BenchesOf,
     configuration: Annotated[str, Form(max_length=4 << 20)],
 ) -> Response:
-    """Mask the table, verify what was written, and write certificate and report beside it."""
+    """Mask the table, verify the written file, and write certificate and report next to it."""
     del who
     bench = benches.get(identifier)
     folder = benches.outputs / identifier
@@ -248,7 +248,7 @@ def release(
 
 @routes.get("/bench/{identifier}/policy.yaml", Action.STUDY)
 def policy_file(identifier: str, who: CallerOf, benches: BenchesOf) -> Response:
-    """The policy as a file."""
+    """Download the policy as a file."""
     del who
     headers = {"Content-Disposition": 'attachment; filename="policy.yaml"'}
     return PlainTextResponse(benches.get(identifier).yaml(), headers=headers)
@@ -256,7 +256,7 @@ def policy_file(identifier: str, who: CallerOf, benches: BenchesOf) -> Response:
 
 @routes.get("/bench/{identifier}/files/{name}", Action.STUDY)
 def file(identifier: str, name: str, who: CallerOf, benches: BenchesOf) -> Response:
-    """What a release has written."""
+    """Download a file of a release."""
     del who
     path = benches.outputs / benches.get(identifier).identifier / name
     if name not in _FILES or not path.is_file():

@@ -1,4 +1,4 @@
-"""The page of the log: filtered, verified, exported."""
+"""The page of the log, with filter, check and export."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def show(
     offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
     verify: bool = False,
 ) -> Response:
-    """What happened, the newest first; on request whether the log is whole."""
+    """Show log entries, newest first, and on request whether the log is complete."""
     chosen = _filter(by, action, data_set, since, until)
     with catalog.database.reading() as session:
         entries, count = logbook.listed(
@@ -72,7 +72,7 @@ def export(
     since: Day = "",
     until: Day = "",
 ) -> Response:
-    """The entries that are shown, as JSON lines, the newest first."""
+    """Download the shown entries as JSON lines, newest first."""
     chosen = _filter(by, action, data_set, since, until)
     headers = {"Content-Disposition": 'attachment; filename="log.jsonl"'}
     return StreamingResponse(

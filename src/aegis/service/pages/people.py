@@ -1,4 +1,4 @@
-"""Signing in and out, and tokens."""
+"""Pages for signing in and out, and for tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Text = Annotated[str, Form(max_length=256)]
 
 @routes.get("/sign-in", PUBLIC)
 def ask(request: Request, settings: SettingsOf) -> Response:
-    """The page that asks for name and password."""
+    """Show the form for name and password."""
     return page(
         request,
         "sign_in.html",
@@ -70,7 +70,7 @@ def come_back(
     code: Annotated[str, Query(max_length=4096)] = "",
     state: Annotated[str, Query(max_length=256)] = "",
 ) -> Response:
-    """Take what the identity provider says, and open a session."""
+    """Process the response of the identity provider, and open a session."""
     provider = _named(settings)
     begun = oidc.Begun.read(request.cookies.get(_begun_name(settings), ""))
     who = oidc.person(provider, begun, _back(settings), code=code, state=state)
@@ -87,7 +87,7 @@ def come_back(
 def sign_in(
     request: Request, catalog: CatalogOf, settings: SettingsOf, name: Text, password: Text
 ) -> Response:
-    """Sign in, or say that it did not work."""
+    """Sign in, or show that it failed."""
     try:
         opened = accounts.sign_in(catalog.database, name, password, address=address_of(request))
     except CatalogError as error:
@@ -118,7 +118,7 @@ def sign_in(
 
 @routes.get("/sign-in/code", PUBLIC)
 def ask_code(request: Request) -> Response:
-    """The page that asks for a code of the second factor."""
+    """Show the form for a code of the second factor."""
     return page(request, "sign_in_code.html", message="")
 
 
@@ -126,7 +126,7 @@ def ask_code(request: Request) -> Response:
 def sign_in_by_code(
     request: Request, catalog: CatalogOf, settings: SettingsOf, code: Text
 ) -> Response:
-    """Complete a sign-in by a code, or say that it did not work."""
+    """Complete a sign-in with a code, or show that it failed."""
     half = request.cookies.get(_half_name(settings), "")
     try:
         opened = accounts.complete(catalog.database, half, code)
@@ -156,7 +156,7 @@ def sign_out(request: Request, catalog: CatalogOf, settings: SettingsOf, form_ke
 
 @routes.get("/tokens", Action.OWN_TOKENS)
 def tokens(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """One's own tokens, with a form for another one."""
+    """Show your own tokens, with a form for a new one."""
     return _tokens(request, who, catalog)
 
 
@@ -169,7 +169,7 @@ def make_token(
     days: Annotated[int, Form()],
     scopes: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
-    """Make a token, and show its secret this once."""
+    """Create a token, and show its secret only once."""
     with catalog.database.writing() as session:
         _, secret = accounts.make_token(session, who.actor, name, scopes, days=days)
     return _tokens(request, who, catalog, secret)
@@ -177,7 +177,7 @@ def make_token(
 
 @routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
 def revoke_token(token_id: str, who: FormCallerOf, catalog: CatalogOf) -> Response:
-    """End a token."""
+    """Revoke a token."""
     with catalog.database.writing() as session:
         accounts.revoke_token(session, who.actor, token_id)
     return see("/tokens")

@@ -1,4 +1,4 @@
-"""Pages from templates: everything that is shown is escaped."""
+"""Render pages from templates; all values are escaped."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _EXPORTS = (("croissant", "Croissant"), ("dcat", "DCAT"), ("datapackage", "Data 
 
 
 def day(value: datetime | None) -> str:
-    """Return a time as people read it."""
+    """Return a time as text for people."""
     return "" if value is None else f"{value:%Y-%m-%d %H:%M} UTC"
 
 
 def share(value: float | None) -> str:
-    """Return a share as percent."""
+    """Return a share in percent, as text."""
     return "–" if value is None else percent(100 * value)
 
 
 def size(value: int) -> str:
-    """Return a size of a file."""
+    """Return the size of a file, as text."""
     from rich.filesize import decimal
 
     return decimal(value)
@@ -49,7 +49,7 @@ _TEMPLATES.filters.update(day=day, share=share, size=size, percent=percent)
 
 
 def page(request: Request, template: str, who: Caller | None = None, **more: Any) -> HTMLResponse:
-    """Return a page, with the navigation of who looks at it."""
+    """Return a page, with the navigation for the caller."""
     settings = settings_of(request)
     actor = None if who is None else who.actor
     text = _TEMPLATES.get_template(template).render(
@@ -66,12 +66,12 @@ def page(request: Request, template: str, who: Caller | None = None, **more: Any
 
 
 def fragment(template: str, **more: Any) -> HTMLResponse:
-    """Return a part of a page, to be put in place of the one before."""
+    """Return a part of a page that replaces the previous one."""
     return HTMLResponse(_TEMPLATES.get_template(template).render(**more))
 
 
 def error_page(request: Request, status: int, message: str, hint: str) -> Response:
-    """Return what went wrong, for a person; who is not signed in is asked to."""
+    """Return the page of an error; a caller who is not signed in is asked to sign in."""
     path = request.url.path
     if status == NotSignedIn.status and request.method == "GET" and not path.startswith("/sign-in"):
         return RedirectResponse("/sign-in", status_code=303)
@@ -87,7 +87,7 @@ def error_page(request: Request, status: int, message: str, hint: str) -> Respon
 
 
 def see(path: str) -> RedirectResponse:
-    """Return an answer that leads to another page."""
+    """Return a redirect to another page."""
     return RedirectResponse(path, status_code=303)
 
 

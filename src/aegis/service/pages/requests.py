@@ -1,4 +1,4 @@
-"""Requests: the list, the form, the review, the release."""
+"""Pages of requests: list, form, review, release."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def listed(
     state: Annotated[str, Query(max_length=20)] = "",
     offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
 ) -> Response:
-    """Requests that one may see."""
+    """Show the requests that you may see."""
     chosen = state if state in list(RequestState) else None
     with catalog.database.reading() as session:
         asked, count = requests.listed(session, who.actor, state=chosen, offset=offset, limit=_PAGE)
@@ -87,7 +87,7 @@ def listed(
 
 @routes.get("/data-sets/{identifier}/request", Action.REQUEST)
 def asking(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """The form of a request."""
+    """Show the form of a request."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, who.actor, Action.REQUEST, identifier)
     return page(
@@ -110,7 +110,7 @@ def ask(
     models: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     terms_accepted: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Hand a request in."""
+    """Submit a request."""
     with catalog.database.writing() as session:
         made = requests.draft(
             session,
@@ -127,7 +127,7 @@ def ask(
 
 @routes.get("/requests/{request_id}", Action.SEE_REQUEST)
 def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """A request: what is asked, what was found, what may be done next."""
+    """Show a request: its content, results, and possible next steps."""
     with catalog.database.reading() as session:
         asked = requests.seen(session, who.actor, Action.SEE_REQUEST, request_id)
         subject = data_sets.subject_of(session, who.actor, asked.data_set, asked)
@@ -182,7 +182,7 @@ def do(
     days: Annotated[int, Form()] = 365,
     signed: Long = "",
 ) -> Response:
-    """Make a step; whether the account may is decided by the step itself."""
+    """Do a step of a request; the step itself checks the permission."""
     steps: dict[str, Callable[[Any], Any]] = {
         "submit": lambda s: requests.submit(s, who.actor, request_id),
         "withdraw": lambda s: requests.withdraw(s, who.actor, request_id),
@@ -207,7 +207,7 @@ def do(
 
 @routes.get("/requests/{request_id}/statement", Action.APPROVE)
 def statement(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
-    """What an approver signs, as a file."""
+    """Download the statement that an approver signs."""
     with catalog.database.reading() as session:
         offered = requests.statement(session, who.actor, request_id)
     headers = {"Content-Disposition": f'attachment; filename="statement-{request_id[:8]}.json"'}
@@ -216,13 +216,13 @@ def statement(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
 
 @routes.get("/requests/{request_id}/download", Action.DOWNLOAD)
 def download(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
-    """The masked file."""
+    """Download the masked file."""
     return file_of(catalog, who.actor, request_id)
 
 
 @routes.get("/requests/{request_id}/certificate", Action.VERIFY)
 def certificate(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
-    """The certificate of a release, as a file."""
+    """Download the certificate of a release."""
     with catalog.database.reading() as session:
         asked = requests.seen(session, who.actor, Action.VERIFY, request_id)
         made = requests.release_of(session, asked)
@@ -232,7 +232,7 @@ def certificate(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
 
 @routes.get("/requests/{request_id}/verification", Action.VERIFY)
 def verification(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """Whether the stored file, its certificate and its signature fit."""
+    """Show whether the stored file, its certificate and its signature match."""
     with catalog.database.reading() as session:
         asked = requests.seen(session, who.actor, Action.VERIFY, request_id)
         made = requests.file_of(session, asked)

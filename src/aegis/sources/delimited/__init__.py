@@ -1,1 +1,1 @@
-"""Text files of rows, as people export them: how they are read, their header, their lines, their types."""
+"""Read text files of rows (CSV and similar): dialect, header, lines and column types."""

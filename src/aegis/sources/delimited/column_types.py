@@ -1,8 +1,8 @@
-"""Types of columns of text that keep each value apart from each other one.
+"""Choose types for columns of text so that different values stay different.
 
-A column becomes one of numbers, dates or Booleans where all its values are such, and where no two
-texts that differ would become one value: codes such as 01234, 1.0 next to 1, or integers beyond 64
-bits stay text. Surrounding blanks, and an empty text in quotes, are no part of a number.
+A column becomes numbers, dates or Booleans if all its values can be read as such and no two
+different texts would become one value. Codes such as 01234, 1.0 next to 1, and integers beyond 64
+bits stay text. Surrounding blanks and an empty text in quotes do not matter for a number.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from aegis.sources.dialect import TextDialect
 
 T = TypeVar("T")
 SAMPLE = 20_480
-"""Rows that tell which types come into question."""
+"""Number of rows that determine the possible types."""
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _CODE = r"[+-]?0[0-9].*|\+.*|-?[0-9]{19,}"
-"""Numbers that are codes: zeros before, a plus, more digits than 64 bits hold."""
+"""Numbers that are codes: leading zeros, a plus sign, or more digits than 64 bits hold."""
 _EXACT = 15
-"""Decimal digits that doubles keep apart."""
+"""Number of decimal digits that doubles represent exactly."""
 _STAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 _ORDERS = {
     "day-first": ("%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y"),
     "month-first": ("%m/%d/%Y", "%m-%d-%Y"),
     "year-first": ("%Y/%m/%d", "%Y.%m.%d"),
 }
-"""Dates with points begin with the day wherever they are written."""
+"""Dates with points always begin with the day."""
 _WEEKDAYS = ("", "%A, ", "%a, ", "%A ", "%a ")
 _DAYS = ("%d-%b-%Y", "%d%b%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y")
 _MONTHS = ("%b-%Y", "%b %Y", "%B-%Y", "%B %Y")
@@ -43,28 +43,28 @@ _TIMES = ("", " %H:%M:%S", " %H:%M")
 
 
 OTHER_SPELLING = "aegis: a text of another type"
-"""What the engine says where a text does not meet the guard of its column."""
+"""The engine's error message if a text does not match the guard of its column."""
 
 
 @dataclass(frozen=True)
 class CsvColumn:
-    """How a column is read.
+    """How a column of a text file is read.
 
     Attributes
     ----------
     name
-        Its name.
+        Name of the column.
     type
-        Type of the embedded engine.
+        Type in the embedded engine.
     value
-        SQL of its value, of the column of texts.
+        SQL expression of the value, from the column of texts.
     guard
-        SQL of what each text must be, where only the first rows were looked at; else empty.
+        SQL condition on each text, if only the first rows were examined; else empty.
     note
-        What a user is told of it; empty for nothing.
+        Message to the user about the column; empty if there is none.
     by_context
-        Whether other values decide how each one is read: the order of day and month, the marks and
-        units of numbers.
+        Whether the reading of each value depends on other values: on the order of day and month, or
+        the marks and units of numbers.
     """
 
     name: str
@@ -76,11 +76,11 @@ class CsvColumn:
 
     @classmethod
     def text(cls, name: str, note: str = "") -> CsvColumn:
-        """Return a column that is read as the text that it is."""
+        """Return a column that is read as text without conversion."""
         return cls(name, "VARCHAR", quoted(name), note=note)
 
     def select(self) -> str:
-        """Return SQL of the column; the engine fails at a text that does not meet the guard."""
+        """Return the SQL of the column; the engine fails if a text does not match the guard."""
         value = self.value
         if self.guard:
             known = f"{_trimmed(self.name)} IS NULL OR ({self.guard})"
@@ -89,7 +89,7 @@ class CsvColumn:
 
 
 Ask = Callable[[Sequence[str], bool], list[Any]]
-"""Answers SQL aggregates over the texts: of the first `SAMPLE` rows alone, or of all."""
+"""Answers SQL aggregates over the texts, of the first `SAMPLE` rows or of all rows."""
 
 
 @dataclass(frozen=True)
@@ -99,15 +99,15 @@ class _Form:
     Attributes
     ----------
     type
-        Type of the embedded engine.
+        Type in the embedded engine.
     value
-        SQL of the value of a text.
+        SQL expression of the value of a text.
     meets
-        SQL of a Boolean that must hold for each text.
+        SQL condition that each text must meet.
     order
-        Of dates, which comes first where day and month can be taken for each other.
+        For dates: which of day and month comes first, if both orders are possible.
     doubtful
-        Whether two texts may have one value.
+        Whether two different texts may have the same value.
     """
 
     type: str
@@ -126,7 +126,7 @@ def types_of(
     text: Iterable[str] = (),
     numbers: Iterable[str] = (),
 ) -> list[CsvColumn]:
-    """Return how each column is read.
+    """Return the types of columns and how to read them.
 
     Parameters
     ----------
@@ -137,10 +137,10 @@ def types_of(
     ask
         Answers SQL aggregates over the columns as texts.
     guarded
-        Whether what the first rows leave no doubt of need not be asked of all: such columns get
-        a guard.
+        Whether columns whose type the first rows show without doubt get a guard, instead of a check
+        of all rows.
     text, numbers
-        Columns that are text, or numbers, whatever they look like.
+        Columns that are read as text, or as numbers, whatever their content.
     """
     characters = set(text)
     made = {name: _forms(name, values, dialect) for name, values in first.items()}
@@ -201,18 +201,18 @@ def _first_met(
 
 
 def batched(items: Sequence[T], number: int) -> Iterator[Sequence[T]]:
-    """Yield `number` items at a time, and the rest."""
+    """Yield lists of `number` items, and the rest as the last one."""
     for place in range(0, len(items), number):
         yield items[place : place + number]
 
 
 def quoted(name: str) -> str:
-    """Return an identifier of SQL."""
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Return a text of SQL."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 

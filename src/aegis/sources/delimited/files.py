@@ -1,4 +1,4 @@
-"""Text files of rows read as they are written, and checked against a count of their records."""
+"""Read text files without changing the values, and compare the number of rows with a separate count."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ from aegis.sources.rewriting import opened, rewrite, text_of, unify_line_ends
 from aegis.temporary import temporary_folder
 
 _START = 1 << 20
-"""Bytes by which the dialect is decided."""
+"""Number of bytes from which the dialect is determined."""
 _FIRST_ROWS = 100
 _SAMPLE_CELLS = 4_000_000
-"""Most cells of the first rows that tell which types come into question."""
+"""Largest number of cells in the first rows that determine the possible types."""
 _AT_ONCE = 100
-"""Aggregates of a query; of one that reads files ten times as many."""
+"""Number of aggregates in a query; ten times as many if the query reads files."""
 _LONGEST = 1 << 21
-"""Bytes of a record that the engine takes unless told otherwise."""
+"""Largest record in bytes that the engine accepts by default."""
 _MISLEADING = frozenset("*?[]{}\\\n\r\t")
-"""What the engine does not take for itself in the name of a file."""
+"""Characters of file names that the engine would interpret."""
 
 
 @dataclass(frozen=True)
 class Delimited:
-    """What was read from text files.
+    """The result of reading text files.
 
     Attributes
     ----------
     table
         The rows, in the memory of the embedded engine.
     dialect
-        How the files are written.
+        The dialect of the files.
     notes
-        What a user should know of how they were read, a sentence each.
+        Messages to the user about the reading, one sentence each.
     by_context
-        Columns of which other values decide how each one is read.
+        Columns for which the reading of each value depends on other values.
     """
 
     table: ir.Table
@@ -67,22 +67,22 @@ class Delimited:
 
 @dataclass(frozen=True)
 class _CsvPart:
-    """One file, as the engine reads it: in UTF-8, with line ends of one kind.
+    """One file in the form that the engine reads: UTF-8, with a single kind of line end.
 
     Attributes
     ----------
     file
         The file that was given.
     path
-        The file that the engine reads.
+        The file that the engine reads, which may be a rewritten copy.
     rows
-        Its records but the header.
+        Number of records without the header.
     longest
-        Bytes of the longest record.
+        Length of the longest record in bytes.
     line_end
-        What its records end in.
+        Line end of the records.
     returns
-        Characters CR beside.
+        Number of further CR characters.
     """
 
     file: Path
@@ -94,22 +94,22 @@ class _CsvPart:
 
 
 def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delimited:
-    """Read text files of one table.
+    """Read the text files of one table.
 
     Parameters
     ----------
     given
-        What the user passed, for messages.
+        The argument of the user, for messages.
     files
-        The files, plain or compressed by gzip.
+        The files, plain or compressed with gzip.
     reading
-        What the user says of how they are written.
+        The user's statements about how the files are written.
 
     Raises
     ------
     DataError
-        A line is not what the dialect and the header say, files differ in their columns, or the
-        engine reads other than the records that were counted.
+        A line does not match the dialect and the header, the files have different columns, or the
+        engine reads a different number of records than were counted.
     """
     with opened(files[0]) as file:
         start = file.read(_START)

@@ -1,4 +1,4 @@
-"""The names of the columns of a text file: those of its header, or made up where it has none."""
+"""The column names of a text file: from its header, or made up if it has none."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from aegis.sources.dialect import Reading, TextDialect, decoded, records_of
 _COUNTING = frozenset(
     ("id", "no", "no.", "nr", "nr.", "number", "index", "row", "#", "obs", "case")
 )
-"""Names of columns that count the rows."""
+"""Names of columns that number the rows."""
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def names_of(
     start: bytes, whole: bool, dialect: TextDialect, reading: Reading, name: str
 ) -> tuple[list[str], list[str]]:
-    """Return the names of the columns, and what a user is told of them.
+    """Return the names of the columns, and messages to the user about them.
 
     Parameters
     ----------
     start
         The first bytes of the file.
     whole
-        Whether these are all.
+        Whether these bytes are the whole file.
     dialect
-        How it is written.
+        The dialect of the file.
     reading
-        What the user says.
+        The user's statements about the file.
     name
-        The file, for messages.
+        Name of the file, for messages.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def _numbers_rows(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], name: str) -> None:
-    """Raise where the first line of a file is like those below it, and says no names."""
+    """Raise an error if the first line of a file looks like the rows below it and not like names."""
     if _is_row(first, rows):
         shown = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
         raise DataError(
@@ -83,10 +83,10 @@ def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], na
 
 
 def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
-    """Return the header with its own name for each column, and what a user is told of them.
+    """Return the header with a unique name for each column, and messages to the user about changes.
 
-    Columns without a name are called by their place. A name that occurs again, capitals aside, is
-    numbered, as tables are exported that were joined: the second `age` is `age_2`.
+    A column without a name is named by its position. If a name occurs again (ignoring case), as in
+    exports of joined tables, a number is added: the second `age` becomes `age_2`.
     """
     taken = {text.lower() for text in header}
     names, notes = [], []

@@ -1,4 +1,4 @@
-"""A second reader of CSV: slower, and able to say which line the dialect cannot explain."""
+"""A second CSV reader, which is slower but can name the line that does not match the dialect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aegis.sources.dialect import TextDialect, csv_options
 
 
 def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: int) -> int:
-    """Return the number of records, with the header; raise for the first that is not as it says.
+    """Return the number of records, including the header; raise an error for the first malformed one.
 
     Parameters
     ----------
@@ -19,15 +19,15 @@ def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: 
     name
         The file, for the message.
     dialect
-        How it is written; what is skipped is in the text.
+        The dialect of the file. The text still has the lines to skip.
     columns
-        Fields of its lines; its header may have one less.
+        Number of fields of each line; the header may have one less.
 
     Raises
     ------
     DataError
-        A record has more or fewer fields than the header, a quoted field goes on behind its
-        quote, or a quote is never closed.
+        A record has more or fewer fields than the header, a quoted field continues after its
+        closing quote, or a quote is never closed.
     """
     options = csv_options(dialect.delimiter, dialect.quote, dialect.escape)
     reader = csv.reader(lines, strict=True, skipinitialspace=bool(dialect.quote), **options)

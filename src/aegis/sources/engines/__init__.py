@@ -1,6 +1,6 @@
-"""The engines that are known by name, one module each; any other that Ibis speaks is `AnyEngine`.
+"""Engines: one module for each known engine, and `AnyEngine` for all others that Ibis supports.
 
-Nothing outside `aegis.sources` asks which engine it is: it asks what the engine says of itself.
+Code outside `aegis.sources` does not ask which engine it is, but uses the properties of `Engine`.
 """
 
 from typing import Any

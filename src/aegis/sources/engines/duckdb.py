@@ -13,7 +13,7 @@ from aegis.sources.embedded import turn
 from aegis.sources.engines.engine import BUCKETS, ROW_NUMBER, AnyEngine, offset_of
 
 NAME = "duckdb"
-"""What Ibis calls its backend."""
+"""Ibis's name of the backend."""
 
 
 def _hashed(value: int) -> int:
@@ -31,7 +31,7 @@ class DuckDB(AnyEngine):
     in_process = True
 
     def turn(self, *, stream: bool = False) -> AbstractContextManager[None]:
-        """Have no other thread use a connection while the context lasts."""
+        """Keep all other threads from using the connection while the context lasts."""
         return turn(stream=stream)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:
@@ -40,12 +40,12 @@ class DuckDB(AnyEngine):
         return (_HASH(number + offset_of(seed)) % BUCKETS).cast("int64")
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return False: what its TABLESAMPLE draws depends on the number of threads."""
+        """Return False, because the rows that its TABLESAMPLE draws depend on the number of threads."""
         return False
 
     @contextmanager
     def transaction(self, origin: str) -> Iterator[Callable[[str], Any]]:  # noqa: ARG002
-        """Yield a function that runs one statement; all of it is undone when the body fails."""
+        """Yield a function that runs one statement; all statements are undone if the body fails."""
         connection = self.backend.con
         with turn():
             connection.execute("BEGIN")

@@ -1,4 +1,4 @@
-"""What every engine can be asked, and the answers of one of which nothing else is known."""
+"""The interface of engines, and an implementation for engines of unknown kind."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ import pyarrow as pa
 from aegis.errors import EngineError, PolicyError
 
 ROW_NUMBER = "aegis_row_number"
-"""Name of the column that distinguishes rows where an engine knows them, from 0, below 2**62."""
+"""Name of the column with row numbers, from 0 and below 2**62, if the engine has them."""
 BUCKETS = 1 << 30
-"""Hashes of rows are numbers below this one."""
+"""Upper limit (exclusive) of the hashes of rows."""
 
 
 class Engine(Protocol):
-    """Where the queries of a table run.
+    """The engine that runs the queries of a table.
 
     Attributes
     ----------
     name
-        What Ibis calls its backend.
+        Ibis's name of the backend.
     in_process
-        Whether queries run within this process, so that rows need not travel.
+        Whether queries run within this process, so that rows are not transferred.
     rows_stay
-        Whether the rows must not come to this process, because there may be too many.
+        Whether rows must not be transferred to this process, because there may be too many.
     ordered
         Whether tables have an order that a query can keep.
     longest_case
-        Branches of a CASE that it still plans quickly; more are joined as a table.
+        Largest number of branches of a CASE that it plans quickly; more are joined as a table.
     """
 
     name: str
@@ -46,29 +46,29 @@ class Engine(Protocol):
         """Run a query and stream its result in batches of about `rows` rows."""
 
     def keep(self, expression: ir.Table) -> AbstractContextManager[ir.Table]:
-        """Keep the result of a query while the context lasts."""
+        """Store the result of a query while the context lasts."""
 
     def upload(self, table: pa.Table) -> ir.Table:
         """Return a small table of this process for use in queries."""
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:
-        """Return a number below `BUCKETS` for each row, as if drawn; None if it cannot."""
+        """Return a pseudo-random number below `BUCKETS` for each row; None if it cannot."""
 
     def samples(self, table: ir.Table) -> bool:
-        """Return whether its own TABLESAMPLE draws from this table, the same rows for a seed."""
+        """Return whether its TABLESAMPLE works on this table and draws the same rows for the same seed."""
 
     def digest(self, table: ir.Table) -> str | None:
-        """Return a digest of the rows, taken where they are; None if they can come here."""
+        """Return a digest of the rows, computed by the engine; None if rows can be transferred."""
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
-        """Yield a function that runs one statement; all of it is undone when the body fails."""
+        """Yield a function that runs one statement; all statements are undone if the body fails."""
 
     def require_here(self, what: str, hint: str) -> None:
-        """Raise `PolicyError` if `what` would bring all rows to this process."""
+        """Raise `PolicyError` if the operation `what` would transfer all rows to this process."""
 
 
 class AnyEngine:
-    """An engine that Ibis speaks to, and of which nothing else is known.
+    """An engine that Ibis supports, without knowledge of its special properties.
 
     Parameters
     ----------
@@ -91,12 +91,12 @@ class AnyEngine:
             yield from self.backend.to_pyarrow_batches(expression, chunk_size=rows)
 
     def turn(self, *, stream: bool = False) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Have no other thread use the connection while the context lasts, where that does harm."""
+        """Keep all other threads from using the connection while the context lasts, if that does harm."""
         return nullcontext()
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Have the engine keep the result of a query as a temporary table."""
+        """Store the result of a query as a temporary table in the engine."""
         with self.turn(), self.steady():
             # Ibis uploads tables in memory before it runs a query, not before it keeps one.
             self.backend._run_pre_execute_hooks(expression)
@@ -111,49 +111,49 @@ class AnyEngine:
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """Have rows read in the same order each time while the context lasts."""
+        """Make rows be read in the same order each time while the context lasts."""
         yield
 
     def upload(self, table: pa.Table) -> ir.Table:
-        """Return a small table of this process; Ibis uploads it with the query."""
+        """Return a small table of this process, which Ibis uploads with the query."""
         return ibis.memtable(table)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:  # noqa: ARG002
-        """Return None: it is not known how the engine hashes."""
+        """Return None, because the hash functions of the engine are unknown."""
         return None
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return True: what it cannot do, it says."""
+        """Return True: the engine is asked to sample, and raises an error if it cannot."""
         return True
 
     def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002
-        """Return None: the rows can come here."""
+        """Return None, because rows can be transferred."""
         return None
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
-        """Raise `EngineError`: it is not known to have transactions over what makes tables."""
+        """Raise `EngineError`, because it is unknown whether it can create tables in a transaction."""
         raise EngineError(
             f"{origin}: tables cannot be made there in one transaction.",
             hint="Release into a file, or write the SQL with `aegis sql` and run it there.",
         )
 
     def require_here(self, what: str, hint: str) -> None:
-        """Raise `PolicyError` if `what` would bring all rows to this process."""
+        """Raise `PolicyError` if the operation `what` would transfer all rows to this process."""
         if self.rows_stay:
             raise PolicyError(f"{what} to this process, the driver.", hint=hint)
 
 
 def offset_of(seed: int) -> ir.Scalar:
-    """Return a number below 2**62 that no other seed is likely to come near."""
+    """Return a number below 2**62 that is very likely far from that of any other seed."""
     number = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:8]) >> 2
     return ibis.literal(number, type="int64")
 
 
 @contextmanager
 def afterwards(undo: Callable[[], None]) -> Iterator[None]:
-    """Undo something after the body, whether it fails or not.
+    """Run `undo` after the body, whether it fails or not.
 
-    Where both fail it is the body's failure that is told: it may have ended the connection.
+    If both fail, the failure of the body is raised, because it may have ended the connection.
     """
     try:
         yield

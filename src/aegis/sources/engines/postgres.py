@@ -13,7 +13,7 @@ from ibis.expr.operations import DatabaseTable
 from aegis.sources.engines.engine import BUCKETS, AnyEngine, afterwards, offset_of
 
 NAME = "postgres"
-"""What Ibis calls its backend."""
+"""Ibis's name of the backend."""
 
 
 def _keyed(value: int, seed: int) -> int:  # noqa: ARG001
@@ -27,14 +27,14 @@ _HASH = ibis.udf.scalar.builtin(
 
 
 class Postgres(AnyEngine):
-    """A database of PostgreSQL, whose rows are numbered as they are read."""
+    """A PostgreSQL database; its rows are numbered in the order in which they are read."""
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
-        """Return a hash of the place of each row and of the seed: see `steady`."""
+        """Return a hash of the position of each row and of the seed: see `steady`."""
         return _HASH(ibis.row_number(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:
-        """Return whether it is a table and no view, from which TABLESAMPLE does not draw."""
+        """Return whether it is a table: TABLESAMPLE does not work on views."""
         node = table.op()
         if not isinstance(node, DatabaseTable):
             return False
@@ -47,7 +47,7 @@ class Postgres(AnyEngine):
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """Have rows read in the same order each time, so that their numbers stay."""
+        """Make rows be read in the same order each time, so that their numbers stay the same."""
         settings = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off"}
 
         def reset() -> None:
@@ -61,7 +61,7 @@ class Postgres(AnyEngine):
 
     @contextmanager
     def transaction(self, origin: str) -> Iterator[Callable[[str], Any]]:  # noqa: ARG002
-        """Yield a function that runs one statement; all of it is undone when the body fails."""
+        """Yield a function that runs one statement; all statements are undone if the body fails."""
         connection = self.backend.con
         with connection.transaction(), connection.cursor() as cursor:
             yield lambda sql: cursor.execute(sql)

@@ -1,7 +1,8 @@
-"""Queries on Apache Spark: rows stay with the executors, results come as Arrow.
+"""Run queries on Apache Spark: rows stay with the executors, results come as Arrow.
 
-Ibis writes the SQL. Its own way back goes through pandas, where null turns whole numbers into
-floats and NaN into null; so queries are run here, and small tables are handed over as Arrow.
+Ibis only writes the SQL. Ibis would transfer results through pandas, which turns whole numbers with
+nulls into floats and NaN into null. So this module runs the queries itself, and passes small tables
+as Arrow.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from sqlglot import exp
 from aegis.sources.engines.engine import BUCKETS, AnyEngine, offset_of
 
 NAME = "pyspark"
-"""What Ibis calls its backend for Spark."""
+"""Ibis's name of its Spark backend."""
 _WORDS = 8
-"""A SHA-256 is added up as so many numbers of 32 bits."""
+"""Number of 32-bit numbers into which a SHA-256 is split to be added up."""
 
 
 def _keyed(value: int, seed: int) -> int:  # noqa: ARG001
@@ -46,12 +47,12 @@ _PLACE = ibis.udf.scalar.builtin(
 
 
 class Spark(AnyEngine):
-    """A session of Spark. This process is its driver, to which only aggregates come."""
+    """A Spark session. This process is its driver, which receives only aggregates."""
 
     rows_stay = True
     ordered = False
     longest_case = 8
-    """Small tables are sent to all executors; a query with a longer CASE is no longer compiled."""
+    """Small tables are sent to all executors, and Spark does not compile queries with a longer CASE."""
 
     def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
         """Run a query and stream its result, which must fit into the memory of the driver."""
@@ -59,7 +60,7 @@ class Spark(AnyEngine):
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Keep the result of a query with the executors."""
+        """Store the result of a query with the executors."""
         frame = frame_of(self.backend, expression).persist()
         table = as_table(self.backend, frame)
         try:
@@ -68,24 +69,24 @@ class Spark(AnyEngine):
             frame.unpersist()
 
     def upload(self, table: pa.Table) -> ir.Table:
-        """Return a small table of this process as one of the session."""
+        """Return a small table of this process as a table of the session."""
         return as_table(self.backend, self.backend._session.createDataFrame(table))
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
-        """Return a hash of the place of each row and of the seed."""
+        """Return a hash of the position of each row and of the seed."""
         return _HASH(_PLACE(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return False: Ibis does not tell Spark the seed."""
+        """Return False, because Ibis does not pass the seed to Spark."""
         return False
 
     def digest(self, table: ir.Table) -> str:
-        """Return a digest that the executors compute, of the rows in any order."""
+        """Return a digest of the rows, in any order, that the executors compute."""
         return _digest(self.backend, table)
 
 
 def frame_of(backend: Any, expression: ir.Table) -> Any:
-    """Return a query as a Spark DataFrame, which nothing has computed yet."""
+    """Return a query as a Spark DataFrame, which is not computed yet."""
     backend._run_pre_execute_hooks(expression)
     query = infinity_is_known(expression).unbind()
     tree = null_is_not_nan(backend.compiler.to_sqlglot(query))
@@ -93,19 +94,19 @@ def frame_of(backend: Any, expression: ir.Table) -> Any:
 
 
 def infinity_is_known(expression: ir.Table) -> ir.Table:
-    """Return a query that knows the infinities: Ibis tells Spark that no number is one."""
+    """Return a query with a real test for infinity, which Ibis writes as always false for Spark."""
     known: ir.Table = expression.op().replace(_compared).to_expr()
     return known
 
 
 def null_is_not_nan(tree: exp.Expression) -> exp.Expression:
-    """Return a query in which NaN is a value: Ibis asks Spark for null or NaN where it means null."""
+    """Return a query that tests for null only; for Spark, Ibis writes a test for null or NaN."""
     changed: exp.Expression = tree.transform(_null_alone)
     return changed
 
 
 def as_table(backend: Any, frame: Any) -> ir.Table:
-    """Return a DataFrame as an Ibis table, under a name that nothing else has."""
+    """Return a DataFrame as an Ibis table with a unique name."""
     name = f"aegis_{uuid4().hex}"
     frame.createTempView(name)
     table: ir.Table = backend.table(name)

@@ -1,1 +1,1 @@
-"""What Spark needs: its sessions, and the folders that its executors write."""
+"""Spark sessions, and the folders that Spark's executors write."""

@@ -1,4 +1,4 @@
-"""Folders of Parquet files that the executors of Spark write, all or nothing."""
+"""Folders of Parquet files that Spark's executors write completely or not at all."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SUFFIXES = ("", ".parquet", ".pq")
 
 @dataclass(frozen=True)
 class SparkFolder:
-    """A folder on a file system that all executors see.
+    """A folder to write on a file system that all executors can access.
 
     Attributes
     ----------
     source
-        The table whose session writes.
+        The table whose session writes the folder.
     place
         The folder: a path or a URL (hdfs://, s3a://, ...), as Spark understands it.
     force
@@ -53,7 +53,7 @@ class SparkFolder:
         object.__setattr__(self, "_local", local)
 
     def check(self) -> None:
-        """Raise `PolicyError` unless the folder can be made."""
+        """Raise `PolicyError` unless the folder can be created."""
         name = self._path(self.place).getName()
         suffix = f".{name.rpartition('.')[2]}" if "." in name else ""
         if suffix.lower() not in SUFFIXES:
@@ -77,9 +77,9 @@ class SparkFolder:
 
     @contextmanager
     def written(self, table: ir.Table) -> Iterator[Source]:
-        """Write the result of a query and yield what was written; then give it its name.
+        """Write the result of a query to a temporary folder, yield it for checks, then rename it.
 
-        Where the body fails, nothing is left and what was there before stays.
+        If the body fails, nothing is left, and an earlier folder of that name stays unchanged.
         """
         partial = f"{self.place.rstrip('/')}.{uuid4().hex[:12]}.partial"
         try:

@@ -1,4 +1,4 @@
-"""Spark sessions, and what is opened in them: Parquet files and tables of the catalog."""
+"""Spark sessions, and the Parquet files and catalog tables that they open."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from aegis.sources.urls import without_secrets
 INSTALL = "pip install 'aegis-advisor[spark]'"
 _OTHER = {".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson", ".arrow", ".feather", ".gz"}
 _PATIENCE = 5.0
-"""Seconds in which a master must answer."""
+"""Number of seconds in which a master must answer."""
 
 
 def is_frame(table: Any) -> bool:
-    """Return whether an object is a DataFrame of Spark, without importing Spark.
+    """Return whether an object is a Spark DataFrame, without importing Spark.
 
-    It may be one of pandas on Spark, too (`pyspark.pandas`).
+    A DataFrame of pandas on Spark (`pyspark.pandas`) counts, too.
     """
     return _is_of_spark(table, "DataFrame")
 
@@ -60,15 +60,15 @@ def connect(engine: Any = "spark", master: str | None = None) -> Any:
     engine
         "spark" for a new session, or the active one; a SparkSession; or an Ibis backend.
     master
-        Where "spark" runs: local[4], spark://host:7077, yarn, k8s://... By default what Spark's
-        own configuration says, else this machine.
+        Master URL of "spark": local[4], spark://host:7077, yarn, k8s://... By default Spark's own
+        configuration decides, else this machine is used.
 
     Raises
     ------
     EngineError
         Spark or Java is not installed, or the master cannot be reached.
     PolicyError
-        The engine is none, or the master is given for a session that exists.
+        The engine is not one of these, or the master is given for an existing session.
     """
     if engine == "spark":
         session = _session(master)
@@ -95,14 +95,14 @@ def open_spark(given: str, backend: Any) -> Source:
     ----------
     given
         A path, folder or glob that Spark reads (also hdfs://, s3a://, ...), or a table of its
-        catalog: name, schema.name, catalog.schema.name.
+        catalog: name, schema.name or catalog.schema.name.
     backend
         The Ibis backend.
 
     Raises
     ------
     DataError
-        There is no such file or table, a file is no Parquet, or files differ in their schema.
+        There is no such file or table, a file is not Parquet, or files have different schemas.
     """
     session = backend._session
     if _is_path(given):
@@ -114,7 +114,7 @@ def open_spark(given: str, backend: Any) -> Source:
 
 
 def open_frame(frame: Any, origin: str = "Spark DataFrame", backend: Any = None) -> Source:
-    """Return a Spark DataFrame as a `Source`; of pandas on Spark without its index."""
+    """Return a Spark DataFrame as a `Source`; for pandas on Spark without its index."""
     if hasattr(frame, "to_spark"):
         frame = frame.to_spark()
     connection = backend or ibis.pyspark.connect(frame.sparkSession)

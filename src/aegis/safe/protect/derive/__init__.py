@@ -1,1 +1,1 @@
-"""What can be derived from what a protected summary publishes: cells, pairs and label tables."""
+"""Derive cells, pairs and label tables from the published part of a protected summary."""

@@ -1,11 +1,11 @@
-"""What can be derived from published tables: ranges of every cell, by linear programming.
+"""Derive ranges of all cells from published tables, by linear programming.
 
-The unknowns are the counts of the true table; what is published bounds them and their sums. The
-least and the largest count that agree with all of it are the solutions of two linear programs per
-cell (Cox, Linear sensitivity measures in statistical disclosure control, J. Stat. Planning and
-Inference 5, 1981; Fischetti and Salazar, Management Science 47, 2001), which HiGHS solves. Counts
-are whole, so that ranges are rounded inwards; where the program is that of a two-way table it has
-whole solutions by itself, and for few classes these are known in closed form (`tables`).
+The unknowns are the counts of the true table; the published figures bound them and their sums. For
+each cell, two linear programs give the smallest and the largest count that agree with all published
+figures (Cox, Linear sensitivity measures in statistical disclosure control, J. Stat. Planning and
+Inference 5, 1981; Fischetti and Salazar, Management Science 47, 2001). HiGHS solves them. Counts
+are whole numbers, so ranges are rounded inwards. The program of a two-way table always has whole
+solutions; for few classes they are known in closed form (`tables`).
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ _SLACK = 1e-6
 
 @dataclass(frozen=True)
 class Range:
-    """The least and the largest whole count that a cell can have."""
+    """The smallest and the largest whole count that a cell can have."""
 
     low: int
     high: int
 
     @property
     def values(self) -> int:
-        """How many counts are possible."""
+        """Number of possible counts."""
         return self.high - self.low + 1
 
 
 @dataclass(frozen=True)
 class Derivable:
-    """A cell of a label table whose range is narrower than the threshold.
+    """A cell of a label table whose possible range is narrower than the threshold.
 
     Attributes
     ----------
     attribute, cell, label
-        Where it is: the place of the cell, and of the class.
+        The attribute, the index of the cell, and the index of the class.
     range
-        What it can be.
+        The possible counts.
     """
 
     attribute: str
@@ -70,26 +70,26 @@ def ranges(
     asked: Sequence[int] | None = None,
     whole: bool = False,
 ) -> list[Range]:
-    """Return the range of cells that agrees with bounds on them and on their sums.
+    """Return the ranges of cells that agree with bounds on the cells and on their sums.
 
     Parameters
     ----------
     low, high
-        Bounds of each cell, shape (n,).
+        Lower and upper bounds of the cells, shape (n,).
     sums
-        Which cells each published sum adds up, shape (s, n), dense or sparse; None without any.
+        The cells that each published sum adds up, shape (s, n), dense or sparse; None without sums.
     least, most
-        Bounds of each sum, shape (s,).
+        Lower and upper bounds of the sums, shape (s,).
     asked
-        Places of the cells whose range is wanted; by default all.
+        Indices of the cells whose range is returned; by default all.
     whole
-        Whether to demand whole counts of all cells: slower, and narrower only where the sums are
-        not those of a two-way table.
+        Whether all cells must be whole numbers. This is slower, and gives narrower ranges only if
+        the sums are not those of a two-way table.
 
     Raises
     ------
     DataError
-        Nothing agrees with all of what is published: it contradicts itself.
+        No table agrees with all bounds, so the published figures contradict each other.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -122,7 +122,7 @@ def ranges(
 
 
 def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
-    """Return what a published count of level `counts` says of the true one."""
+    """Return the range of true counts for a published count of level `counts`."""
     said = protected.protection
     step = said.step or 1
     if said.method is CellMethod.ROUNDING:
@@ -131,19 +131,19 @@ def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
 
 
 def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) -> list[Derivable]:
-    """Return the cells of label tables that lie in a range narrower than the threshold.
+    """Return the cells of label tables with a range narrower than the threshold.
 
-    Whoever reads the summary knows how it was protected, but not the key: the range behind each
-    published count, that every cell has at least as many rows as the threshold, and that the tables
-    of all attributes count the same rows of each class, but for rows of cells that are in no table.
-    Level `noise` has no range to speak of: nothing is derivable.
+    A reader of the summary knows how it was protected, but not the key. So the reader knows three
+    things: the range behind each published count; that every cell has at least `threshold` rows;
+    and that the tables of all attributes count the same rows of each class, except for rows of
+    unpublished cells. At level `noise` counts have no range, so nothing is derivable.
 
     Parameters
     ----------
     protected
-        What was published.
+        The published summary.
     narrower
-        The threshold, where it is not the one that the summary states.
+        The threshold, if it differs from the one that the summary states.
     """
     if protected.level is not ProtectionLevel.COUNTS or not protected.attributes:
         return []

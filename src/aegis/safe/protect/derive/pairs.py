@@ -1,14 +1,15 @@
-"""What moments of codes and label tables together say of pairs of attributes, by linear programming.
+"""Derive combinations of two attributes from moments and label tables, by linear programming.
 
-A moment of level `counts` is a sum over the rows with cell a of one attribute and b of the other, times
-the product of both codes, known to half its step. The unknowns are the rows n_ab; what bounds them are
-the ranges of the rows of each cell, of the moments of the two attributes, and that n_ab is in no class
-more than either cell can have. The true table is among those that agree, so that what the program pins
-down is pinned down.
+A moment of level `counts` is a sum over rows with cell a of one attribute and cell b of the other,
+weighted by the product of both codes. It is known to half its step. The unknowns are the rows n_ab.
+They are bounded by the ranges of the rows of each cell and of the moments of the two attributes. In
+addition, n_ab has in no class more rows than either cell can have. The true table agrees with these
+bounds, so any conclusion of the program is true for it.
 
-Most cells need no program of their own: every solution is a table that agrees, and a cell that has been
-seen at two counts as far apart as the threshold is settled, for the tables between them agree, too. Programs
-that look for many cells at once come first, then small ones around a cell (`nearby`), then the whole one.
+Most cells need no separate program. Every solution is a table that agrees. A cell with two possible
+counts as far apart as the threshold is settled, because the tables between them agree, too.
+Programs for many cells at once come first, then small programs around a cell (`nearby`), then the
+program of the whole table.
 """
 
 from __future__ import annotations
@@ -31,29 +32,32 @@ from aegis.safe.protect.pair_programs import SLACK, Nearby, Seen
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 MOST_CELLS = 2_000
-"""Cells of a pair that are all looked at; of larger pairs, those on which moments weigh most."""
+"""Largest number of cells of a pair that are all examined; of larger pairs, only `HEAVIEST` are."""
 HEAVIEST = 20
-"""Cells of a larger pair that are looked at."""
+"""Number of cells of a larger pair that are examined: those with the largest effect on moments."""
 SHARED = 60
-"""Programs at most that look for many cells at once."""
+"""Largest number of programs for many cells at once."""
 LEAST_SHARED = 1
-"""Of them, those after which it is asked whether they are worth it."""
+"""Number of such programs after which it is decided whether more are worthwhile."""
 LOOKS = 150
-"""Cells of a table whose program takes as long as one look nearby: a shared program should settle more."""
+"""Number of cells of a table whose program takes as long as one small program.
+
+A program for many cells at once should settle more cells than small programs in the same time.
+"""
 NEARBY = (8, 32)
-"""Lines of a pair's table, of each side, that a program around one cell may change."""
+"""Number of rows and columns of a pair's table that a program around one cell may change."""
 
 
 @dataclass(frozen=True)
 class DerivablePair:
-    """A combination of two cells whose rows lie in a range narrower than the threshold.
+    """A combination of two cells whose range of rows is narrower than the threshold.
 
     Attributes
     ----------
     attributes, cells
-        Which two attributes, and the place of the cell in each.
+        The two attributes, and the index of the cell in each.
     range
-        How many rows it can have.
+        The possible numbers of rows.
     """
 
     attributes: tuple[str, str]
@@ -63,14 +67,14 @@ class DerivablePair:
 
 @dataclass(frozen=True)
 class PairAudit:
-    """What was found of pairs.
+    """The result of an audit of pairs.
 
     Attributes
     ----------
     derivable
-        Combinations that are pinned down.
+        Combinations that can be derived.
     looked_at, cells
-        How many combinations were looked at, and how many there are.
+        Number of combinations that were examined, and number of all combinations.
     """
 
     derivable: tuple[DerivablePair, ...]
@@ -79,19 +83,19 @@ class PairAudit:
 
 
 def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> PairAudit:
-    """Return the pairs of cells that moments and label tables pin down.
+    """Return the pairs of cells that can be derived from moments and label tables.
 
     Parameters
     ----------
     protected
-        What was published; of level `noise`, or without moments, nothing follows of pairs.
+        The published summary. At level `noise`, or without moments, no pairs can be derived.
     narrower
-        The threshold, where it is not the one that the summary states.
+        The threshold, if it differs from the one that the summary states.
 
     Raises
     ------
     DataError
-        Nothing agrees with all of what is published.
+        No table agrees with all published figures.
     """
     if protected.level is not ProtectionLevel.COUNTS or protected.moments is None:
         return PairAudit((), 0, 0)
@@ -107,15 +111,16 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
 
 
 def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
-    """Return the number of the first pair of attributes of which a combination is pinned down.
+    """Return the number of the first pair of attributes with a derivable combination, or None.
 
     Parameters
     ----------
     protected
-        What was published, of level `counts`.
+        The published summary of level `counts`.
     start
-        Number of the pair to begin with, as returned for finer moments: what finer ones do not pin down,
-        coarser ones do not either, for all tables that agree with the former agree with the latter.
+        Number of the first pair to examine, as returned for finer moments. If finer moments do not
+        reveal a combination, coarser moments do not either, because every table that agrees with
+        the finer ones agrees with the coarser ones.
 
     Returns
     -------
@@ -146,7 +151,7 @@ def _bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
 
 
 class _Program:
-    """What is known of the rows n_ab of two attributes, as bounds and sums."""
+    """The known bounds and sums of the rows n_ab of two attributes."""
 
     def __init__(
         self,
@@ -191,7 +196,7 @@ class _Program:
         return np.maximum(low, threshold), high
 
     def asked(self) -> Ints:
-        """Return the cells that are looked at: all, or those on which moments weigh most."""
+        """Return the cells that are examined: all, or those with the largest effect on moments."""
         possible = np.flatnonzero(self.high > 0)
         if self.size <= MOST_CELLS:
             return possible
@@ -199,7 +204,7 @@ class _Program:
         return possible[np.argsort(-weight, kind="stable")[:HEAVIEST]]
 
     def narrower_than(self, narrower: int, asked: Ints) -> Iterator[DerivablePair]:
-        """Yield the cells among those asked that may be small, in a range that is narrower."""
+        """Yield the cells in `asked` that may be small and have a narrower range."""
         seen = Seen(self.size)
         left = self._aimed_at_together(seen, narrower, asked, -(-self.size // LOOKS))
         for lines in NEARBY if len(left) else ():

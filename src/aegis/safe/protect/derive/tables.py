@@ -1,14 +1,16 @@
-"""Ranges of the cells of a label table in closed form, where the linear program is that of a two-way table.
+"""Ranges of the cells of a label table in closed form, instead of by a linear program.
 
-Rows by cell and class lie in known ranges, each row of the table adds up to at least a threshold, each
-column to a known range. The column sums that one row can have form a generalised polymatroid,
+The linear program is that of a two-way table. The rows in each cell and class are in known ranges,
+each row of the table adds up to at least a threshold, and each column to a known range. The column
+sums that one row can have form a generalised polymatroid,
 
     p(S) = max(low(S), threshold - high(C without S)) <= x(S) <= high(S) = b(S)    for all sets S of classes,
 
-those of all rows together the one of the sums of p and b, and one meets a box [L, U] where p(S) <= U(S) and
-L(S) <= b(S) for all S (Frank and Tardos, Generalized polymatroids and submodular flows, Mathematical
-Programming 42, 1988). Fixing one cell and asking when these still hold gives its least and its largest count:
-whole numbers, the ones that linear programming finds, without any program.
+The sums of all rows together form the polymatroid of the sums of p and b. A polymatroid meets a box
+[L, U] if p(S) <= U(S) and L(S) <= b(S) for all S (Frank and Tardos, Generalized polymatroids and
+submodular flows, Mathematical Programming 42, 1988). To get the smallest and the largest count of a
+cell, fix the cell and find when these conditions still hold. The results are whole numbers, the
+same as those of linear programming.
 """
 
 from __future__ import annotations
@@ -22,27 +24,27 @@ from aegis.errors import DataError
 
 Ints = npt.NDArray[np.int64]
 MOST_CLASSES = 10
-"""Classes up to which all their sets are gone through."""
+"""Largest number of classes for which all sets of classes are enumerated."""
 
 
 def table_ranges(
     low: Ints, high: Ints, threshold: int, least: Ints, most: Ints
 ) -> tuple[Ints, Ints]:
-    """Return the least and the largest count of every cell.
+    """Return the smallest and the largest possible count of every cell.
 
     Parameters
     ----------
     low, high
-        What each cell is known to lie between, shape (K, C); at most `MOST_CLASSES` classes.
+        Known bounds of the cells, shape (K, C); at most `MOST_CLASSES` classes.
     threshold
-        What each row of the table has at least.
+        Smallest sum of each row of the table.
     least, most
-        What each column adds up to, shape (C,).
+        Bounds of the sum of each column, shape (C,).
 
     Raises
     ------
     DataError
-        No table agrees with all of it.
+        No table agrees with all bounds.
     """
     narrowest, widest = low.copy(), high.copy()
     feasible = bool((high.sum(axis=1) >= threshold).all() and (low <= high).all())

@@ -1,4 +1,4 @@
-"""Run migrations over the connection that `Database` hands in."""
+"""Run migrations over the connection that `Database` provides."""
 
 from alembic import context
 

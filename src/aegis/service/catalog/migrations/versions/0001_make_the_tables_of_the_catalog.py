@@ -1,4 +1,4 @@
-"""Make the tables of the catalog."""
+"""Create the tables of the catalog."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ WHERE d.id = (
     ORDER BY f.created, f.id LIMIT 1
 )
 """
-"""Who named a population first owns it; providers of others join by its owner's consent."""
+"""The first account that named a population owns it; other providers join with its consent."""
 
 
 def upgrade() -> None:

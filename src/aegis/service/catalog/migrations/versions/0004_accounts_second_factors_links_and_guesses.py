@@ -1,4 +1,4 @@
-"""Keep second factors, links that set a password, who guesses, and roles that a provider claims."""
+"""Add second factors, password links, counts of failed sign-ins, and roles set by an identity provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Note when each agent and each worker was last seen, and end recovery codes that were kept without a salt."""
+"""Record when each agent and worker was last seen, and delete recovery codes stored without a salt."""
 
 from __future__ import annotations
 
