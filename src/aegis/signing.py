@@ -1,8 +1,8 @@
-"""Who made a file: Ed25519 signatures over canonical bytes.
+"""Ed25519 signatures over canonical bytes, which show who made a file.
 
-A digest shows that bytes have changed, a signature shows who answers for them. Keys are PEM files:
-`aegis keygen` makes a pair, and `openssl genpkey -algorithm ed25519` does as well. The algorithm
-needs no parameters and gives the same signature for the same bytes.
+A digest shows that bytes have changed; a signature shows who is responsible for them. Keys are PEM
+files. Make a pair with `aegis keygen` or `openssl genpkey -algorithm ed25519`. The algorithm needs
+no parameters and gives the same signature for the same bytes.
 
 Reference: Josefsson and Liusvaara, RFC 8032 (EdDSA), section 5.1.
 """
@@ -38,8 +38,7 @@ class Signature:
     Attributes
     ----------
     key
-        The public key, 32 bytes in hexadecimal. It says with which key the bytes were signed, not
-        whose that is.
+        The public key, 32 bytes in hexadecimal. It identifies the key, not its owner.
     value
         The signature, 64 bytes in hexadecimal.
     """
@@ -66,14 +65,14 @@ class Signature:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A key that signatures are verified with.
+    """A key to verify signatures with.
 
     Attributes
     ----------
     raw
-        Its 32 bytes.
+        The key as 32 bytes.
     origin
-        Where it comes from, for messages.
+        The source of the key, for messages.
     """
 
     raw: bytes
@@ -87,12 +86,12 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class PrivateKey:
-    """A key that is signed with; it shows in no text.
+    """A key to sign with; its text form does not show it.
 
     Attributes
     ----------
     key
-        The key of the library.
+        The key object of the library `cryptography`.
     """
 
     key: Ed25519PrivateKey
@@ -102,12 +101,12 @@ class PrivateKey:
 
     @property
     def public(self) -> PublicKey:
-        """The key that its signatures are verified with."""
+        """The public key that verifies this key's signatures."""
         return PublicKey(self.key.public_key().public_bytes_raw())
 
 
 def canonical(data: Mapping[str, Any]) -> bytes:
-    """Return plain JSON values as bytes that do not depend on the order of keys or on blanks."""
+    """Return JSON values as bytes that do not depend on the order of keys or on blanks."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
@@ -116,9 +115,10 @@ SEAL = ("digest", "signature")
 
 
 def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str, Any]:
-    """Return a document with the digest of its content, and signed where a key is given.
+    """Return the document with the digest of its content, and with a signature if a key is given.
 
-    The digest shows damage and careless edits; only the signature shows who answers for the content.
+    The digest shows damage and careless edits. Only the signature shows who is responsible for the
+    content.
     """
     sealed = {name: value for name, value in document.items() if name not in SEAL}
     if key is not None:
@@ -127,24 +127,24 @@ def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str
 
 
 def sealed_digest(document: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a document without its own digest."""
+    """Return the SHA-256 of a document, computed without the document's field `digest`."""
     rest = {name: value for name, value in document.items() if name != "digest"}
     return hashlib.sha256(canonical(rest)).hexdigest()
 
 
 def verify_seal(document: Mapping[str, Any], signature: Signature, key: PublicKey) -> bool:
-    """Return whether `signature` is that of a sealed document under `key`."""
+    """Return whether `signature` is a valid signature of a sealed document under `key`."""
     content = {name: value for name, value in document.items() if name not in SEAL}
     return verify_bytes(canonical(content), signature, key)
 
 
 def sign_bytes(data: bytes, key: PrivateKey) -> Signature:
-    """Return the signature of `data`; the same bytes and key give the same one."""
+    """Return the signature of `data`; the same bytes and key always give the same signature."""
     return Signature(key.public.text, key.key.sign(data).hex())
 
 
 def verify_bytes(data: bytes, signature: Signature, key: PublicKey) -> bool:
-    """Return whether `signature` is that of `data` under `key`."""
+    """Return whether `signature` is a valid signature of `data` under `key`."""
     from cryptography.exceptions import InvalidSignature
 
     if signature.key != key.text:
