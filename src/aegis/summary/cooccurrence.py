@@ -20,21 +20,21 @@ Matrix = Any
 
 
 class Chunk(NamedTuple):
-    """Coded rows.
+    """Some rows as codes.
 
     Attributes
     ----------
     codes
-        Per attribute the atom of each row, as whole numbers of any width.
+        For each attribute, the atom of each row, as integers of any type.
     label
         The class of each row.
     weights
-        How often each row counts; None: once.
+        How often each row counts; None means once.
     units
-        What falls into a fold as a whole, as a number per row: the person whose row it is. None:
-        each row by itself.
+        Number of each row's unit, such as its person. All rows of a unit are in one fold. None:
+        each row is a unit.
     response
-        The numeric label of each row, in its unit; None where the label has classes.
+        The numeric label of each row, in its unit; None if the label has classes.
     """
 
     codes: Sequence[npt.NDArray[np.integer]]
@@ -54,7 +54,7 @@ _SPARSE_FACTOR = 16
 
 @dataclass(frozen=True, eq=False)
 class FoldCounts:
-    """The same counts by fold of the rows.
+    """Pair counts divided by the fold of the rows.
 
     Attributes
     ----------
@@ -63,10 +63,10 @@ class FoldCounts:
     rows
         Labelled rows per fold, shape (F,).
     joints
-        Per attribute the rows per fold, atom and class, shape (F, A_i, C).
+        For each attribute, the rows per fold, atom and class, shape (F, A_i, C).
     cell, fold, count
-        Per pair the non-empty entries, shape (E,): place of the cell among the pair's cells, the
-        fold, and the rows.
+        For each pair, its non-empty entries, shape (E,): index of the cell among the pair's cells,
+        fold, and number of rows.
     """
 
     size: int
@@ -79,7 +79,7 @@ class FoldCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """How many rows of each class fall into each pair of atoms, for every pair of attributes.
+    """The number of rows of each class in each pair of atoms, for every pair of attributes.
 
     Attributes
     ----------
@@ -90,16 +90,16 @@ class PairCounts:
     classes
         Number of classes C.
     rows
-        Labelled rows behind the counts: all of the table, or a sample.
+        Number of labelled rows that were counted: all of the table, or a sample.
     joints
-        Per attribute the rows per atom and class, shape (A_i, C).
+        For each attribute, the rows per atom and class, shape (A_i, C).
     index, count
-        Per pair (i, j), i < j, the non-empty cells: flat index (a * A_j + b) * C + y in
+        For each pair (i, j), i < j, its non-empty cells: flat index (a * A_j + b) * C + y in
         ascending order, and the rows in each.
     folds
-        The same counts by fold of the rows, where they were kept.
+        The same counts by fold of the rows; None if they were not kept.
     responses
-        Sums of a numeric label, which has one class; None of a label of classes.
+        Sums of a numeric label (then there is one class); None if the label has classes.
     """
 
     names: tuple[str, ...]
@@ -114,24 +114,24 @@ class PairCounts:
 
     @cached_property
     def offsets(self) -> Counts:
-        """Where each attribute's atoms start when all are stacked, shape (m + 1,)."""
+        """Index of each attribute's first atom when the atoms of all are stacked, shape (m + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @cached_property
     def stacked_joint(self) -> npt.NDArray[np.float64]:
-        """Rows per atom and class with all attributes stacked, shape (D, C)."""
+        """Rows per atom and class, with the atoms of all attributes stacked, shape (D, C)."""
         return np.concatenate(self.joints).astype(np.float64)
 
     @cached_property
     def total(self) -> Matrix:
         """Co-occurrence counts over all classes, shape (D, D), symmetric.
 
-        Sparse where atoms are so many that a dense array would hold little but zeros.
+        The matrix is sparse if there are so many atoms that most entries are zero.
         """
         return self.total_of_pairs()
 
     def total_of_pairs(self) -> Matrix:
-        """Return `total`, added up from the cells of all pairs."""
+        """Return `total`, as the sum of the cells of all pairs."""
         size = int(self.offsets[-1])
         diagonal = self.stacked_joint.sum(axis=1)
         entries = size + 2 * sum(map(len, self.index.values()))
@@ -157,14 +157,14 @@ class PairCounts:
         return matrix
 
     def places(self, pair: tuple[int, int], index: Counts) -> Counts:
-        """Return the flat place in the stacked (D, D) matrix of a pair's cells, given as `index`."""
+        """Return the flat index in the stacked (D, D) matrix of these cells of a pair."""
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])
         places: Counts = (a + self.offsets[i]) * self.offsets[-1] + b + self.offsets[j]
         return places
 
     def cells(self, i: int, j: int) -> tuple[Counts, Counts, Counts, Counts]:
-        """Return the non-empty cells of a pair: atom of i, atom of j, class, rows."""
+        """Return the non-empty cells of a pair: atom of i, atom of j, class, number of rows."""
         if i > j:
             b, a, y, n = self.cells(j, i)
             return a, b, y, n
@@ -175,16 +175,16 @@ class PairCounts:
 
 
 def is_sparse(matrix: Matrix) -> bool:
-    """Return whether a matrix is sparse; it is known without loading the library of those."""
+    """Return whether a matrix is sparse, without loading the library for sparse matrices."""
     return not isinstance(matrix, np.ndarray)
 
 
 def symmetric(
     size: int, places: Counts, counts: npt.NDArray[Any], diagonal: npt.NDArray[np.float64]
 ) -> Matrix:
-    """Return the sparse symmetric matrix, shape (size, size), of counts above its diagonal.
+    """Return the sparse symmetric matrix, shape (size, size), from the counts above its diagonal.
 
-    Counts of the same place add up.
+    Counts with the same index are added.
     """
     from scipy import sparse  # taking long to load, and of wide tables alone
 
@@ -210,12 +210,12 @@ def count_pairs(
     names, sizes, classes
         Attributes, their atoms and the number of classes.
     chunks
-        Chunks of rows. With folds no row may count more than once.
+        Chunks of rows. With folds, the weight of a row may be at most 1.
     folds
-        Also count by so many folds of the rows, at most 127; 1 for none.
+        Number of folds to count by, at most 127; 1 for no folds.
     seed
-        Seed of the folds: a row's fold depends on it and on what the row holds (see `Dealer`), or
-        on its unit where there are any.
+        Seed of the folds. A row's fold depends on the seed and on the row's content (see `Dealer`),
+        or on its unit, if there are units.
     """
     width, columns = len(names), classes * folds
     joints = [np.zeros((size, columns), dtype=np.int64) for size in sizes]
@@ -256,16 +256,16 @@ def with_folds(
     rows: Counts,
     responses: ResponseSums | None = None,
 ) -> PairCounts:
-    """Return counts from those by class and fold.
+    """Return pair counts, in all and by fold, from counts by class and fold.
 
     Parameters
     ----------
     names, sizes, classes
-        As of `PairCounts`.
+        As in `PairCounts`.
     joints
         Rows per atom, class and fold, shape (A_i, C F).
     cells
-        Per pair the flat index ((a * A_j + b) * C + y) * F + fold in ascending order, and the
+        For each pair, the flat index ((a * A_j + b) * C + y) * F + fold in ascending order, and the
         rows of each.
     rows
         Rows per fold, shape (F,).
@@ -297,7 +297,10 @@ def with_folds(
 def apart(
     keys: Counts, rows: Counts, folds: int
 ) -> tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], npt.NDArray[np.int32]]:
-    """Return a pair's index and count, and cell, fold and count by fold, as `FoldCounts` holds them.
+    """Split the counts of a pair by class and fold into counts over all folds and counts by fold.
+
+    Returns the index and the count of each cell over all folds, as in `PairCounts`; then the cell,
+    the fold and the count of each entry by fold, as in `FoldCounts`.
 
     Parameters
     ----------
@@ -316,7 +319,7 @@ def apart(
 
 
 def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
-    """Return how often each key from 0 to `size` occurs; float sums are exact below 2**53."""
+    """Return how often each key from 0 to `size` - 1 occurs; float sums are exact below 2**53."""
     return np.bincount(key, weights=weights, minlength=size).astype(np.int64, copy=False)
 
 

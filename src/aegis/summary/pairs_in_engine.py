@@ -1,7 +1,7 @@
-"""Co-occurrence counts by an engine that is not embedded: only aggregates cross to this process.
+"""Co-occurrence counts in an engine outside this process; only aggregates are transferred.
 
-The atoms of each row are computed where the rows are and kept there as a temporary table of small
-numbers; each pair of attributes is then one GROUP BY on it, several to a query.
+The engine computes the atoms of each row and keeps them as a temporary table of small integers.
+Each pair of attributes is one GROUP BY on it; a query has several.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOWHERE = -1
 
 
 def _joint(index: Counts, count: Counts, size: int, width: int) -> Counts:
-    """Return rows by atom of an attribute and by class and fold, of its pair with itself."""
+    """Return an attribute's rows by atom, and by class and fold, from its pair with itself."""
     cell, column = np.divmod(index, width)
     joint = np.zeros((size, width), dtype=np.int64)
     joint[cell // size, column] = count
@@ -60,25 +60,26 @@ def count_pairs_in_engine(
     Parameters
     ----------
     source
-        Runs the queries.
+        The source whose engine runs the queries.
     rows
         The rows to count: the table, or a sample of it.
     attributes
         The attributes, with the atom of each of their values.
     label
-        The class of each row of a table.
+        Function that returns the class of each row of a table.
     classes
-        The classes, in order; rows of none of them are left out.
+        The classes, in order. Rows without a class are left out.
     step
-        Advances by the share of the pairs that are counted, in rows of the table.
+        Progress; it advances by the share of pairs that are counted, in rows of the table.
     folds
-        Also count by so many folds of the rows, which `Dealer` deals out.
+        Number of folds to count by, which `Dealer` assigns.
     seed
         Seed of the folds.
     person
-        Column that names persons, whose rows fall into one fold: persons in order are dealt out.
+        Column that identifies persons. All rows of a person are in one fold, by the person's rank.
     response
-        The numeric label of each row of a table, in its unit; None where the label has classes.
+        Function that returns the numeric label of each row of a table, in its unit; None if the
+        label has classes.
     """
     names = tuple(attributes)
     sizes = tuple(a.n_atoms for a in attributes.values())
@@ -107,7 +108,7 @@ def _atoms(
     attributes: Mapping[str, AttributeSummary],
     classes: pa.Array,
 ) -> ir.Table:
-    """Return class, atoms and, where there are any, unit and number of each row that has a class."""
+    """Return class and atoms of each row with a class, with its unit and numeric label if present."""
     more = [name for name in ("u", "r") if name in labelled.columns]
     table = _coded(source, labelled, "aegis_y", "y", classes, np.arange(len(classes)))
     for i, attribute in enumerate(attributes.values()):
@@ -117,9 +118,9 @@ def _atoms(
 
 
 def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
-    """Return class `y`, atoms `a0`, `a1`, ..., number `r` if there is one, and the fold `f` of each row.
+    """Return class `y`, atoms `a0`, `a1`, ..., number `r` (if present) and fold `f` of each row.
 
-    Units, where the table has a column `u` of them, fall into one fold as a whole.
+    If the table has a column `u`, all rows with the same `u` are in one fold.
     """
     columns = [name for name in table.columns if name != "u"]
     if dealer.folds == 1:
@@ -139,7 +140,7 @@ def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
 
 
 def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
-    """Return a rank as an integer of 64 bits: Ibis takes it for one, but Spark's has 32."""
+    """Return a rank as a 64-bit integer. Ibis assumes it is one, but Spark's rank has 32 bits."""
     return rank.cast("int32").cast("int64")
 
 
@@ -187,7 +188,7 @@ def _coded(
 def _responses(
     source: Source, small_table: ir.Table, sizes: Sequence[int], folds: int
 ) -> ResponseSums:
-    """Return the sums of a numeric label by fold and atom; of its values the rows are counted."""
+    """Return the sums of a numeric label by fold and atom. Squares come from the rows per value."""
     sums = []
     for i, size in enumerate(sizes):
         grouped = small_table.group_by(a=small_table[f"a{i}"], f=small_table["f"])
@@ -212,9 +213,9 @@ def _count(
     width: int,
     folds: int,
 ) -> Iterator[tuple[tuple[int, int], tuple[Counts, Counts]]]:
-    """Yield the non-empty cells of each pair: flat index, ascending, and rows.
+    """Yield the non-empty cells of each pair: flat index, ascending, and number of rows.
 
-    The index is that of the pair's atoms times `width`, plus class times `folds` plus fold.
+    The index is the index of the atom pair times `width`, plus class times `folds`, plus fold.
     """
     queries = [
         small_table.group_by(
