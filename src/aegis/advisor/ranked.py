@@ -1,4 +1,4 @@
-"""One entry of a ranking, and what a ranking says of privacy before and after masking."""
+"""One entry of a ranking, and the privacy figures before and after masking."""
 
 from __future__ import annotations
 
