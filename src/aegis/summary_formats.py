@@ -70,7 +70,7 @@ def refuse_options(given: Any, options: Mapping[str, object]) -> None:
 
 
 def refuse_added(given: str | Path) -> None:
-    """Raise `PolicyError` if a file of another format is given instead of a table or its summary."""
+    """Raise if a file of another format is given instead of a table or its summary."""
     added = format_of_summary(given)
     if added is not None:
         raise PolicyError(

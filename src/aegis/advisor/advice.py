@@ -157,7 +157,7 @@ class Advice:
 
     @property
     def against_finest(self) -> bool:
-        """Whether `unmasked` is the score of the finest masks, as the raw joint counts are missing."""
+        """Whether `unmasked` is the score of the finest masks, without raw joint counts."""
         withheld = self.summary.get("information", "raw") != "raw"
         return withheld or self.estimated is not None
 
@@ -243,7 +243,10 @@ class Advice:
 
     @property
     def closest(self) -> Ranked | None:
-        """The entry that needs the fewest rows removed to meet the rule; None for an empty ranking."""
+        """The entry that needs the fewest rows removed to meet the rule.
+
+        It is None for an empty ranking.
+        """
         return min(
             self.ranking,
             key=lambda r: (r.suppressed_rows or 0, -(r.smallest_class or 0)),

@@ -92,7 +92,10 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
 
 
 def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
-    """Return the advice with its caveats among the warnings; they replace the earlier ones, `told`."""
+    """Return the advice with its caveats among the warnings.
+
+    They replace the earlier ones, `told`.
+    """
     others = tuple(text for text in advice.warnings if text not in told)
     return replace(advice, warnings=(*others, *caveats_of(advice)))
 

@@ -1,4 +1,4 @@
-"""Choose the masks for methods that suppress cells, when a ranking also has releases without rows."""
+"""Choose the masks for methods that suppress cells, next to releases that suppress rows."""
 
 from __future__ import annotations
 

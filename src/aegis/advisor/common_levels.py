@@ -130,7 +130,7 @@ class CommonParts:
         return by_size[: int(np.searchsorted(before, sum(levels.values()) * FEW, side="right"))]
 
     def places(self, candidates: Sequence[Candidate]) -> Sequence[int]:
-        """Return the indices of the attributes in the largest part that the configuration shares."""
+        """Return the indices of the attributes in the largest shared part of a configuration."""
         part = self._fitting(candidates)
         return () if part is None else tuple(part.masked)
 

@@ -180,7 +180,7 @@ def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, An
 
 
 def widened(policy: Policy, releases: Sequence[Configuration]) -> Policy:
-    """Return the policy with the masks of releases added as candidates, so that they are counted."""
+    """Return the policy with the masks of the releases added as candidates."""
     attributes = dict(policy.attributes)
     for name, attribute in policy.attributes.items():
         own = (r.masks[name] for r in releases if name in r.masks)
@@ -276,7 +276,10 @@ def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) 
 
 
 def _groups(attribute: AttributeSummary, mask: Mask, release: str) -> Ints:
-    """Return the group of each value under a mask, shape (V,); values of a group are shown alike."""
+    """Return the group of each value under a mask, shape (V,).
+
+    All values of a group have the same masked value.
+    """
     for candidate in (*attribute.candidates, attribute.unmasked):
         if mask in (candidate.mask, candidate.declared):
             return candidate.groups.astype(np.int64)

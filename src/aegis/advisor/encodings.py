@@ -186,7 +186,10 @@ class CodedAttribute:
 
     @property
     def thresholds(self) -> CodedAttribute:
-        """The thresholds that are counted for a number; for other attributes the attribute itself."""
+        """The thresholds that are counted for a number.
+
+        For other attributes, it is the attribute itself.
+        """
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:

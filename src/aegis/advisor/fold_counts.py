@@ -109,7 +109,10 @@ class PartBlocks:
         )
 
     def _response_of(self, shown: Sequence[CodedAttribute]) -> Response | None:
-        """Return the sums of a numeric label over the encoded attributes; None if it has classes."""
+        """Return the sums of a numeric label over the encoded attributes.
+
+        The result is None if the label has classes.
+        """
         sums = self._pairs.responses
         if sums is None:
             return None

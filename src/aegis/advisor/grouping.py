@@ -210,7 +210,10 @@ class RowGroups:
         return total
 
     def _grouped(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[np.float64]:
-        """Return an attribute's rows of the matrix, summed by level; columns by atom, shape (L, D)."""
+        """Return an attribute's rows of the matrix, summed by level, shape (L, D).
+
+        The columns are atoms of all attributes.
+        """
         told = self._indicators(index, level, key)
         start, stop = self._offsets[index : index + 2]
         if told is None:

@@ -46,7 +46,10 @@ class PairValues:
         return self._values[key]
 
     def mean(self, chosen: Sequence[Candidate], measure: Measure) -> float:
-        """Return the mean over all pairs, with one candidate per attribute; 0 with fewer than two."""
+        """Return the mean over all pairs, with one candidate per attribute.
+
+        It is 0 with fewer than two attributes.
+        """
         values = [
             self.value((i, j), (chosen[i], chosen[j]), measure)
             for i, j in combinations(range(len(chosen)), 2)

@@ -113,7 +113,7 @@ class PrivacyPlan:
                 raise PolicyError.unknown("sensitive attribute of the summary", name, known)
 
     def _require_leaves(self) -> None:
-        """Raise `PolicyError` if it is not known how many values each masked value may represent."""
+        """Raise if the number of values behind each masked value is not known."""
         frequency = self.summary.frequency
         if frequency is None:
             raise PolicyError(
@@ -225,7 +225,7 @@ class PrivacyPlan:
         return self._population.with_people(table, frequency, choice)
 
     def hidden(self, choice: Choice) -> npt.NDArray[np.float64]:
-        """Return the share of bits that masks hide, for each cell of the frequency table, (cells,)."""
+        """Return the share of bits that masks hide, for each cell, shape (cells,)."""
         frequency = self.summary.frequency
         if frequency is None:
             raise InternalError("A plan without frequency table has no cells.")
@@ -234,7 +234,10 @@ class PrivacyPlan:
     def _hidden(
         self, table: ClassTable, frequency: FrequencyTable, choice: Choice
     ) -> npt.NDArray[np.float64]:
-        """Return the share of bits that masks hide, for each class; it is equal for all its rows."""
+        """Return the share of bits that masks hide, for each class.
+
+        It is equal for all rows of a class.
+        """
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         hidden = np.zeros(len(table))
         places = np.arange(len(table)) if table.ids is None else table.ids

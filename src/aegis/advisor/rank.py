@@ -52,7 +52,10 @@ def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> d
 
 
 def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
-    """Return the privacy guarantee of a configuration's noise; the label is released without noise."""
+    """Return the privacy guarantee of a configuration's noise.
+
+    The label is released without noise.
+    """
     masks: dict[str, Mask | None] = {n: c.mask for n, c in choice.items()}
     if summary.label.there:
         masks.setdefault(summary.label.column, None)
@@ -75,7 +78,7 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
 
 
 def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
-    """Return the advice with the label's fitted mask, if it is the only one, in each configuration."""
+    """Return the advice with the label's fitted mask in each configuration, if it has only one."""
     column, mask = summary.label.column, summary.label.mask
     if policy.label_mask is None or mask is None:
         return advice

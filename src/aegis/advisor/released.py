@@ -42,7 +42,10 @@ from aegis.summary.leaves import shown_leaves
 
 
 def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
-    """Return the label classes that a release loses, with their rows; none if the label is masked."""
+    """Return the label classes that a release loses, with their rows.
+
+    There are none if the label is masked.
+    """
     left = set(after.classes)
     if before.mask is not None or not left <= set(before.classes):
         return {}

@@ -435,7 +435,10 @@ class Scorer:
     def order(
         self, attribute: AttributeSummary, candidate: Candidate
     ) -> tuple[Levels, npt.NDArray[np.float64] | None]:
-        """Return a candidate's ranges and the number of each; its levels and None without an order."""
+        """Return a candidate's ranges and the number of each.
+
+        For an attribute without an order, these are its levels and None.
+        """
         key = (attribute.name, candidate)
         if key not in self._orders:
             self._orders[key] = self._order(attribute, candidate)

@@ -383,7 +383,10 @@ def _scale(codes: Codes, numbers: Floats) -> tuple[float, float]:
 
 
 def _resolution(numbers: Floats) -> float:
-    """Return the largest power of ten from 1 to 1e-6 that divides all numbers; 0 if there is none."""
+    """Return the largest power of ten from 1 to 1e-6 that divides all numbers.
+
+    The result is 0 if there is none.
+    """
     present = numbers[~np.isnan(numbers)]
     for digits in range(7):
         step = 10.0**-digits

@@ -181,7 +181,7 @@ def _cut(part: _Partitions, number: int, k: int, distinct: int, relaxed: bool) -
 
 
 def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return the records on the left side, (N,), for the more even of the two cuts at the median."""
+    """Return flags of the left side, (N,), for the more even of the two cuts at the median."""
     of = part.of
     key = np.sort(of * size + codes)
     median = key[part.starts + (part.sizes - 1) // 2] - np.arange(len(part.sizes)) * size

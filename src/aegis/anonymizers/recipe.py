@@ -71,7 +71,7 @@ class Recipe:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the method's random draws protect the table, so that no reader may repeat them."""
+        """Whether the random draws protect the table, so that no reader may repeat them."""
         return self.anonymizer.configure(**self.options).by_chance
 
     def for_draws(self, seed: int | None) -> int:
@@ -86,7 +86,7 @@ class Recipe:
         return secrets.randbits(128) if self.by_chance else 0
 
     def repeating(self, seed: int) -> Recipe:
-        """Return the recipe with `seed`, if it has no seed and its draws do not protect the table."""
+        """Return the recipe with `seed` if it has none and its draws do not protect the table."""
         return replace(self, seed=seed) if self.seed is None and not self.by_chance else self
 
     def resolve(self, policy: Policy, records: Records) -> Options:
@@ -112,7 +112,7 @@ class Recipe:
         return self.anonymizer.configure(**(demanded | dict(self.options)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the method and its options, without the seed, so that the result may be published."""
+        """Return the method and its options without the seed, for publication."""
         data: dict[str, Any] = {"method": self.method, "options": _plain(self.options)}
         return data if self.style is None else data | {"style": str(self.style)}
 
@@ -208,7 +208,7 @@ def demanded_options(
 
 
 def _needs_strict(anonymizer: Anonymizer, given: Mapping[str, Any]) -> bool:
-    """Whether the method guarantees l only in its strict form, and the options do not request it."""
+    """Whether the method guarantees l only if strict, and the options do not request that."""
     return any(f.name == "strict" for f in fields(anonymizer.options)) and not given.get("strict")
 
 

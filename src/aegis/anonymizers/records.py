@@ -71,7 +71,7 @@ class ValueTree:
         return shares
 
     def heights_to(self, code: int) -> Codes:
-        """Return for each value the height of its lowest common ancestor with `code`, shape (V,)."""
+        """Return the height of each value's lowest common ancestor with `code`, shape (V,)."""
         heights: Codes = np.argmax(self.levels == self.levels[code], axis=1).astype(np.int32)
         return heights
 
@@ -258,7 +258,7 @@ class Records:
 
     @cached_property
     def subjects(self) -> int:
-        """The size that k counts: the number of records, or of distinct persons if they are known."""
+        """The number of records, or of distinct persons if they are known."""
         return len(self) if self.persons is None else len(np.unique(self.persons))
 
     @cached_property

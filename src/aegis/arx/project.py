@@ -289,7 +289,10 @@ class _Project:
             raise DataError(f"{self._path}: {key} is {text!r}, and no number.") from None
 
     def _objective(self, metric: str, rule: Mapping[str, Any], weighted: bool) -> str | None:
-        """Return the loss that the project minimises; note the settings that its files do not have."""
+        """Return the loss that the project minimises.
+
+        Settings that the project's files do not have are noted.
+        """
         if metric.lower().startswith("publisherbenefit"):
             return self._payout(metric, rule)
         model = quality_model(metric)

@@ -170,7 +170,7 @@ def command(asked: ApplyCommand) -> None:
 
 
 def _check_target(asked: ApplyCommand) -> None:
-    """Raise `PolicyError` unless the release has exactly one target, and its files can be written."""
+    """Raise unless the release has exactly one target, and its files can be written."""
     output, into, opening = asked.release.output, asked.release.into, asked.opening
     if (output is None) == (into is None) or (asked.view and into is None):
         raise PolicyError(

@@ -265,7 +265,7 @@ def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
 
 
 def _refuse(options: Mapping[str, object]) -> None:
-    """Raise `PolicyError` for the first of these options that is given together with a certificate."""
+    """Raise for the first of these options that is given together with a certificate."""
     for name, given in options.items():
         if given is not None:
             raise PolicyError(

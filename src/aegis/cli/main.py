@@ -91,7 +91,10 @@ class Command(Protocol):
 
 
 def _commands(verb: str) -> Mapping[str, Command]:
-    """Return the commands of one verb by name; there are several if it has subcommands (`VERBS`)."""
+    """Return the commands of one verb by name.
+
+    There are several if it has subcommands (`VERBS`).
+    """
     if verb in VERBS:
         module: Any = import_module(f"aegis.cli.{_MODULES.get(verb, verb)}")
     else:

@@ -15,7 +15,7 @@ _LARGEST = 1 << 63
 
 
 def with_numbers_checked(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with a check that refuses NaN, infinities and numbers that are too large."""
+    """Return the command with a check that refuses NaN, infinities and too large numbers."""
 
     @functools.wraps(command)
     def checked(**given: Any) -> None:

@@ -172,7 +172,7 @@ def labelled(label: str, *lines: str, style: str) -> RenderableType:
 
 
 def clean(text: object) -> str:
-    """Return text with control characters escaped, so that none from the data reaches a terminal."""
+    """Return text with control characters escaped, so that none reaches a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 

@@ -66,7 +66,10 @@ PLACES = {
     "measures": "Explain what a policy can name",
     "privacy-models": "Explain what a policy can name",
 }
-"""Groups of the commands of the core in the help; a wing names the group of its command in `PANEL`."""
+"""Groups of the commands of the core in the help.
+
+A wing names the group of its command in `PANEL`.
+"""
 
 
 def panel_of(name: str) -> str | None:

@@ -103,7 +103,7 @@ def given_options(record: Any) -> dict[str, object]:
 
 
 def _long_name(field: Field[Any], option: Option | None, kind: Any) -> str:
-    """Return the name of an option on the command line: the first declared one, else the field's."""
+    """Return an option's name on the command line: the first declared one, else the field's."""
     for described in getattr(kind, "__metadata__", ()):
         # Of an annotation typer keeps the first name as the default.
         for name in (described.default, *(described.param_decls or ())):

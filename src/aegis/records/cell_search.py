@@ -154,7 +154,7 @@ class CellSearch:
         return [patterns[place] for _, place in sorted(ranked)[:WIDTH]]
 
     def _tried(self, pattern: Pattern) -> tuple[int, Integers]:
-        """Return the number of classes of pending records under a pattern, and the rescued records."""
+        """Return the number of pending records' classes under a pattern, and the rescued ones."""
         of = self.grouped(self.pending, pattern)
         fitting = self.fits(self.pending, of)
         return len(fitting), self.pending[fitting[of]]

@@ -59,7 +59,10 @@ class Forest:
         return float(np.mean(self._model.predict(shown) == self._target[self._test]))
 
     def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
-        """Loss of accuracy when the values of one feature are shuffled; the mean of `repeats` runs."""
+        """Return the loss of accuracy when the values of one feature are shuffled.
+
+        It is the mean of `repeats` runs.
+        """
         whole = self.accuracy()
         scores = []
         for _ in range(repeats):

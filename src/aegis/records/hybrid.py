@@ -381,7 +381,10 @@ def _strict(
 
 
 def _shared(records: Records, rows: Integers, options: HybridOptions, labels: Integers) -> int:
-    """Group those of `rows` that share all categories with enough others; return the group count."""
+    """Group those of `rows` that share all categories with enough others.
+
+    Returns the number of groups.
+    """
     exact = [a for a in records.attributes if a.kind is not AttributeKind.NUMERIC]
     if not len(rows):
         return 0

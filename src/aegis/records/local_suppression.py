@@ -57,7 +57,7 @@ class SuppressionOptions(Options):
     empty: bool = False
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and if `importance` names a column that is no quasi-identifier."""
+        """Raise as `Options.check`, and if `importance` names other columns."""
         super().check(records)
         for name in self.importance:
             records.attribute(name)
@@ -110,7 +110,7 @@ def _costs(records: Records, importance: Sequence[str]) -> Floats:
 
 
 def _star(attribute: RecordAttribute, *, empty: bool) -> int:
-    """Return the code of a suppressed cell: that of `*` (or null) if it is a value, else a new one."""
+    """Return the code of a suppressed cell: that of `*` (or null) if it occurs, else a new one."""
     shown = None if empty else SUPPRESSED_VALUE
     domain = attribute.domain
     return domain.index(shown) if shown in domain else attribute.size

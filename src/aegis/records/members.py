@@ -40,7 +40,10 @@ class _Reach:
         self._heights = np.empty(0)
 
     def begin(self, combination: int) -> Floats:
-        """Start a cluster at `combination`; return the cost of adding each combination, shape (D,)."""
+        """Start a cluster at `combination`.
+
+        Returns the cost of adding each combination, shape (D,).
+        """
         if self._tree:
             tree = self._attribute.tree
             heights = tree.heights_to(int(self._codes[combination])) / tree.height

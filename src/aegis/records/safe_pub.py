@@ -80,7 +80,7 @@ class SampledOptions(Options):
 
     @property
     def privacy(self) -> SampledPrivacy:
-        """Sampling rate and k that the guarantee requires, from epsilon without the search's part."""
+        """Sampling rate and k for the guarantee, from epsilon without the search's part."""
         rest = math.nextafter(self.epsilon - self.search, 0) if self.search else self.epsilon
         return sampled_privacy(rest, self.delta, self.rate)
 

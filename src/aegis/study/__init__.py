@@ -1,4 +1,4 @@
-"""The main Python interface: `Study` summarises a table once and answers every question about it."""
+"""The main Python interface: `Study` summarises a table once for all questions about it."""
 
 from aegis.study.advising import SEARCH_SECONDS
 from aegis.study.questions import ask

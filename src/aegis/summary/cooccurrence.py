@@ -114,7 +114,7 @@ class PairCounts:
 
     @cached_property
     def offsets(self) -> Counts:
-        """Index of each attribute's first atom when the atoms of all are stacked, shape (m + 1,)."""
+        """Index of each attribute's first atom when all are stacked, shape (m + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @cached_property

@@ -39,7 +39,10 @@ def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
-    """Return the share of the hierarchy's leaves in each value's group; None without a hierarchy."""
+    """Return the share of the hierarchy's leaves in each value's group.
+
+    None without a hierarchy.
+    """
     mask = candidate.mask
     if not isinstance(mask, Level) or mask.hierarchy is None:
         return None
@@ -202,7 +205,10 @@ def leaves_by_hierarchy(
 
 
 def without_hierarchy(policy: Policy, quasi: Sequence[str]) -> list[str]:
-    """Return the quasi-identifiers without a hierarchy; a masked table does not show their leaves."""
+    """Return the quasi-identifiers without a hierarchy.
+
+    A masked table does not show their leaves.
+    """
     known = policy.attributes
     return [n for n in quasi if n not in known or _first_hierarchy(known[n].masks) is None]
 

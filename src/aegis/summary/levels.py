@@ -74,7 +74,10 @@ def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
 
 
 def _shared(rows: Floats, share: int) -> Ints | None:
-    """Return levels with about 1/`share` of the rows each; None if frequent values take all levels."""
+    """Return levels with about 1/`share` of the rows each.
+
+    None if frequent values take all levels.
+    """
     frequent = np.zeros(len(rows), dtype=bool)
     left = share
     while left > 0:

@@ -115,7 +115,7 @@ def _check(summaries: Sequence[Summary]) -> None:
 
 
 def _base(summary: Summary) -> tuple[int, int | None] | None:
-    """Return the part of a label's unit that must be equal in all parts, so that sums can be added."""
+    """Return the part of a label's unit that must be equal in all parts, to add sums."""
     unit = summary.label.unit
     return None if unit is None else (unit.base, None if unit.base == 10 else unit.exponent)
 

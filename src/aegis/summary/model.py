@@ -136,7 +136,7 @@ class Candidate:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns in scores of models: ranges if the values have an order, else levels."""
+        """Number of columns in scores of models: ranges if the values are ordered, else levels."""
         return self.n_levels if self.ranges is None else int(self.ranges.max(initial=-1)) + 1
 
 

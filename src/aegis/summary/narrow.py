@@ -52,7 +52,10 @@ def _learns_bounds(attribute: AttributeSummary) -> bool:
 
 
 def _narrowed(attribute: AttributeSummary, asked: Attribute) -> AttributeSummary | None:
-    """Return the attribute with the candidates of `asked`, in their order; None if one is missing."""
+    """Return the attribute with the candidates of `asked`, in their order.
+
+    None if one is missing.
+    """
     if asked.role is not attribute.role:
         return None
     declared = {candidate.declared: candidate for candidate in attribute.candidates}

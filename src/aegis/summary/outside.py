@@ -133,7 +133,7 @@ def _implied(implication: Implication) -> str:
 
 
 def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[int, int, int]:
-    """Return the number of rows of a table, of unique rows, and of distinct rows, by all columns."""
+    """Return the number of rows, of unique rows, and of distinct rows, by all columns."""
     columns = comparable(table, person)
     if not columns:
         rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())

@@ -108,7 +108,7 @@ def _atoms(
     attributes: Mapping[str, AttributeSummary],
     classes: pa.Array,
 ) -> ir.Table:
-    """Return class and atoms of each row with a class, with its unit and numeric label if present."""
+    """Return class, atoms and, if present, unit and number of each row with a class."""
     more = [name for name in ("u", "r") if name in labelled.columns]
     table = _coded(source, labelled, "aegis_y", "y", classes, np.arange(len(classes)))
     for i, attribute in enumerate(attributes.values()):

@@ -84,7 +84,10 @@ class Population:
         return replace(table, population=sizes, absent=absent)
 
     def groups(self, name: str, candidate: Candidate) -> Ints:
-        """Return the group of each value under a candidate; groups that the table lacks come last."""
+        """Return the group of each value under a candidate.
+
+        Groups that the table lacks come last.
+        """
         key = (name, candidate.mask)
         if key not in self._groups:
             (grouping,) = evaluate([candidate.mask], self.values[name])

@@ -154,7 +154,7 @@ class _Part:
         return cls(members, code, whole, np.concatenate(shown).astype(np.float64))
 
     def added(self, counted: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Return for each atom the sum of the rows of `counted`, which has one row per combination."""
+        """Return for each atom the sum of its rows in `counted` (one row per combination)."""
         rows: npt.NDArray[np.float64] = np.asarray(counted, dtype=np.float64)
         return rows if self.shown is None else self.shown @ rows
 

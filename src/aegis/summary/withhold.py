@@ -184,7 +184,7 @@ def _rows_added(joint: Counts, groups: Ints, size: int) -> Counts:
 
 
 def _counted(frequency: FrequencyTable | None, cells: Mapping[str, Ints]) -> FrequencyTable | None:
-    """Return the frequency table by cells; columns without cells, such as the label, do not change."""
+    """Return the frequency table by cells. Columns without cells, such as the label, stay."""
     if frequency is None:
         return None
     codes, representatives = {}, {}

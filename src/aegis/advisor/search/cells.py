@@ -41,7 +41,7 @@ class RuleCells:
         return len(self.counts)
 
     def undivided(self) -> tuple[Ids, int]:
-        """Return the class of each cell if all is masked: one class, or those of earlier releases."""
+        """Return the class of each cell if all is masked; earlier releases may divide it."""
         earlier = self._frequency.earlier
         if earlier is None:
             return np.zeros(self.count, dtype=np.int64), 1

@@ -1,4 +1,4 @@
-"""If no configuration is admissible, find the closest: the one that needs the fewest rows removed."""
+"""If no configuration is admissible, find the one that needs the fewest rows removed."""
 
 from __future__ import annotations
 

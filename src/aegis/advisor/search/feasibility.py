@@ -157,7 +157,7 @@ class InMemory:
         return tuple(narrowed)
 
     def _filter(self, box: Box, rule: PrivacyRule | None, index: int) -> int:
-        """Return the candidates of a domain that pass with all other variables at their coarsest."""
+        """Return the candidates of a domain that pass while all others are at their coarsest."""
         domain = box[index]
         variable = self.problem.variables[index]
         passing = 0
@@ -397,7 +397,7 @@ class InEngine:
         return box if self.possible(box) else None
 
     def possible(self, box: Box) -> bool:
-        """Return whether the configuration at the coarsest corner, if there is one, meets the rule."""
+        """Return whether the coarsest configuration of a box, if it has one, meets the rule."""
         rule = self.plan.rule
         if not self._monotone or sound_part(rule, undecided(self.problem, box)) != rule:
             return True

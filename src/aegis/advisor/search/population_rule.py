@@ -35,7 +35,7 @@ class BesidePopulation(InMemory):
         self._corners: dict[tuple[Box, PrivacyRule | None], bool] = {}
 
     def possible(self, box: Box) -> bool:
-        """Return whether the coarsest corner of a box meets the parts of the rule valid for boxes."""
+        """Return whether a box's coarsest corner meets the parts of the rule valid for boxes."""
         return super().possible(box) and self._corner_possible(box)
 
     def narrow(self, box: Box) -> Box | None:

@@ -27,7 +27,10 @@ Mask = Candidate | None
 """The candidate of a protected attribute; None without one."""
 
 _PLACES = 1 << 21
-"""Places of a matrix of classes by values, at most; larger ones are counted sparsely, or not at all."""
+"""Places of a matrix of classes by values, at most.
+
+Larger ones are counted sparsely, or not at all.
+"""
 _TRIES = 16
 """Tests in a row that may refuse nothing before a pause."""
 _PAYS = 12
@@ -259,7 +262,7 @@ class Judge:
     def _histograms(
         self, ids: Ids, space: int, large: npt.NDArray[np.bool_], masks: Sequence[Mask]
     ) -> dict[str, Histograms]:
-        """Return the rows by class and value of each protected attribute, for large classes only."""
+        """Return rows by class and value of each protected attribute, for large classes."""
         classes, count = ids, space
         everything = bool(large.all())
         spread = self._spread(ids, space, masks)

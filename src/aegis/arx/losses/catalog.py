@@ -1,4 +1,4 @@
-"""Losses that other tools minimise, as objectives of a search, to compare Aegis with these tools."""
+"""Losses that other tools minimise, as objectives of a search, for comparison."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class AreaLoss(ClassLoss):
         return self._loss(ids, self._areas(box), np.ones(len(ids), dtype=np.bool_))
 
     def _areas(self, box: Box) -> Floats:
-        """Return log2 of the leaf combinations of each cell, (cells,), as the least value in a box."""
+        """Return log2 of each cell's leaf combinations, (cells,), as the least in a box."""
         return least_bits(self._problem, self._frequency, box)
 
     @abstractmethod
@@ -101,7 +101,7 @@ class Divergence(AreaLoss):
         return float((counts / rows * (own - released + spread)).sum())
 
     def _own(self) -> Floats:
-        """Return log2 of the number of rows with each cell's combination of values, shape (cells,)."""
+        """Return log2 of the rows with each cell's combination of values, shape (cells,)."""
         place = np.unique(self._frequency.class_keys(), return_inverse=True)[1]
         sizes = np.bincount(place, weights=self._frequency.counts.astype(np.float64))
         own: Floats = np.log2(sizes[place])

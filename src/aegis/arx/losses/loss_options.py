@@ -56,7 +56,10 @@ class Mean(StrEnum):
     MAXIMUM = "max"
 
     def of(self, values: Floats) -> float:
-        """Return the combined loss of `values` (m,); the geometric mean is prod(1 + x)^(1/m) - 1."""
+        """Return the combined loss of `values` (m,).
+
+        The geometric mean is prod(1 + x)^(1/m) - 1.
+        """
         if self is Mean.GEOMETRIC:
             return float(np.expm1(np.log1p(values).mean()))
         if self is Mean.ARITHMETIC:

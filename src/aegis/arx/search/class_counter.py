@@ -56,7 +56,10 @@ class Tally:
         self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
 
     def lost(self, node: Node, room: int) -> Ids | None:
-        """Return the cells in classes that are too small; None if these have more than `room` rows."""
+        """Return the cells in classes that are too small.
+
+        The result is None if these cells have more than `room` rows.
+        """
         halves = self._halves(self._quasi)
         ids, space = self._undivided
         for half in halves:

@@ -289,7 +289,7 @@ class OpenList:
         return float(self._start[place])
 
     def shares(self) -> list[Floats]:
-        """Return the share of open configurations that refine each candidate, (n,) per attribute."""
+        """Return the share of open configurations refining each candidate, (n,) per attribute."""
         left = max(self.left(), 1)
         return [
             np.array([np.bitwise_count(self._alive & bits).sum() / left for bits in within])
@@ -328,7 +328,10 @@ class OpenList:
         self._alive &= ~_packed(over)
 
     def sort(self, limit: float) -> None:
-        """Drop removed configurations and those that cost the limit or more; sort the rest by cost."""
+        """Drop removed configurations and those that cost the limit or more.
+
+        The rest is sorted by cost.
+        """
         alive = np.unpackbits(self._alive.view(np.uint8), bitorder="little")[: self.size] > 0
         places = np.flatnonzero(alive & (self._sums < limit))
         places = places[np.argsort(self._sums[places], kind="stable")]

@@ -159,7 +159,10 @@ def f1(prediction: Prediction) -> float:
 
 
 def r2(prediction: NumberPrediction) -> float:
-    """Return R2, the share of the variance that is predicted, at most 1; NaN for a constant label."""
+    """Return R2, the share of the variance that is predicted, at most 1.
+
+    It is NaN for a constant label.
+    """
     spread = (
         float(((prediction.truth - prediction.truth.mean()) ** 2).sum())
         if len(prediction.truth)

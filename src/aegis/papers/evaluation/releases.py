@@ -108,7 +108,7 @@ def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:
 
 
 def _require_same_order(rows: CodedTable, ranks: dict[str, Codes]) -> None:
-    """Raise `EngineError` unless both codings of the rows assign the same codes to the same values."""
+    """Raise `EngineError` unless both codings of the rows agree on which values are equal."""
     for name, codes in ranks.items():
         if name in rows.codes:
             pairs = np.unique(np.stack([codes, rows.codes[name]]), axis=1)

@@ -147,7 +147,10 @@ def train(task: Task) -> Training:
 
 
 def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Train a model of a number; return its predictions for the test rows, (n,), and its warnings."""
+    """Train a model of a number.
+
+    Returns its predictions for the test rows, (n,), and its warnings.
+    """
     own = task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
     model = task.model.make(task.seed)
     with one_thread(), warnings.catch_warnings(record=True) as caught:

@@ -52,7 +52,10 @@ def closed_form(evidence: Evidence) -> Reconstruction:
 
 
 def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
-    """Return the only masked joint of `evidence`; raise `PolicyError` if there is not exactly one."""
+    """Return the only masked joint of `evidence`.
+
+    Raise `PolicyError` if there is not exactly one.
+    """
     if len(evidence.masked) != 1:
         names = ", ".join(mask.name for mask in evidence.masked) or "none"
         raise PolicyError(

@@ -42,7 +42,7 @@ class Fit(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FamilySweep:
-    """One constraint family: `measure` sums the cells by group, `scale` multiplies them in place."""
+    """A constraint family: `measure` sums the cells by group, `scale` multiplies them in place."""
 
     name: str
     targets: FloatArray

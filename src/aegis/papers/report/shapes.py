@@ -1,4 +1,4 @@
-"""Protocols for the results of trained models, so that the report does not depend on the training."""
+"""Protocols for results of trained models, so that the report does not import the training."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AgreementRow(Protocol):
 
     @property
     def loss(self) -> float:
-        """Loss of the metric when the measure's best configuration is chosen instead of the best."""
+        """Loss of the metric by choosing the measure's best configuration, not the best one."""
 
 
 class EvaluationResult(Protocol):

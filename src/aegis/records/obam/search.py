@@ -198,7 +198,10 @@ def _fill(state: State, k: int) -> None:
 
 
 def descend(state: State, k: int, objective: ObamObjective) -> bool:
-    """Apply improving moves and swaps until there are none; return False if the limit came first."""
+    """Apply improving moves and swaps until there are none.
+
+    Returns False if the limit came first.
+    """
     return any(_moves(state, k, objective) + _swaps(state, objective) == 0 for _ in range(SWEEPS))
 
 
@@ -345,7 +348,10 @@ def _pool(state: State, cluster: int) -> Integers:
 
 
 def _kinds(state: State, records: Integers) -> Integers:
-    """Return the first record of each kind; a kind is a cluster, combination and sensitive values."""
+    """Return the first record of each kind.
+
+    A kind is a cluster, combination and sensitive values.
+    """
     columns = [state.of[records], state.instance.of[records], *state.instance.sensitive[records].T]
     label = np.zeros(len(records), dtype=np.int64)
     for column in columns:

@@ -56,7 +56,10 @@ class Columns:
         return name in self._arrays
 
     def array(self, name: str, length: int | None = None) -> pa.Array:
-        """Return an array and remove it; raise if it does not have `length` entries, where given."""
+        """Return an array and remove it.
+
+        Raise if it does not have `length` entries, where given.
+        """
         if name not in self._arrays:
             refuse(f"member {self._member!r} has no column {name!r}")
         array = self._arrays.pop(name)

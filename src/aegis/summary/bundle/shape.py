@@ -1,4 +1,4 @@
-"""The shape of a bundle's manifest: types and ranges, checked before anything is read or allocated."""
+"""The shape of a bundle's manifest: types and ranges, checked before anything else is read."""
 
 from __future__ import annotations
 
