@@ -1,7 +1,7 @@
 """Aegis: a masking advisor.
 
-`Study` holds a table and a policy and answers every question to them. Every verb of the command line
-is also a function here: `init_policy`, `summarize`, `advise`, `search`, `apply`, `anonymize`, `audit`.
+`Study` holds a table and a policy and answers every question about them. The main commands are also
+functions here: `init_policy`, `summarize`, `advise`, `search`, `apply`, `anonymize`, `audit`.
 Names are loaded when they are first used, so that `import aegis` is quick.
 """
 

@@ -1,4 +1,4 @@
-"""Arrays that are computed again where remembering them would take much memory."""
+"""A cache of arrays with a limit on memory; arrays beyond it are computed again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REMEMBERED_BYTES = 1 << 27
 
 
 class RememberedArrays:
-    """Arrays by key, the least recently used of which are forgotten where they take much memory."""
+    """Arrays by key. If they take too much memory, the least recently used ones are dropped."""
 
     def __init__(self) -> None:
         self._arrays: OrderedDict[Hashable, npt.NDArray[np.float64]] = OrderedDict()
@@ -22,7 +22,7 @@ class RememberedArrays:
     def get(
         self, key: Hashable, make: Callable[[], npt.NDArray[np.float64]]
     ) -> npt.NDArray[np.float64]:
-        """Return the array of a key; it is made where it is not remembered."""
+        """Return the array of a key; call `make` if it is not in the cache."""
         remembered = self._arrays.get(key)
         if remembered is not None:
             self._arrays.move_to_end(key)
@@ -40,5 +40,5 @@ class RememberedArrays:
         return self._arrays[key]
 
     def values(self) -> Collection[npt.NDArray[np.float64]]:
-        """Return what is remembered."""
+        """Return the arrays in the cache."""
         return self._arrays.values()

@@ -1,7 +1,7 @@
 """Linear algebra on one thread.
 
-Aegis factorises many small matrices one after the other; handing each to several BLAS threads
-costs more than it gives, and several times more on a busy machine.
+Aegis factorises many small matrices one after the other. For these, several BLAS threads are slower
+than one, and several times slower on a busy machine.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _BRINGING = frozenset({"numpy", "scipy.linalg"})
 
 
 def guard_loading() -> None:
-    """Have a BLAS loaded only where it gets the addresses that it takes, if these are limited.
+    """If the address space is limited, load a BLAS only if enough of it is left.
 
-    OpenBLAS requires its buffers again and again until it gets them: under a limit (`ulimit -v`)
-    that is for ever.
+    OpenBLAS asks for its buffers until it gets them. Under a limit (`ulimit -v`) it would never
+    end.
     """
     if addresses_limited():
         sys.meta_path.insert(0, _Guard())
 
 
 class _Guard(MetaPathFinder):
-    """Finds nothing, and raises `MemoryError` for what would hang."""
+    """Import hook that finds no module; raises `MemoryError` where loading a BLAS would hang."""
 
     def find_spec(self, name: str, *_: Any) -> None:
         if name in _BRINGING:
@@ -52,9 +52,9 @@ def _require(addresses: int) -> None:
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
     """Return `function` with BLAS held to one thread while it runs.
 
-    A limit holds for the libraries that are loaded when it is set. SciPy brings a BLAS of its own,
-    so that is loaded first: left at its own number of threads it waits for them in busy loops.
-    Within another such function this costs next to nothing.
+    A limit applies only to libraries that are loaded when it is set. SciPy has its own BLAS, so
+    that is loaded first; otherwise its threads would wait in busy loops. Nested calls cost almost
+    nothing.
     """
 
     @wraps(function)
@@ -66,7 +66,7 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Held:
-    """BLAS on one thread from the first that enters to the last that leaves, in whatever threads."""
+    """Keeps BLAS on one thread, for all Python threads, from the first entry to the last exit."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

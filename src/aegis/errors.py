@@ -1,8 +1,8 @@
 """The one exception tree of Aegis.
 
 Every message says what was given, what is allowed and what to do. User errors, "no admissible
-configuration" and internal bugs are separate branches, because each asks something else of the
-reader; `exit_code` is what the command line answers with.
+configuration" and internal bugs are separate branches, because the reader must do something
+different for each. `exit_code` is the exit code of the command line.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class AegisError(Exception):
 
 
 class PolicyError(AegisError):
-    """What the user declared cannot be carried out: a policy, a parameter, an option."""
+    """A policy, a parameter or an option is not valid or cannot be carried out."""
 
     @classmethod
     def unknown(cls, kind: str, given: object, allowed: Iterable[str]) -> PolicyError:
-        """Return the error for a name that is not among `allowed`, with the nearest one."""
+        """Return the error for a name that is not in `allowed`; it suggests the nearest one."""
         return cls(f"Unknown {kind} {given!r}.", hint=choices(str(given), allowed))
 
 
@@ -55,17 +55,17 @@ class DataError(AegisError):
 
     @classmethod
     def unknown_column(cls, given: str, columns: Iterable[str], *, where: str = "") -> DataError:
-        """Return the error for a column that the table lacks, with the nearest one."""
+        """Return the error for a column that the table lacks; it suggests the nearest column."""
         place = f" ({where})" if where else ""
         return cls(f"No column {given!r} in the table{place}.", hint=choices(given, columns))
 
 
 class EngineError(AegisError):
-    """The engine that holds the data failed or lacks something."""
+    """The engine that holds the data failed or does not support an operation."""
 
 
 class ResourceError(EngineError):
-    """There is too little memory, or the disk is full: the data may be as good as any."""
+    """There is too little memory, or the disk is full. The data are not at fault."""
 
 
 class NoAdmissibleConfiguration(AegisError):  # noqa: N818 - the field's term, and no mistake
@@ -81,7 +81,7 @@ class InternalError(AegisError):
 
 
 def is_of_memory(error: BaseException) -> bool:
-    """Return whether there was no memory: for data, for a thread, or for a library that is loaded."""
+    """Return whether an error means that memory ran out: for data, a thread or a library."""
     if isinstance(error, MemoryError):
         return True
     text = str(error).lower()
@@ -101,7 +101,7 @@ _NO_MEMORY = (
 
 
 def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
-    """Return "Did you mean ...? Allowed: ..." for a misspelt name."""
+    """Return "Did you mean ...? Allowed: ..." for a name that is not allowed."""
     names = list(map(str, allowed))  # members of an enumeration show themselves otherwise
     near = get_close_matches(given, names, n=1, cutoff=0.6)
     lower = {name.lower(): name for name in names}
@@ -115,13 +115,13 @@ def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
 
 
 def _listed(name: str) -> str:
-    """Return a name as a list shows it: in quotes where its commas or blanks would mislead."""
+    """Return a name as it appears in a list: quoted if it has commas or blanks at its ends."""
     return repr(name) if "," in name or name != name.strip() else name
 
 
 class RenamedWarning(FutureWarning):
-    """A former name was used, which is accepted for one release."""
+    """A former name was used. It is accepted for one release."""
 
 
 class PackageWarning(UserWarning):
-    """A package adds what cannot be used; all else works."""
+    """An installed package adds something that cannot be used; everything else works."""

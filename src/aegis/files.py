@@ -1,4 +1,4 @@
-"""Write files so that nothing is ever half-written: a temporary name first, then a rename."""
+"""Write files completely or not at all: first under a temporary name, then with a rename."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _MADE: ContextVar[list[str] | None] = ContextVar("made", default=None)
 
 @contextmanager
 def recording() -> Iterator[list[str]]:
-    """Yield a list that names what is made while the context lasts: files, folders, tables.
+    """Yield a list that collects the names of files, folders and tables made within the context.
 
-    So who fails afterwards can say what is there.
+    After a failure, the caller can say what was left behind.
     """
     made: list[str] = []
     token = _MADE.set(made)
@@ -54,14 +54,14 @@ def recording() -> Iterator[list[str]]:
 
 
 def record(name: object) -> None:
-    """Note that a file, a folder or a table was made and has its name."""
+    """Add a file, folder or table that has its final name to the list of `recording`."""
     made = _MADE.get()
     if made is not None:
         made.append(str(name))
 
 
 def format_of(path: Path) -> str:
-    """Return the extension that names a file's format, with `.gz` where it is compressed."""
+    """Return the extension that names a file's format, including `.gz` if it is compressed."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     return "".join(suffixes if suffixes[1:] == [".gz"] else suffixes[-1:])
 
@@ -109,7 +109,7 @@ def _refuse_existing(path: Path, *, force: bool) -> None:
 
 
 def spare_input(inputs: Iterable[Path], *outputs: Path | None) -> None:
-    """Raise `PolicyError` when an output is a file that is read, under whatever name."""
+    """Raise `PolicyError` if an output is the same file as an input, even under another name."""
     files = list(inputs)
     for path in outputs:
         if path is not None and any(_same_file(path, other) for other in files):
@@ -120,7 +120,7 @@ def spare_input(inputs: Iterable[Path], *outputs: Path | None) -> None:
 
 
 def _same_file(path: Path, other: Path) -> bool:
-    """Return whether two paths name one file: by links, too, and by case where the system ignores it."""
+    """Return whether two paths lead to one file, through links or in another letter case."""
     if path.resolve() == other.resolve():
         return True
     try:
@@ -133,9 +133,9 @@ def _same_file(path: Path, other: Path) -> bool:
 def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
     """Yield a temporary name next to `path`; on success rename it, on failure remove it.
 
-    A kill in mid-write leaves the old file as it was, and the temporary one: `leftovers` finds it.
-    While the context lasts, no other process can enter it for the same path: several files that are
-    replaced together, one context within another, are all of one process.
+    If the process is killed while writing, the old file stays, and `leftovers` finds the temporary
+    one. While the context lasts, no other process can enter it for the same path. So nested
+    contexts replace several files together, all from one process.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold the lock of an output: a file next to it, which the system frees when the process ends."""
+    """Hold the lock of an output: a file next to it. The system frees it when the process ends."""
     lock = path.with_name(f"{_partial(path)}partial.lock")
     with deferring():
         held = _locked(lock, path)
@@ -176,7 +176,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _locked(lock: Path, path: Path) -> int:
-    """Return the open file of a lock that this process holds alone."""
+    """Lock the file for this process only; return its open descriptor."""
     while True:
         try:
             held = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
@@ -202,16 +202,16 @@ def _locked(lock: Path, path: Path) -> int:
 
 
 def _partial(path: Path) -> str:
-    """Return how the temporary names of a file begin: in characters that no engine reads otherwise."""
+    """Return the prefix of a file's temporary names, in characters that no engine interprets."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in path.stem)
     digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]
     return f".aegis-{plain[:40]}-{digest}."
 
 
 def leftovers(path: Path) -> list[Path]:
-    """Return what earlier runs that were killed have left of a file: rows that nobody verified.
+    """Return temporary files that killed runs have left of a file. Their rows were never verified.
 
-    Files of processes that still run are no leftovers.
+    Files of running processes are not included.
     """
     start = _partial(path)
     leftovers = []
@@ -223,7 +223,7 @@ def leftovers(path: Path) -> list[Path]:
 
 
 def runs(process: int) -> bool:
-    """Return whether a process of this machine runs, by its number; True where that cannot be told."""
+    """Return whether the process with this number runs on this machine; True if unknown."""
     if os.name == "nt":  # what asks elsewhere interrupts there
         return True
     try:
@@ -236,12 +236,12 @@ def runs(process: int) -> bool:
 
 
 def read_text(path: Path, what: str, error: type[AegisError]) -> str:
-    """Return what a text file holds that people write, called `what` in messages.
+    """Return the content of a text file that people write; messages call it `what`.
 
     Raises
     ------
     AegisError
-        Of the type given: the file cannot be read, or is not UTF-8.
+        The file cannot be read or is not UTF-8; the error has the type `error`.
     """
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -263,7 +263,9 @@ def read_text(path: Path, what: str, error: type[AegisError]) -> str:
 
 
 def require_text(path: Path, what: str, error: type[AegisError]) -> None:
-    """Raise what `read_text` would where there is no such file, without reading: it may be a pipe.
+    """Raise the error of `read_text` if the file does not exist.
+
+    It is not read, as it may be a pipe.
 
     >>> from pathlib import Path
     >>> from aegis.errors import PolicyError

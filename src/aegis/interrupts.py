@@ -1,9 +1,9 @@
-"""Ctrl-C and SIGTERM that are not lost: libraries in the middle of something may swallow them.
+"""Make sure that Ctrl-C and SIGTERM take effect, even if a library swallows them.
 
-Python raises `KeyboardInterrupt` wherever the program happens to be. Within DuckDB this becomes a
-`RuntimeError` ("Query interrupted"), or nothing at all, where it comes while the engine imports an
-optional Python module. So a signal is noted, too, and raised at the next boundary: at the end of a
-query or a step, and before an output takes its name.
+Python raises `KeyboardInterrupt` wherever the program happens to be. Within DuckDB it becomes a
+`RuntimeError` ("Query interrupted"). It can also get lost, while the engine imports an optional
+Python module. So Aegis also notes each signal and raises it at the next boundary: at the end of a
+query or a step, and before an output gets its final name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 @dataclass
 class _Signals:
-    """What has come in."""
+    """Whether a signal was noted, and whether signals are deferred."""
 
     noted: bool = False
     deferred: bool = False
@@ -33,8 +33,8 @@ _SIGNALS = _Signals()
 def watching() -> Iterator[None]:
     """Note interrupts while the context lasts; a request to terminate counts as one.
 
-    Outside the main thread, and where the program treats the signal in its own way (or was
-    told to ignore it, as by nohup), nothing changes.
+    Nothing changes outside the main thread, or if the program handles the signal itself or ignores
+    it (for example under nohup).
     """
     before = _ours()
     if not before:
@@ -52,10 +52,11 @@ def watching() -> Iterator[None]:
 
 
 def _ours() -> dict[signal.Signals, Any]:
-    """Return the signals that are noted, and what handled them before.
+    """Return the signals to note, with their handlers before.
 
-    Whoever ends a job politely (timeout, a scheduler, a container) is to get what is known, too, and
-    so is a job in the background of a script, for which shells ignore SIGINT.
+    SIGTERM is among them, so that a job that is ended politely (by timeout, a scheduler, a
+    container) reports its results so far. So does a background job of a script, where shells ignore
+    SIGINT.
     """
     if threading.current_thread() is not threading.main_thread():
         return {}
@@ -75,7 +76,10 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def deferring() -> Iterator[None]:
-    """Only note interrupts while the context lasts, as files are made and removed; `check` raises them."""
+    """Only note interrupts within the context, while files are made or removed.
+
+    `check` raises them afterwards.
+    """
     before, _SIGNALS.deferred = _SIGNALS.deferred, True
     try:
         yield
@@ -84,14 +88,14 @@ def deferring() -> Iterator[None]:
 
 
 def acknowledge() -> None:
-    """Forget the interrupt: whoever asked for it gets what it is for."""
+    """Forget the noted interrupt, because it has been answered."""
     _SIGNALS.noted = False
 
 
 def check() -> None:
-    """Raise `KeyboardInterrupt` where one was noted and swallowed.
+    """Raise `KeyboardInterrupt` if an interrupt was noted but swallowed.
 
-    Not while another exception is on its way: what it undoes is undone first.
+    Do nothing while another exception propagates, so that its clean-up finishes first.
     """
     if _SIGNALS.noted and sys.exception() is None:
         raise KeyboardInterrupt
@@ -112,7 +116,10 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 def _says_so(error: BaseException) -> bool:
-    """Return whether it is one of DuckDB's, known by name: it may not be loaded."""
+    """Return whether it is DuckDB's interrupt error.
+
+    It is recognised by name, as DuckDB may not be loaded.
+    """
     if type(error).__name__ == "InterruptException":
         return True
     return isinstance(error, RuntimeError) and str(error) == "Query interrupted"

@@ -1,4 +1,4 @@
-"""Limits that the system sets to this process."""
+"""Limits that the system sets for this process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import mmap
 
 
 def addresses_limited() -> bool:
-    """Return whether this process may not have all addresses (`ulimit -v`); on Unix alone."""
+    """Return whether the address space of this process is limited (`ulimit -v`).
+
+    Always False on Windows.
+    """
     try:
         import resource
     except ImportError:
@@ -15,7 +18,7 @@ def addresses_limited() -> bool:
 
 
 def addresses_left(size: int) -> bool:
-    """Return whether this process may have so many bytes of addresses more: they are tried."""
+    """Return whether this process can get `size` more bytes of address space, by trying it."""
     try:
         mmap.mmap(-1, size).close()
     except (OSError, MemoryError):

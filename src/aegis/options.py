@@ -1,6 +1,6 @@
-"""Options of requests: each is described once, on the field of the record that holds it.
+"""Options of requests. Each is described once, on the field of the record that holds it.
 
-The command line makes its options from these descriptions, and the reference of Python lists them.
+The command line makes its options from these descriptions, and the Python reference lists them.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class Option:
     metavar
         Placeholder of the value in the help of the command line.
     name
-        Name on the command line, where it is not the field's.
+        Name on the command line, if it differs from the field's.
     short
         Short name on the command line, such as `-o`.
     kind
-        Type on the command line, where the field accepts more.
+        Type on the command line, if the field accepts more types.
     least
         Smallest number that the command line accepts.
     offers
         Name of the function in `aegis.cli.completion` that completes the value.
     asked
-        Whether the command line has the option; else only Python has it.
+        Whether the command line has the option. If not, only Python has it.
     """
 
     text: str
@@ -66,34 +66,34 @@ class Option:
 
 
 def option(default: Any, text: str, metavar: str | None = None, **more: Any) -> Any:
-    """Return a field of a request that the command line and Python have; `more` as in `Option`."""
+    """Return a field of a request for both command line and Python; `more` as in `Option`."""
     return field(default=default, metadata={_OPTION: Option(text=text, metavar=metavar, **more)})
 
 
 def keyword(default: Any, text: str) -> Any:
-    """Return a field of a request that only Python has."""
+    """Return a field of a request that is available only in Python."""
     return field(default=default, metadata={_OPTION: Option(text=text, asked=False)})
 
 
 def group(record: type[R]) -> R:
-    """Return a field of a request that groups options which belong together in a record."""
+    """Return a field of a request that holds a record of related options."""
     made: Any = field(default_factory=record, metadata={_GROUP: record})
     return cast(R, made)
 
 
 def group_of(described: Field[Any]) -> type[Any] | None:
-    """Return the record that a field groups options in; None if it is no group."""
+    """Return the type of the record that a field holds as a group of options; else None."""
     grouped: type[Any] | None = described.metadata.get(_GROUP)
     return grouped
 
 
 def own_options(record: type[Any]) -> dict[str, Option]:
-    """Return the options that a record describes itself, by name of the field."""
+    """Return the options that a record describes directly (not in groups), by the field's name."""
     return {f.name: f.metadata[_OPTION] for f in fields(record) if _OPTION in f.metadata}
 
 
 def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
-    """Yield all options of a record by name, those of its groups in their place."""
+    """Yield all options of a record by name; options of a group come at the group's place."""
     for each in fields(record):
         grouped = group_of(each)
         if grouped is not None:
@@ -103,21 +103,23 @@ def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
 
 
 def documented(record: type[R]) -> type[R]:
-    """Return a record whose docstring lists its options with their descriptions."""
+    """Return the record with its options and their descriptions added to its docstring."""
     lines = [f"{name}\n    {option.text}" for name, option in options_of(record)]
     record.__doc__ = "\n".join((f"{record.__doc__}\n", "Attributes", "----------", *lines))
     return record
 
 
 def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
-    """Return a request with these keywords in place of its own values; without one, the defaults.
+    """Return the request with these keywords in place of its values.
+
+    If no request is given, start from the defaults.
 
     Raises
     ------
     TypeError
-        A keyword is no option of the request.
+        A keyword is not an option of the request.
     PolicyError
-        An option has a value of another type.
+        The value of an option has the wrong type.
     """
     known = [name for name, _ in options_of(kind)]
     for name in keywords:
@@ -133,7 +135,7 @@ def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
 
 
 def checks_types(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that refuses arguments of other types than it declares, by `PolicyError`."""
+    """Return the function with a check: arguments of undeclared types raise `PolicyError`."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -184,7 +186,7 @@ def _hints(declared: Any) -> dict[str, Any]:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Return whether a value is of a type, as far as that can be seen without reading it."""
+    """Return whether a value has a type, as far as can be seen without reading its content."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, part) for part in parts)
@@ -206,13 +208,13 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _is_opaque(kind: type[Any]) -> bool:
-    """Return whether a type is a protocol that says nothing of values."""
+    """Return whether a type is a protocol that cannot be checked at run time."""
     of_protocol = getattr(kind, "_is_protocol", False)
     return of_protocol and not getattr(kind, "_is_runtime_protocol", False)
 
 
 def _is_text(value: str | os.PathLike[str]) -> bool:
-    """Return whether a file can hold a text, or have a path: half a pair of characters it cannot."""
+    """Return whether a text can be a path or go into a file. Half of a surrogate pair cannot."""
     try:
         os.fsencode(value)
     except UnicodeEncodeError:
@@ -221,12 +223,12 @@ def _is_text(value: str | os.PathLike[str]) -> bool:
 
 
 def _each_fits(values: Collection[object], parts: tuple[Any, ...]) -> bool:
-    """Return whether all values of a collection are of its type."""
+    """Return whether all values of a collection have its element type."""
     return not parts or all(_fits(value, parts[0]) for value in values)
 
 
 def _changed(request: Any, keywords: Mapping[str, Any]) -> Any:
-    """Return a request with keywords of its own and of its groups."""
+    """Return a request with these keywords set, in the request itself and in its groups."""
     changes = {}
     for each in fields(request):
         if group_of(each) is not None:

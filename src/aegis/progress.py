@@ -1,4 +1,4 @@
-"""Progress as a callback interface: long work reports, and whoever started it decides how.
+"""Progress as a callback interface: long work reports its steps, and the caller shows them.
 
 Library functions take `progress: Progress = SILENT`. The command line passes one that draws on
 standard error; a notebook or a service may pass its own.
@@ -18,14 +18,14 @@ class Step(Protocol):
         """Count `amount` units of work as done."""
 
     def note(self, text: str) -> None:
-        """Show `text` next to the step, in place of the note before."""
+        """Show `text` next to the step; it replaces the previous note."""
 
 
 class Progress(Protocol):
     """Receives the steps of a job."""
 
     def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
-        """Open a step of `total` units of work (None: unknown); it ends with the context."""
+        """Open a step of `total` units of work (None: unknown); leaving the context ends it."""
 
 
 class _SilentStep:

@@ -1,4 +1,4 @@
-"""What is found by name, and what packages add to it by their entry points."""
+"""Registries that find entries by name, and entries that packages add through entry points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _installed() -> Any:
 
 
 def entry_points(group: str) -> EntryPoints:
-    """Return what installed packages add under a group; they are looked through once, for all groups.
+    """Return the entry points of a group. Installed packages are scanned once, for all groups.
 
     >>> from aegis.registry import entry_points
     >>> [point.value for point in entry_points("console_scripts") if point.name == "aegis"]
@@ -40,7 +40,7 @@ def entry_points(group: str) -> EntryPoints:
 
 
 def group_of(kind: str) -> str:
-    """Return the group of entry points of a kind.
+    """Return the group of entry points for a kind of entry.
 
     >>> group_of("privacy model"), group_of("search strategy")
     ('aegis.privacy_models', 'aegis.search_strategies')
@@ -55,8 +55,8 @@ class Registry(Generic[T]):
     A third-party package adds entries through the entry-point group `aegis.<kind>s`: each entry
     point names an object of the registry's type, or a callable without arguments that returns
     one. They are loaded when a name is first not found, or when the registry is listed, so that
-    starting Aegis costs no scan of installed packages. What a package adds and cannot be used is left
-    out, with a `PackageWarning` that names the package; to ask for it by name is an error.
+    Aegis starts without a scan of installed packages. An entry that cannot be used is left out,
+    with a `PackageWarning` that names the package. Using its name is an error.
     """
 
     def __init__(self, kind: str) -> None:
@@ -69,27 +69,27 @@ class Registry(Generic[T]):
         self._scanned = False
 
     def register(self, entry: T) -> T:
-        """Add `entry`; raise `InternalError` when its name is taken."""
+        """Add `entry` and return it; raise `InternalError` if its name is taken."""
         if entry.name in self._entries:
             raise InternalError(f"{self.kind} {entry.name!r} is registered twice.")
         self._entries[entry.name] = entry
         return entry
 
     def register_all(self, *entries: T) -> None:
-        """Add all of them, in their order."""
+        """Add all entries, in their order."""
         for entry in entries:
             self.register(entry)
 
     def rename(self, former: str, name: str) -> None:
-        """Let the entry called `name` be asked for by a former name, which warns."""
+        """Accept a former name for the entry `name`; its use warns."""
         self._former[former] = name
 
     def register_family(self, base: str, make: Callable[[str], T]) -> None:
-        """Let `base(OPTIONS)` be asked for: `make` returns the entry from what is in brackets."""
+        """Accept names like `base(OPTIONS)`: `make` returns the entry for the text in brackets."""
         self._families[base] = make
 
     def _of_family(self, name: str) -> T | None:
-        """Return the entry of a name with options in brackets; None for any other name."""
+        """Return the entry for a name with options in brackets; None for any other name."""
         base, bracket, options = name.partition("(")
         if base not in self._families or not bracket or not options.endswith(")"):
             return None
@@ -99,12 +99,11 @@ class Registry(Generic[T]):
         return self._derived[name]
 
     def get(self, name: str, *, others: Iterable[str] = ()) -> T:
-        """Return the entry called `name`; raise `PolicyError` that lists all names otherwise.
+        """Return the entry called `name`; raise a `PolicyError` with all names if there is none.
 
-        Names of another registry that would do as well are listed with them, as `others`.
-
-        A former name is answered with the entry and a `RenamedWarning` that says the new one. Names
-        with options in brackets are answered by their family; they are not among `names`.
+        The message also lists `others`: names of another registry that are accepted in the same
+        place. A former name gives the entry and a `RenamedWarning` with the new name. A name with
+        options in brackets is made by its family; such names are not in `names`.
         """
         derived = self._of_family(name)
         if derived is not None:
@@ -164,15 +163,16 @@ class Registry(Generic[T]):
 
 
 class Extensions:
-    """What packages add of one kind that is too large to load for a list, found by name.
+    """Extensions of one kind, found by name and loaded only when they are used.
 
-    A package adds one through the entry-point group `aegis.<kind>s`, whose name says what it is called:
-    a command, a format of summaries, a section of the report. Aegis registers its own wings so, too.
+    Kinds are for example commands, formats of summaries, and sections of the report. A package adds
+    one through the entry-point group `aegis.<kind>s`; the name of the entry point is the name of
+    the extension. Aegis registers its own optional parts in the same way.
 
     Parameters
     ----------
     kind
-        What is added, as users call it.
+        The kind of extension, as users call it.
     """
 
     def __init__(self, kind: str) -> None:
@@ -187,19 +187,19 @@ class Extensions:
         return points
 
     def names(self) -> tuple[str, ...]:
-        """Return the names that packages add, sorted; nothing is loaded."""
+        """Return the names of all extensions, sorted; nothing is loaded."""
         return tuple(sorted(self._points))
 
     def __contains__(self, name: object) -> bool:
         return name in self._points
 
     def load(self, name: str) -> Any:
-        """Return what is added under a name that `names` lists.
+        """Return the object of an extension that `names` lists.
 
         Raises
         ------
         PolicyError
-            Two packages add it, or it cannot be loaded: the package is named.
+            Two packages add this name, or it cannot be loaded. The message names the package.
         """
         first, *others = self._points[name]
         if others:
@@ -208,7 +208,7 @@ class Extensions:
 
 
 def _made(kind: str, point: EntryPoint) -> Any:
-    """Return the record that an entry point names, or that the callable it names returns."""
+    """Return the record of an entry point: the object, or the result of the callable."""
     loaded = _loaded(kind, point)
     if hasattr(loaded, "name"):
         return loaded

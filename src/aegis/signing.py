@@ -128,7 +128,7 @@ def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str
 
 
 def sealed_digest(document: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a document without its own digest."""
+    """Return the SHA-256 of a document, computed without the document's field `digest`."""
     rest = {name: value for name, value in document.items() if name != "digest"}
     return hashlib.sha256(canonical(rest)).hexdigest()
 

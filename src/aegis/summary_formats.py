@@ -1,7 +1,8 @@
 """Other formats of summaries, which packages add through the entry points `aegis.summary_formats`.
 
-The name of an entry point is the ending of the format's files; the object is a module (or a record)
-with what `SummaryFormat` names. What a study asks of such a summary stands in `aegis.study.other_formats`.
+The name of an entry point is the file extension of the format. Its object is a module (or a record)
+with the members of `SummaryFormat`. `aegis.study.other_formats` defines the methods that a study
+calls on such a summary.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ FORMATS = Extensions("summary format")
 
 
 class SummaryFormat(Protocol):
-    """One format of summaries."""
+    """A format of summaries."""
 
     TAKEN_BY: str
     """Which commands take such a file, as the end of a sentence's hint."""
@@ -28,13 +29,13 @@ class SummaryFormat(Protocol):
     """What it cannot be asked, as options are called without their dashes, with the reason."""
 
     def open_summary(self, given: Any, policy: Any, *, rule_override: bool) -> Any:
-        """Return the `AddedSummary` that a path or an object is, under a `Policy`."""
+        """Return the `AddedSummary` of a path or an object, under a `Policy`."""
 
 
 def added_format(given: Any) -> str | None:
-    """Return which added format a path or an object is of: its ending; None for all else.
+    """Return the extension of the added format that a path or an object has; None for all else.
 
-    An object says so by its attribute `summary_format`.
+    An object names its format in the attribute `summary_format`.
     """
     if isinstance(given, str | Path):
         ending = Path(str(given)).suffix.lower().removeprefix(".")
@@ -44,7 +45,7 @@ def added_format(given: Any) -> str | None:
 
 
 def format_of_summary(given: Any) -> SummaryFormat | None:
-    """Return the format of a file by its ending, or of an object; None if no package adds it."""
+    """Return the format of a file (by its extension) or object; None if no package adds it."""
     name = added_format(given)
     if name is None:
         return None
@@ -53,9 +54,10 @@ def format_of_summary(given: Any) -> SummaryFormat | None:
 
 
 def refuse_options(given: Any, options: Mapping[str, object]) -> None:
-    """Raise for the first option that a summary of another format cannot be asked.
+    """Raise `PolicyError` for the first option that a summary of another format does not support.
 
-    `options` are by name, with or without dashes; None and False are not given.
+    `options` maps names, with or without dashes, to values; None and False mean that it was not
+    given.
     """
     added = format_of_summary(given)
     for name, value in options.items():
@@ -68,7 +70,7 @@ def refuse_options(given: Any, options: Mapping[str, object]) -> None:
 
 
 def refuse_added(given: str | Path) -> None:
-    """Raise where a file of another format is given in place of a table or its summary."""
+    """Raise if a file of another format is given instead of a table or its summary."""
     added = format_of_summary(given)
     if added is not None:
         raise PolicyError(

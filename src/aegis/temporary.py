@@ -1,4 +1,4 @@
-"""Folders for temporary files, named by their process: what a killed one left is found and removed."""
+"""Folders for temporary files, named after their process, so that leftovers can be removed."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _NAME = re.compile(r"aegis-[a-z]+-(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]+)(-
 
 @contextmanager
 def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]:
-    """Yield a folder for temporary files, which is gone afterwards.
+    """Yield a folder for temporary files, which is removed afterwards.
 
-    What is made in it is not noted as made. What processes that were killed had left next to it is
-    removed: rows that nobody asked for.
+    Files in it are not listed by `aegis.files.recording`. Folders that killed processes left in the
+    same place are removed, as they may hold rows.
 
     Parameters
     ----------
     purpose
-        What it is for, in small letters, for its name.
+        A word in lower case that becomes part of the folder's name.
     parent
-        Where it is made; the system's folder for temporary files unless given.
+        Folder to make it in; by default the system's folder for temporary files.
     """
     place = Path(tempfile.gettempdir()) if parent is None else parent
     remove_abandoned(place)
@@ -40,13 +40,13 @@ def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]
 
 
 def name_for(purpose: str) -> str:
-    """Return the name of a folder of this process."""
+    """Return the name of this process's folder for a purpose."""
     return f"aegis-{purpose}-{_machine()}-{os.getpid()}"
 
 
 @cache
 def remove_abandoned(parent: Path) -> None:
-    """Remove the folders of processes that no longer run; looked for once by each process."""
+    """Remove the folders of processes that no longer run; each process does this once."""
     for folder in abandoned(parent):
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -54,7 +54,7 @@ def remove_abandoned(parent: Path) -> None:
 def abandoned(parent: Path) -> list[Path]:
     """Return the folders of processes of this machine that no longer run.
 
-    Those of other users are left alone, except by who may remove all.
+    Folders of other users are included only if this process may remove them.
     """
     try:
         with os.scandir(parent) as entries:
@@ -78,9 +78,9 @@ def _is_abandoned(entry: os.DirEntry[str]) -> bool:
 
 @cache
 def _machine() -> str:
-    """Return what distinguishes this machine from others, and containers, that share a folder with it.
+    """Return an identifier of this machine or container, as several may share a folder.
 
-    Numbers of processes say which still run only where they are given by the same system.
+    Process numbers show which processes still run only within the same system.
     """
     try:
         numbered_by = Path("/proc/self/ns/pid").stat().st_ino

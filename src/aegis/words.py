@@ -1,4 +1,4 @@
-"""Numbers in words, and in JSON."""
+"""Numbers as text for people and for JSON."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def predicted(summary: Mapping[str, Any]) -> str:
 
 
 def counted(number: int, singular: str, many: str | None = None) -> str:
-    """Return a number with what is counted: "1 row", "1,200 rows".
+    """Return a number with its noun: "1 row", "1,200 rows".
 
     Parameters
     ----------
     number
-        How many, at least 0.
+        The number, at least 0.
     singular, many
-        What a single one is called, and what several are; by default with an s.
+        The noun for one and for several; by default the plural adds an s.
     """
     return f"{amount(number)} {singular if number == 1 else many or f'{singular}s'}"
 
 
 def amount(number: int) -> str:
-    """Return a number as it is read: whole up to 15 digits, above that by its power of ten.
+    """Return a whole number for people: in full up to 15 digits, above that as a power of ten.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def joined(names: Iterable[str]) -> str:
 
 
 def short(value: float) -> str:
-    """Return a measured number as it is read: four digits, more only of whole ones.
+    """Return a measured number with four significant digits; from 1,000 on, as a whole number.
 
     Examples
     --------
@@ -74,9 +74,9 @@ def short(value: float) -> str:
 
 
 def percent(value: float, decimals: int = 1) -> str:
-    """Return a number of percent as people read it.
+    """Return a percentage for people.
 
-    A share that would round to nothing or to everything without being it is shown as a bound.
+    A value that would round to 0 or 100 % without being 0 or 100 is shown as a bound.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def percent(value: float, decimals: int = 1) -> str:
 
 
 def brief(value: object) -> str:
-    """Return a value that somebody gave as Python writes it, in a message: cut where it is long."""
+    """Return a given value as Python writes it, for a message; long text is cut."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no whole number of more than 4,300 digits
@@ -104,7 +104,7 @@ def brief(value: object) -> str:
 
 
 def default_value(value: object) -> str:
-    """Return a default as a policy writes it; nothing where there is none.
+    """Return a default as a policy writes it; the empty text if there is none.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def default_value(value: object) -> str:
 
 
 def finite(data: Any) -> Any:
-    """Return nested data as JSON holds it: NaN and the infinities as None, mappings as dicts.
+    """Return nested data that JSON can hold: NaN and infinities become None, mappings become dicts.
 
     Examples
     --------

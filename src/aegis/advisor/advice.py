@@ -1,4 +1,4 @@
-"""What advice is: a ranking with its reasons, as frozen results that render themselves."""
+"""Advice: a ranking with its reasons, as frozen results that display themselves."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Advice:
     ranking
         All configurations that were scored.
     unmasked
-        The measure of the table as it is.
+        The measure of the unmasked table.
     optimal
         Whether the best configuration is proven best among all combinations of the candidates.
     combinations
-        How many combinations the candidates make.
+        Number of combinations of the candidates.
     summary
-        Figures of the summary behind the advice.
+        Figures of the summary that the advice is based on.
     policy
-        The policy, as its YAML holds it.
+        The policy, in the form of its YAML.
     warnings
-        Warnings before you rely on the advice.
+        Warnings to read before you rely on the advice.
     timings
         Seconds per step.
     search
@@ -56,15 +56,15 @@ class Advice:
     binding
         Obstacles to a finer best configuration, on request.
     front
-        The best configuration for each of several strengths of the rule, if requested.
+        The best configuration for each of several values of a privacy parameter, if requested.
     privacy
         Privacy before masking and of the best release; None if it was not computed.
     uncovered
         Risks outside the rule; None if they were not checked.
     lost_alone
-        For the best configuration, the loss of the unmasked table if only this attribute were
-        masked, by attribute; empty without a best one, for a record-level release, and if the table has
-        too many values to compute it in seconds.
+        For the best configuration and by attribute, the loss if only this attribute of the table
+        were masked. Empty if there is no best configuration, for a record-level release, and if the
+        table has too many values to compute it in seconds.
     expected
         The expected AUC of models with the best configuration, if the measure is no model metric;
         None if it was not computed.
@@ -75,7 +75,7 @@ class Advice:
     rule_override
         The rule used instead of the owner's; None if the owner's rule was used.
     estimated
-        How scores that are estimates from a protected summary came about; None for exact counts.
+        How scores were estimated, if they come from a protected summary; None for exact counts.
     masked_tables
         Whether masked tables were ranked as they are, not combinations of candidate masks:
         `combinations` is then how many there are, and `unmasked` the best that any of them shows.
@@ -117,7 +117,8 @@ class Advice:
     def share_lost(self, name: str) -> float | None:
         """Return `lost_alone` of an attribute in percent of the utility; None if it is unknown.
 
-        A gain by a mask, by chance or because models learn fewer values better, is no loss.
+        If a mask increases the score (by chance, or because models learn fewer values better), the
+        loss is 0.
 
         Examples
         --------
@@ -136,10 +137,10 @@ class Advice:
 
     @property
     def stated_measure(self) -> str | None:
-        """The measure that a file of the best names, for its certificate.
+        """The measure to write into the file of the best configuration, for its certificate.
 
-        None for the default of rankings, which needs no name, and for estimates, which a certificate
-        does not repeat: it states the default, measured on the released rows.
+        None if it is the default measure of rankings, which needs no name. None also for estimates:
+        a certificate states the default measure instead, computed on the released rows.
 
         Examples
         --------
@@ -156,13 +157,13 @@ class Advice:
 
     @property
     def label_rows(self) -> list[float] | None:
-        """Labelled rows of each class; None if the summary's figures do not say."""
+        """Labelled rows of each class; None if the summary's figures do not have them."""
         label_rows = self.summary.get("classes")
         return None if not label_rows else [float(rows) for rows in label_rows.values()]
 
     @property
     def against_finest(self) -> bool:
-        """Whether `unmasked` is of the finest masks: the summary carries no raw joints."""
+        """Whether `unmasked` is the score of the finest masks, without raw joint counts."""
         withheld = self.summary.get("information", "raw") != "raw"
         return withheld or self.estimated is not None
 
@@ -183,7 +184,7 @@ class Advice:
 
     @property
     def baseline_word(self) -> str:
-        """The same as the head of a column."""
+        """The baseline, as the heading of a column."""
         if self.masked_tables:
             return "best table"
         return "finest" if self.against_finest else "unmasked"
@@ -195,7 +196,7 @@ class Advice:
 
     @property
     def utility(self) -> UtilityFigure | None:
-        """The utility of the best release, as its certificate states it; None without a best one.
+        """The utility of the best release, as in its certificate; None if there is no best release.
 
         Examples
         --------
@@ -208,7 +209,8 @@ class Advice:
         return None if self.best is None else self.stated_utility(self.best)
 
     def stated_utility(self, ranked: Ranked) -> UtilityFigure:
-        """Return the utility of one release: of its rows, or else of its masks on all rows.
+        """Return the utility of a release: of its released rows if known, else of its masks on all
+        rows.
 
         Examples
         --------
@@ -234,7 +236,7 @@ class Advice:
 
     @property
     def expectation(self) -> UtilityFigure | None:
-        """Expected metric of models with the best release; None if unknown."""
+        """Expected metric of models trained on the best release; None if unknown."""
         if self.best is None or MEASURES.get(self.measure).unit not in IN_WORDS:
             return None if self.best is None else self.expected
         return self.utility
@@ -247,7 +249,10 @@ class Advice:
 
     @property
     def closest(self) -> Ranked | None:
-        """The entry that needs the fewest rows removed to meet the rule; None for an empty ranking."""
+        """The entry that needs the fewest rows removed to meet the rule.
+
+        It is None for an empty ranking.
+        """
         return min(
             self.ranking,
             key=lambda r: (r.suppressed_rows or 0, -(r.smallest_class or 0)),
@@ -256,13 +261,13 @@ class Advice:
 
     @property
     def best(self) -> Ranked | None:
-        """The best configuration that is not known to break the rule; None without one."""
+        """The best configuration that is not known to break the rule; None if there is none."""
         first = self.ranking[0] if self.ranking else None
         return None if first is None or first.admissible is False else first
 
     @property
     def admissible_count(self) -> int:
-        """How many of the ranking are known to meet the rule."""
+        """Number of entries in the ranking that are known to meet the rule."""
         return sum(ranked.admissible is True for ranked in self.ranking)
 
     @property
@@ -272,7 +277,7 @@ class Advice:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the score of the best is not significantly different from that of a constant prediction."""
+        """Whether the best score is not significantly better than a constant prediction."""
         figure, measure = self.utility, MEASURES.get(self.measure)
         unbiased = measure.direction is Direction.HIGHER or measure.constant is not None
         if figure is None or figure.stderr is None or not unbiased:
@@ -282,7 +287,7 @@ class Advice:
 
     @property
     def undecided(self) -> bool:
-        """Whether a search was stopped before it was known if any combination meets the rule."""
+        """Whether the search stopped before it was known if any combination meets the rule."""
         return self.best is None and self.search is not None and not self.search.complete
 
     def require_best(self) -> Ranked:
@@ -291,7 +296,8 @@ class Advice:
         Raises
         ------
         NoAdmissibleConfiguration
-            None meets the rule; the message says which came closest and what would admit it.
+            No configuration meets the rule. The message names the closest one and the change that
+            would admit it.
 
         Examples
         --------

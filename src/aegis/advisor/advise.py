@@ -51,15 +51,15 @@ def rank_configurations(
 ) -> Advice:
     """Rank masking configurations by admissibility, then by the measure, then by name.
 
-    The preferred one of the ties comes before all others.
+    Among configurations that score about the same, the preferred one comes first.
 
     Parameters
     ----------
     summary, plan, policy
-        The aggregates that scores come from, what holds configurations against the rule, and the
+        The aggregates for the scores, the plan that checks configurations against the rule, and the
         policy.
     request, configurations, options
-        What is ranked, and by which measure: a request, or its fields as keywords.
+        What to rank and by which measure: a request, or its fields as keywords.
     progress
         Receives one step per stage.
 
@@ -108,7 +108,7 @@ def _settled(
     preference: Prefer,
     progress: Progress,
 ) -> tuple[list[Ranked], tuple[str, ...], tuple[str, ...]]:
-    """Return the ranking with errors and ties settled, and what is to be known of both."""
+    """Return the ranking with errors and ties resolved, and notes on both."""
     choices = _compared_choices(scored)
     ranking = [ranked for ranked, _ in scored]
     ranking = list(with_confidence(ranking, choices, scorer, measure, progress))
@@ -140,7 +140,7 @@ def _advice(
 
 
 def _note_on_estimates(policy: Policy, case: EstimateCase | None) -> tuple[str, ...]:
-    """Return what is to be known of a ranking by estimates, before anything is counted."""
+    """Return the warnings on a ranking by estimates, before anything is counted."""
     if case is None:
         return ()
     policy.require_label("An estimate")
@@ -155,7 +155,7 @@ def _scored(
     measure: Measure,
     progress: Progress,
 ) -> list[tuple[Ranked, Choice]]:
-    """Return the configurations with their scores and verdicts, in the order of the ranking."""
+    """Return the configurations with scores and verdicts, in the order of the ranking."""
     choices = [scorer.choose(configuration) for configuration in listed]
     scorer.in_common.expect(choices)
     scored = []
@@ -183,17 +183,16 @@ def _by_estimate(
 
 
 def _compared_choices(scored: Sequence[tuple[Ranked, Choice]]) -> list[Choice]:
-    """Return what the configurations mask with whose errors are worth their time, in their order.
+    """Return the configurations to compute errors for, in their order.
 
-    One of those that meet the rule is chosen; which of the others is ahead matters only where none
-    does.
+    Only admissible configurations can be chosen. So the others matter only if none is admissible.
     """
     admissible = [choice for ranked, choice in scored if ranked.admissible]
     return admissible or [choice for _, choice in scored]
 
 
 def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Configuration]:
-    """Return the configurations to rank, from the first of: caller, generator, policy."""
+    """Return the configurations to rank: the caller's, else generated ones, else the policy's."""
     configurations, count = request.configurations, request.generate_count
     if configurations is not None and count is not None:
         raise PolicyError(
@@ -211,7 +210,7 @@ def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Conf
 
 
 def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
-    """Return what a reader should know: samples, left-out rows and columns, unchecked privacy."""
+    """Return warnings on samples, left-out rows and columns, and unchecked privacy."""
     notes = []
     if summary.unnamed:
         notes.append(

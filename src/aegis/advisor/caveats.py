@@ -1,4 +1,4 @@
-"""What makes a recommendation worth little, however well it meets the rule."""
+"""Reasons why a recommendation may be of little use, although it meets the rule."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ RARE = 0.1
 
 
 def caveats_of(advice: Advice) -> tuple[str, ...]:
-    """Return why the best release of an advice may be of less use than its score says."""
+    """Return reasons why the best release may be less useful than its score suggests."""
     return (*_worthless(advice), *_rare_class(advice), *_few_rows(advice))
 
 
 def _few_rows(advice: Advice) -> tuple[str, ...]:
-    """Return of which class there are too few rows to say what models would reach."""
+    """Return a warning if a class has too few rows to predict what models would reach."""
     label_rows = {
         name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0
     }
@@ -41,10 +41,10 @@ def _few_rows(advice: Advice) -> tuple[str, ...]:
 
 
 def _rare_class(advice: Advice) -> tuple[str, ...]:
-    """Return what a rare class means for the score, where the score weighs rows and not classes.
+    """Return a warning if a class is rare and the score weights rows, not classes.
 
-    A model that never predicts the class is nearly always right, so that releases which differ in
-    how well they predict it (the AUC) may be the same in accuracy.
+    A model that never predicts a rare class is nearly always right. So releases may have the same
+    accuracy, although they predict the class differently well (AUC).
     """
     label_rows = {
         name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0
@@ -63,7 +63,7 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
 
 
 def _worthless(advice: Advice) -> tuple[str, ...]:
-    """Return why a release may be of no use: nothing to predict with is left."""
+    """Return a warning if nothing in the release predicts the label."""
     best = advice.best
     label = predicted(advice.summary)
     subject, use = ("each other", "") if not label else (label, f" to predict {label} with")
@@ -93,7 +93,10 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
 
 
 def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
-    """Return the advice with its doubts among the warnings, in place of those told before."""
+    """Return the advice with its caveats among the warnings.
+
+    They replace the earlier ones, `told`.
+    """
     others = tuple(text for text in advice.warnings if text not in told)
     return replace(advice, warnings=(*others, *caveats_of(advice)))
 

@@ -1,4 +1,4 @@
-"""Under which masks cells are suppressed, where a ranking holds that in addition to leaving out rows."""
+"""Choose the masks for methods that suppress cells, next to releases that suppress rows."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def beside_rows(
     policy: Policy,
     progress: Progress,
 ) -> tuple[Recipe, ...]:
-    """Return the recipes, and those that suppress cells again under masks that leave out rows.
+    """Return the recipes, with additional ones that suppress cells under masks of the ranking.
 
-    Under the masks of the leading configuration, so that the same masks are ranked with rows left
-    out and with cells suppressed; and under finer ones: what would be best if a tenth of the rows
-    could be left out, as cells cost less than rows do.
+    The masks of the leading configuration are used, so that the same masks are ranked with rows
+    suppressed and with cells suppressed. Finer masks are used, too: those that would be best if a
+    tenth of the rows could be suppressed, because suppressing cells costs less.
     """
     cells = [
         recipe
@@ -58,7 +58,9 @@ def beside_rows(
 
 
 def _masks(ranked: Ranked, policy: Policy) -> dict[str, Any] | None:
-    """Return the masks of the quasi-identifiers; None if no row breaks a class, or they draw."""
+    """Return the masks of the quasi-identifiers; None if no rows are suppressed or a mask is
+    random.
+    """
     if not ranked.suppressed_rows:
         return None
     masks = {a.name: ranked.configuration.masks.get(a.name) for a in policy.quasi_identifiers}
@@ -70,7 +72,7 @@ def _masks(ranked: Ranked, policy: Policy) -> dict[str, Any] | None:
 def _finer(
     advice: Advice, summary: Summary, source: Source, policy: Policy, progress: Progress
 ) -> Ranked | None:
-    """Return the best by score if `BREAKING` of the rows could be left out; None without any."""
+    """Return the best if `BREAKING` of the rows could be suppressed; None if there is none."""
     rows = summary.rows
     if advice.search is None:
         sign = MEASURES.get(advice.measure).direction.sign

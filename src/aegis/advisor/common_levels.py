@@ -1,4 +1,4 @@
-"""What the configurations of one ranking have in common, so that it is solved once for all."""
+"""The parts that configurations of one ranking share, so that they are solved only once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Count = Callable[[Sequence[int], Sequence["Candidate"], "Candidate | None"], Coo
 
 @dataclass(frozen=True, eq=False)
 class _Agreed:
-    """What masks some attributes, by their places, and their levels by what masks the label."""
+    """Masks of some attributes, by index, and the shared levels for each mask of the label."""
 
     masked: Mapping[int, Candidate]
     levels: dict[Candidate | None, SharedLevels] = field(default_factory=dict)
@@ -63,18 +63,19 @@ class InCommon(Protocol):
 
 
 class CommonParts:
-    """Attributes under masks that many configurations have in common.
+    """Attributes with masks that many configurations share.
 
     Parameters
     ----------
     names
-        The attributes.
+        Names of the attributes.
     groups
-        Adds up rows; where it remembers none, nothing is shared.
+        Adds up rows. If it has no cache, nothing is shared.
     count
-        What counts some attributes alone.
+        Function that returns the counts of only some attributes.
     coded
-        What says in which levels a candidate of an attribute, by its place, is counted.
+        Function that returns the levels in which a candidate is counted, from the attribute's
+        index.
     """
 
     def __init__(self, names: Sequence[str], groups: RowGroups, count: Count, coded: Code) -> None:
@@ -85,7 +86,7 @@ class CommonParts:
         self._parts: deque[_Agreed] = deque(maxlen=_PARTS)
 
     def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
-        """Take note of configurations that are to be scored: what they share is solved once."""
+        """Announce configurations that will be scored, so that shared parts are solved once."""
         if len(choices) < 2:
             return
         if self._groups.remember:
@@ -95,7 +96,7 @@ class CommonParts:
             self.share({n: first[n] for n in self._names if all(c[n] == first[n] for c in choices)})
 
     def share(self, masked: Mapping[str, Candidate]) -> None:
-        """Take note of what masks some attributes in many configurations that are to be scored."""
+        """Announce masks of some attributes that many of the configurations will have."""
         common = {
             place: masked[name]
             for place, name in enumerate(self._names)
@@ -106,7 +107,7 @@ class CommonParts:
             self._parts.append(part)
 
     def _count_together(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
-        """Have the levels of all configurations counted at once, under each coding."""
+        """Count the levels of all configurations together, under each coding."""
         expected: tuple[dict[tuple[int, Hashable], Levels], ...] = ({}, {})
         for place, name in enumerate(self._names):
             for candidate in dict.fromkeys(choice[name] for choice in choices):
@@ -120,26 +121,26 @@ class CommonParts:
     def expect_alone(
         self, unmasked: Mapping[str, Candidate], choice: Mapping[str, Candidate]
     ) -> None:
-        """Take note of an unmasked table of which one attribute at a time is masked."""
+        """Announce variants of the unmasked table, each with one attribute masked."""
         few = self.beside(unmasked, [n for n in self._names if choice[n] != unmasked[n]])
         self.expect([{**unmasked, name: choice[name]} for name in few])
 
     def expect_near(self, base: Mapping[str, Candidate], changed: Collection[str]) -> None:
-        """Take note of a configuration of which one attribute at a time is masked otherwise."""
+        """Announce variants of a configuration, each with another mask for one attribute."""
         if not self._known(base):
             few = self.beside(base, changed)
             self.share({name: own for name, own in base.items() if name not in few})
 
     def _known(self, choice: Mapping[str, Candidate]) -> bool:
-        """Return whether a configuration has enough in common with what is taken note of already."""
+        """Return whether a configuration shares enough with announced parts."""
         own = [choice[name] for name in self._names]
         part, levels = self._fitting(own), sum(candidate.n_levels for candidate in own)
         return part is not None and part.n_levels >= (1 - FEW) * levels
 
     def beside(self, base: Mapping[str, Candidate], changed: Collection[str]) -> list[str]:
-        """Return the attributes among those to be changed that are to be next to all others.
+        """Return the changed attributes that are solved separately from the shared part.
 
-        Those of few levels, which together have a small part of all.
+        These are the attributes with few levels, which together have a small part of all levels.
         """
         levels = {name: base[name].n_levels for name in self._names}
         by_size = sorted((n for n in self._names if n in changed), key=levels.__getitem__)
@@ -147,12 +148,12 @@ class CommonParts:
         return by_size[: int(np.searchsorted(before, sum(levels.values()) * FEW, side="right"))]
 
     def places(self, candidates: Sequence[Candidate]) -> Sequence[int]:
-        """Return the places of what a configuration has in common with others, the most there is."""
+        """Return the indices of the attributes in the largest shared part of a configuration."""
         part = self._fitting(candidates)
         return () if part is None else tuple(part.masked)
 
     def of(self, candidates: Sequence[Candidate], label: Candidate | None) -> Sharing | None:
-        """Return what a configuration has in common with others, and the levels of all of them."""
+        """Return the largest part that a configuration shares, and the levels of all attributes."""
         part = self._fitting(candidates) if self._groups.remember else None
         if part is None:
             return None
@@ -164,6 +165,6 @@ class CommonParts:
         return Sharing(part.levels[label], which, together)
 
     def _fitting(self, candidates: Sequence[Candidate]) -> _Agreed | None:
-        """Return the most that a configuration has in common with others."""
+        """Return the largest part that a configuration shares; None if there is none."""
         fitting = [part for part in self._parts if part.is_of(candidates)]
         return max(fitting, key=lambda part: part.n_levels, default=None)

@@ -1,13 +1,14 @@
 """Releases together: the classes that two or more of them form if their rows can be linked.
 
-Two releases of one table, each k-anonymous, show two groupings of the same persons. Whoever can tell
-which rows belong together (by columns that both release, by their order, by knowledge of the persons) sees
-the common refinement of both, whose classes are smaller. The rule is checked against those joint classes.
+Two releases of one table, each k-anonymous, show two groupings of the same persons. A reader may be
+able to link their rows, by shared columns, by order, or by knowledge of the persons. This reader
+sees the common refinement of both, whose classes are smaller. The rule is checked against these
+joint classes.
 
-Absence counts: rows that one release shows and another leaves out are a class by themselves for that
-reader. Releases count in the order in which they were made. One that took those before it into account left out
-what `PrivacyRule.check` leaves out in addition; a certificate says which these were. Of a release that did not,
-every joint class must meet the rule: nothing can be left out of it any more.
+Absence counts, too: rows that are in one release but not in another form separate classes. Releases
+are taken in the order in which they were made. If a release took earlier ones into account, it also
+suppressed what `PrivacyRule.check` suppresses for them; its certificate names them. If it did not,
+every joint class must meet the rule, because nothing can be suppressed any more.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class AttributeShare:
-    """What joint classes would be if no release showed an attribute.
+    """The effect on joint classes if no release showed an attribute.
 
     Attributes
     ----------
     attribute
-        Its name.
+        Name of the attribute.
     suppressed_rows
-        Rows in failing joint classes without it: how far it alone is the reason.
+        Number of rows in failing joint classes without the attribute.
     """
 
     attribute: str
@@ -62,24 +63,24 @@ class AttributeShare:
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """What several releases of one table show together.
+    """The result of checking several releases of one table together.
 
     Attributes
     ----------
     releases
-        Their names.
+        Names of the releases.
     rows
-        Rows of the table.
+        Number of rows of the table.
     classes
-        Joint classes.
+        Number of joint classes.
     alone
-        Rows that are alone in their joint class.
+        Number of rows that are unique in their joint class.
     verdict
-        What the rule says of the joint classes.
+        Result of the rule for the joint classes.
     each
-        What it says of each release by itself.
+        Result of the rule for each release separately.
     attributes
-        Quasi-identifiers by how many rows would still fail without them, the most telling first.
+        Quasi-identifiers with the rows that would still fail without them, fewest first.
     rule_override
         How the rule differs from that of the summary's owner; None if it does not.
     """
@@ -95,17 +96,17 @@ class Composition:
 
     @property
     def admissible(self) -> bool:
-        """Whether the rule still holds for all of them together, once rows that fail are left out."""
+        """Whether all releases together meet the rule after failing rows are suppressed."""
         return self.verdict.admissible
 
     @property
     def holds(self) -> bool:
-        """Whether every joint class meets the rule as it is, with nothing left out."""
+        """Whether every joint class meets the rule without suppression."""
         return self.verdict.suppressed_rows == 0
 
     @property
     def breaking(self) -> tuple[str, ...]:
-        """Quasi-identifiers without which fewer rows would fail, the strongest first."""
+        """Quasi-identifiers without which fewer rows would fail, strongest effect first."""
         failing = self.verdict.suppressed_rows
         return tuple(a.attribute for a in self.attributes if a.suppressed_rows < failing)
 
@@ -138,9 +139,9 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
     Raises
     ------
     PolicyError
-        The file holds several configurations, or masks that the policy's columns cannot have.
+        The file has several configurations, or masks that do not fit the policy's columns.
     DataError
-        The certificate is damaged, or of a release that grouped records.
+        The certificate is damaged, or belongs to a record-level release.
     """
     file, digest, after = Path(path), None, None
     if file.suffix.lower() == ".json":
@@ -159,7 +160,7 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
 
 
 def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, Any], ...]]:
-    """Return the masks that a certificate states, its digest, and what it was made after."""
+    """Return the masks in a certificate, its digest, and the earlier releases that it names."""
     try:
         document = json.loads(read_text(file, "certificate", DataError))
         masks = dict(document["configuration"]["masks"])
@@ -179,7 +180,7 @@ def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, An
 
 
 def widened(policy: Policy, releases: Sequence[Configuration]) -> Policy:
-    """Return the policy with the masks of releases among its candidates, so that both are counted."""
+    """Return the policy with the masks of the releases added as candidates."""
     attributes = dict(policy.attributes)
     for name, attribute in policy.attributes.items():
         own = (r.masks[name] for r in releases if name in r.masks)
@@ -198,27 +199,27 @@ def summary_after(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Summary:
-    """Return the summary of a table whose classes are those formed together with earlier releases.
+    """Return the summary of a table with classes that are formed together with earlier releases.
 
-    Ranking and search from it hold every configuration against the rule *beside* what is out already,
-    with the same proof: classes only get finer, so that what was monotone stays so.
+    Ranking and search then check each configuration together with all earlier releases. Proofs stay
+    valid, because classes only become finer and monotone criteria stay monotone.
 
     Parameters
     ----------
     table
-        Anything that `aegis.summarize` takes, or a `Summary`.
+        Anything that `aegis.summarize` accepts, or a `Summary`.
     policy
         Roles, candidate masks and the rule.
     releases
-        What was released before.
+        The earlier releases.
     exact, seed, progress
-        As of `aegis.summarize`.
+        As in `aegis.summarize`.
 
     Raises
     ------
     PolicyError
-        The rule is one whose verdict on joint classes says nothing of each release, or a summary
-        knows the values of an attribute less well than an earlier release showed them.
+        The rule does not support joint classes, or a summary has coarser values of an attribute
+        than an earlier release.
     DataError
         The frequency table does not fit in memory.
     """
@@ -237,7 +238,7 @@ def summary_after(
 
 
 def _narrowed(summary: Summary, policy: Policy) -> Summary:
-    """Return the summary with no other candidates than those of the policy."""
+    """Return the summary with only the candidates of the policy."""
     attributes = {}
     for name, attribute in summary.attributes.items():
         own = len(policy.attributes[name].masks)
@@ -246,7 +247,7 @@ def _narrowed(summary: Summary, policy: Policy) -> Summary:
 
 
 def after(summary: Summary, releases: Sequence[Configuration], policy: Policy) -> Summary:
-    """Return a summary whose classes are distinguished by what earlier releases showed, too."""
+    """Return the summary with classes that also distinguish what earlier releases showed."""
     frequency = _frequency(summary)
     joint = _Joint(summary, policy.privacy, policy.protected_hierarchies)
     earlier = joint.trace(releases, start=frequency.earlier)
@@ -275,7 +276,10 @@ def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) 
 
 
 def _groups(attribute: AttributeSummary, mask: Mask, release: str) -> Ints:
-    """Return which values of an attribute a mask shows as one, shape (V,): equal numbers, one shown value."""
+    """Return the group of each value under a mask, shape (V,).
+
+    All values of a group have the same masked value.
+    """
     for candidate in (*attribute.candidates, attribute.unmasked):
         if mask in (candidate.mask, candidate.declared):
             return candidate.groups.astype(np.int64)
@@ -315,30 +319,32 @@ def compose(
     released_only: bool = False,
     rule_override: bool = False,
 ) -> Composition:
-    """Return what several releases of one table show together, checked against a rule.
+    """Check the classes that several releases of one table form together against a rule.
 
     Parameters
     ----------
     summary
-        Of the table; `summary_of` makes one that knows all masks.
+        The summary of the table; `summary_of` makes one with all masks.
     releases
-        Two or more configurations, as they were released, in that order.
+        Two or more configurations, in the order in which they were released.
     rule
-        What joint classes must meet.
+        The rule that joint classes must meet.
     hierarchies
         Hierarchies of protected attributes, for models that need them.
     released_only
-        Whether each release was made without regard to the others, whatever their certificates say.
+        Whether to ignore the earlier releases named in certificates, as if each release was made
+        without regard to others.
     rule_override
-        Whether another rule is meant than that under which a summary's owner made it.
+        Whether to accept a rule that differs from that of the summary's owner.
 
     Raises
     ------
     PolicyError
-        Fewer than two releases, one that cannot be put together, or another rule than the owner's.
+        There are fewer than two releases, one cannot be composed, or the rule differs from the
+        owner's.
     DataError
-        The classes are not known: the table has too many cells, or rows that have left are asked for
-        where persons are counted.
+        The classes are not known: the table has too many cells, or persons are counted and the
+        suppressed rows would be needed.
     """
     if len(releases) < 2:
         raise PolicyError(
@@ -371,7 +377,7 @@ def compose(
 def summary_of(
     table: Any, policy: Policy, releases: Sequence[Configuration], progress: Progress = SILENT
 ) -> Summary:
-    """Return a summary of a table that knows the masks of all releases."""
+    """Return a summary of a table that has the masks of all releases as candidates."""
     require_joint_rule(policy)
     if isinstance(table, Summary):
         require_same(table, policy)
@@ -381,7 +387,7 @@ def summary_of(
 
 
 class _Joint:
-    """The classes that several releases form together, and what a rule says of them."""
+    """The classes that several releases form together, and the checks of a rule."""
 
     def __init__(self, summary: Summary, rule: PrivacyRule, hierarchies: Mapping[str, Any]) -> None:
         self.summary, self.rule = summary, rule
@@ -389,12 +395,14 @@ class _Joint:
         self.plan = PrivacyPlan(summary, rule, hierarchies=hierarchies)
 
     def codes(self, release: Configuration, leave_out: str | None = None) -> Ints:
-        """Return the class of each cell in a release, without one attribute, shape (cells,)."""
+        """Return the class of each cell in a release, (cells,); `leave_out` is an attribute to
+        ignore.
+        """
         masks = {n: m for n, m in release.masks.items() if n != leave_out}
         return _codes(self.summary, self.frequency, Configuration(release.name, masks))
 
     def check(self, releases: Sequence[Configuration]) -> Verdict:
-        """Return what the rule says of the classes of all cells, shown by all releases."""
+        """Return the rule's verdict on the joint classes, with the cells of all releases."""
         codes = [self.codes(release) for release in releases]
         return self.rule.check(self._count(combine(codes, self.frequency.cells), releases))
 
@@ -406,10 +414,10 @@ class _Joint:
         leave_out: str | None = None,
         as_made: bool = False,
     ) -> Ints:
-        """Return what releases show of each cell, absence included: see `traces`.
+        """Return a code of what releases show of each cell, absence included: see `traces`.
 
-        Without an attribute the rows are those that would be released without it, or, `as_made`, those
-        that were.
+        If `leave_out` names an attribute, the released rows are those that would be released
+        without it. With `as_made`, they are the rows that were released.
         """
         shown = [self.codes(release, leave_out) for release in releases]
         before = np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start
@@ -425,8 +433,12 @@ class _Joint:
     def judged(
         self, releases: Sequence[Configuration], leave_out: str | None = None
     ) -> tuple[Verdict, Ints]:
-        """Return what the rule says of the first release that breaks it with those before it, else of
-        the last one; and the rows of the classes at the end, before any are left out, (classes,)."""
+        """Return the first failing verdict of a release with its predecessors, else the last
+        verdict.
+
+        The second result is the number of rows in the final classes, before suppression,
+        (classes,).
+        """
         verdicts = []
         taken = made_after(releases)
         for place in range(1, len(releases)):
@@ -443,7 +455,8 @@ class _Joint:
         return next(broken, verdicts[-1]), table.sizes
 
     def _shown(self, releases: Sequence[Configuration], leave_out: str | None) -> ClassTable:
-        """Return the classes of rows that any release shows: nothing can be left out any more.
+        """Return the classes of all rows in any release, from which nothing can be suppressed any
+        more.
 
         Raises
         ------
@@ -461,7 +474,7 @@ class _Joint:
     def _count(
         self, ids: Ints, releases: Sequence[Configuration], earlier: Ints | None = None
     ) -> ClassTable:
-        """Return the classes `ids` (cells,), with protected values as `releases` show them."""
+        """Return the classes `ids` (cells,), with protected values at the detail of `releases`."""
         frequency = replace(self.frequency, earlier=earlier)
         sensitive = {}
         for name in self.rule.sensitive:
@@ -473,7 +486,9 @@ class _Joint:
     def _protected(
         self, name: str, releases: Sequence[Configuration]
     ) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
-        """Return protected values as finely as the releases together show them, and their names."""
+        """Return the groups of protected values at the joint detail of all releases, and their
+        names.
+        """
         attribute = self.summary.attributes.get(name)
         if attribute is None:
             return self.plan.protected(name, {})

@@ -1,10 +1,11 @@
-"""How sure a ranking is: delete-a-group jackknife over the folds of the summary's rows.
+"""Standard errors of a ranking: delete-a-group jackknife over the folds of the summary's rows.
 
 A score is computed again without each of the G folds. With v_g the value without fold g, the
 standard error is sqrt((G - 1) / G * sum_g (v_g - mean v)^2) (Kott, The delete-a-group jackknife,
 Journal of Official Statistics 17, 2001; the jackknife of groups goes back to Quenouille, 1956).
-Two configurations are compared by the standard error of their *difference*: they mask the same
-rows, so their scores move together and differ far more clearly than their own errors suggest.
+Two configurations are compared by the standard error of their *difference*. They mask the same
+rows, so their scores vary together, and the error of the difference is much smaller than their own
+errors.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ Floats = npt.NDArray[np.float64]
 
 
 class FoldScorer(Scorer):
-    """Scores configurations on the rows of all folds but one.
+    """Scores configurations on the rows of all folds except one.
 
-    Attributes with more groups than levels are scored by their levels here, since only those are
+    If an attribute has more groups than levels, its levels are scored here, because only levels are
     counted by fold.
     """
 
@@ -87,10 +88,10 @@ class FoldScorer(Scorer):
 
 
 def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int:
-    """Return of how many configurations, the best first, standard errors are computed.
+    """Return the number of configurations, best first, that get standard errors.
 
-    Without each fold the levels of all attributes are factorised again, which on wide tables takes many
-    times as long as the scores themselves: there they are computed of fewer, or of none.
+    For each fold, the matrix of all levels is factorised again. On wide tables this takes many
+    times as long as the scores, so fewer configurations, or none, get errors.
     """
     if measure.label is LabelKind.SEVERAL:
         return 0  # each label's rows are dealt to other folds; its own error is stated
@@ -117,7 +118,7 @@ def _set_aside(summary: Summary) -> bool:
 
 
 def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> tuple[str, ...]:
-    """Return a sentence where standard errors are left out because they would take too long."""
+    """Return a sentence if standard errors are left out because they would take too long."""
     few = compared(scorer, choices, measure)
     if measure.label is LabelKind.SEVERAL or few == min(len(choices), COMPARED):
         return ()
@@ -138,8 +139,9 @@ def jackknife(
 ) -> Floats | None:
     """Return the score of each configuration without each fold, shape (G, len(choices)).
 
-    Folds without rows are left out; None if the summary has fewer than two others. A measure
-    that is made of scores by part of the rows is not computed again: it leaves a part out of them.
+    Folds without rows are left out; the result is None if fewer than two others remain. If a
+    measure is a mean of scores by part of the rows, one part's score is left out instead of
+    computing it again.
     """
     if measure.without_parts is not None:
         return _without_parts(scorer, choices, measure)
@@ -166,7 +168,7 @@ def _without_parts(scorer: Scorer, choices: Sequence[Choice], measure: Measure) 
 
 
 def standard_errors(values: Floats) -> Floats:
-    """Return the delete-a-group standard error of each column of values without a fold, (G, n)."""
+    """Return the delete-a-group standard error of each column of `values`, shape (G, n)."""
     groups = len(values)
     spread = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
     errors: Floats = np.sqrt((groups - 1) / groups * spread)
@@ -180,16 +182,17 @@ def with_confidence(
     measure: Measure,
     progress: Progress = SILENT,
 ) -> list[Ranked]:
-    """Return a ranking with standard errors for its first entries, and who ties with the best.
+    """Return a ranking whose first entries have standard errors and marks of ties with the best.
 
     Parameters
     ----------
     ranking
         Configurations, best first.
     choices
-        What each of the first ones masks with, in the same order; as many as `compared` says are used.
+        The candidates of each of the first entries, in the same order. `compared` says how many are
+        used.
     scorer, measure
-        What scored them.
+        The scorer and the measure that scored them.
     progress
         Receives one step per fold.
     """
@@ -207,11 +210,11 @@ def with_confidence(
 
 
 def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: float) -> float:
-    """Return the standard error of a score: of an AUC by formula, else the jackknife's.
+    """Return the standard error of a score: for an AUC by formula, otherwise by the jackknife.
 
-    The jackknife of an AUC leaves out one of five parts, so that it differs up to threefold between
-    samples of one population. The formula of Hanley and McNeil depends on the AUC and the rows of each
-    class alone, and is a fifth too large.
+    The jackknife of an AUC leaves out one of only five parts, so it varies up to threefold between
+    samples of one population. The formula of Hanley and McNeil depends only on the AUC and the rows
+    of each class. It is about a fifth too large.
     """
     if measure.unit != "AUC":
         return jackknifed
@@ -220,16 +223,16 @@ def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: f
 
 
 def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ranked]:
-    """Return a ranking with standard errors for its first entries, and who ties with the best.
+    """Return a ranking whose first entries have standard errors and marks of ties with the best.
 
     Parameters
     ----------
     ranking
-        Best first.
+        Configurations, best first.
     values
         The score of each of the first entries without each fold, shape (G, n).
     shrink
-        Factor from the folds' rows to those behind the scores.
+        Factor that converts errors for the rows of the folds to errors for the rows of the scores.
     """
     errors = shrink * standard_errors(values)
     apart = shrink * standard_errors(values - values[:, :1]) * student_quantile(len(values) - 1)
@@ -246,7 +249,7 @@ def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ran
 
 
 def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
-    """Whether a configuration cannot be distinguished from the best; None if there is no best."""
+    """Whether a configuration does not differ significantly from the best; None without a best."""
     if not (best.admissible and ranked.admissible):
         return None
     rounding = 1e-12 * max(abs(best.score), 1.0)
@@ -254,9 +257,9 @@ def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
 
 
 def shrink_of(summary: Summary, measure: Measure) -> float:
-    """Return the factor from the folds' rows to those behind the score.
+    """Return the factor that converts errors for the rows of the folds to errors for the score.
 
-    Scores of single attributes come from all rows, folds from the co-occurrence sample.
+    Scores of single attributes use all rows; folds use the co-occurrence sample.
     """
     if measure.scope is Scope.CONFIGURATION:
         return 1.0
@@ -264,10 +267,10 @@ def shrink_of(summary: Summary, measure: Measure) -> float:
 
 
 def student_quantile(freedom: int) -> float:
-    """Return the quantile `CERTAINTY` of Student's t.
+    """Return the quantile `CERTAINTY` of Student's t with `freedom` degrees of freedom.
 
-    Of few folds from a table: SciPy's special functions take longer to load than a small ranking
-    takes to compute.
+    For few folds, it is looked up in a list, because loading SciPy's special functions takes longer
+    than a small ranking.
     """
     if freedom <= len(_STUDENT):
         return _STUDENT[freedom - 1]

@@ -1,4 +1,4 @@
-"""What each candidate mask costs by itself: every other attribute as finely as it may be shown."""
+"""Compute the cost of each candidate mask, when it is the only mask in the table."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from aegis.summary import Summary
 
 @dataclass(frozen=True)
 class MaskCost:
-    """What one candidate mask takes from the whole table.
+    """The cost of one candidate mask for the whole table.
 
     Attributes
     ----------
     attribute, mask
         The attribute, and its candidate as declared.
     levels
-        How many values the mask shows.
+        Number of values that the mask shows.
     score
-        The measure of the table with this attribute masked and no other.
+        The measure of the table in which only this attribute is masked.
     utility_kept
-        Percent of the unmasked utility that is kept then; None if there was none.
+        Percent of the unmasked utility that is kept; None if the unmasked utility is 0.
     """
 
     attribute: str
@@ -46,19 +46,19 @@ class MaskCost:
 def mask_costs(
     summary: Summary, measure: str | None = None, *, scorer: Scorer | None = None
 ) -> tuple[MaskCost, ...]:
-    """Return what each candidate mask of each attribute costs, in the order of the policy.
+    """Return the cost of each candidate mask of each attribute, in the order of the policy.
 
-    An attribute that another one replaces costs little, however much it predicts by itself: what
-    counts is the measure of the whole table.
+    The cost is measured on the whole table. So masking an attribute costs little if other
+    attributes carry the same information.
 
     Parameters
     ----------
     summary
         The aggregates.
     measure
-        Name of a measure; by default that of rankings.
+        Name of a measure; by default the one of rankings.
     scorer
-        What has scored this summary before, to share its work.
+        A scorer that was used for this summary before, to reuse its work.
     """
     chosen, _ = measure_for(summary, measure)
     own = scorer or scorer_of(summary)

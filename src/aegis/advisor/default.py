@@ -1,4 +1,4 @@
-"""Which measure ranks, searches and measures releases where nobody names one."""
+"""Choose the measure that ranks, searches and measures releases if no measure is named."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MOST_COLUMNS = 800
 
 
 def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
-    """Return the first measure that is named, else the default, and a sentence where it gives way.
+    """Return the first named measure, else the default, and a sentence if the default is replaced.
 
     Raises
     ------
     PolicyError
-        The measure is unknown, or is of a label and there is none.
+        The measure is unknown, or it needs a label and there is none.
     """
     if summary.several is not None:
         return MEASURES.get(f"{SHARE_KEPT}({summary.several.serve})"), ()
@@ -53,7 +53,7 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
 
 
 def out_of_reach(summary: Summary) -> str | None:
-    """Return why no merit can be expected from a summary, or not in about the time of other scores."""
+    """Return why the expected model metric cannot be computed, or not in time; None if it can."""
     if summary.pairs.folds is None:
         return "the summary holds no folds of the rows, so that none can be held out"
     classes = int(np.count_nonzero(summary.label.counts))

@@ -17,7 +17,7 @@ from aegis.summary import Summary
 def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Policy) -> Advice:
     """Return the advice with the figures of privacy before masking and after.
 
-    They come from the frequency table that checks the rule, so that a summary alone suffices.
+    They come from the frequency table that checks the rule, so a summary is enough.
     """
     scorer = Scorer(summary)
     before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))
@@ -33,7 +33,7 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
 def _after(
     advice: Advice, scorer: Scorer, plan: PrivacyPlan, policy: Policy
 ) -> PrivacyReport | None:
-    """Return the privacy of the best, else of the closest as it is; None for neither."""
+    """Return the privacy of the best, else of the closest entry without suppression; else None."""
     ranked = advice.best or advice.closest
     if ranked is None:
         return None

@@ -1,4 +1,4 @@
-"""What masks show of attributes under a coding."""
+"""The levels that masks show of attributes, under an encoding."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ Floats = npt.NDArray[np.float64]
 
 
 class CodedMasks(NamedTuple):
-    """A configuration under one coding.
+    """A configuration under one encoding.
 
     Attributes
     ----------
     levels
-        Per attribute the level of each atom, shape (A_i,), or P(level | atom), shape (A_i, L_i).
+        For each attribute, the level of each atom, shape (A_i,), or P(level | atom), shape (A_i,
+        L_i).
     keys
-        Equal keys of an attribute have equal levels and equal `numbers`.
+        One key per attribute. If two keys of an attribute are equal, levels and `numbers` are
+        equal.
     numbers
-        Per attribute the number of each of its levels, shape (L_i,), NaN where it is missing: these
-        are in order, and thresholds are counted in place of them. None if there is no order.
+        For each attribute, the number of each level, shape (L_i,), NaN for missing. These levels
+        are in order, and thresholds are counted instead of them. None if there is no order.
     linear
-        Whether the numbers are counted in place of their thresholds.
+        Whether the numbers are counted instead of their thresholds.
     """
 
     levels: Sequence[Levels]
@@ -39,16 +41,16 @@ class CodedMasks(NamedTuple):
 
 
 class Codings(NamedTuple):
-    """A configuration under each coding; levels without an order are the same under all.
+    """A configuration under each encoding; levels without an order are the same under all.
 
     Attributes
     ----------
     names
-        Levels one by one.
+        Each level is an indicator (one-hot).
     thresholds
-        What has an order as its thresholds.
+        Attributes with an order are encoded as thresholds.
     numbers
-        What has an order as the number itself.
+        Attributes with an order are encoded as numbers.
     """
 
     names: CodedMasks
@@ -61,16 +63,16 @@ def codings(
     levels: Sequence[Levels],
     orders: Sequence[tuple[Levels, Floats | None]],
 ) -> Codings:
-    """Return a configuration under each coding.
+    """Return a configuration under each encoding.
 
     Parameters
     ----------
     candidates
-        What masks each attribute.
+        The candidate of each attribute.
     levels
-        As of `CodedMasks`.
+        As in `CodedMasks`.
     orders
-        Per attribute its levels in order and the number of each, or its levels and None.
+        For each attribute, its levels in order and the number of each; or its levels and None.
     """
     ranges, numbers = [level for level, _ in orders], [known for _, known in orders]
     ordered = [(own, known is not None) for own, known in zip(candidates, numbers, strict=True)]
@@ -80,14 +82,14 @@ def codings(
 
 
 def mean_numbers(level: Levels, count: Floats, total: Floats) -> Floats:
-    """Return the mean of the numbers of each level, shape (L,), NaN where all are missing.
+    """Return the mean of the numbers in each level, shape (L,), NaN if all are missing.
 
     Parameters
     ----------
     level
         The level of each atom, shape (A,), or P(level | atom), shape (A, L).
     count, total
-        How many numbers each atom holds, and their sum, shape (A,).
+        Count and sum of the numbers in each atom, shape (A,).
     """
     told = indicators(level)
     held, summed = count @ told, total @ told
@@ -95,11 +97,12 @@ def mean_numbers(level: Levels, count: Floats, total: Floats) -> Floats:
 
 
 def steps_of(numbers: Floats, rows: Floats) -> Floats:
-    """Return what each level adds to the number of the level before it, shape (L, 1 or 2).
+    """Return the difference of each level's number from that of the level before, shape (L, 1 or
+    2).
 
-    The first adds nothing, since the start of the numbers does not matter. They are scaled to a variance of
-    1, so that a penalty means the same for each attribute. A missing number counts as the mean of the others; a
-    second column says that it is missing.
+    The first difference is 0, because the origin does not matter. Numbers are scaled to variance 1,
+    so that a penalty means the same for each attribute. A missing number counts as the mean of the
+    others, and a second column indicates that it is missing.
 
     Parameters
     ----------
@@ -126,30 +129,30 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CodedAttribute:
-    """One attribute under one mask, as a coding shows it; levels that say nothing are left out.
+    """One attribute under one mask and one encoding, without levels that carry no information.
 
     Attributes
     ----------
     key
-        Its place in the summary and what represents the mask and the coding.
+        Index of the attribute in the summary, and a key of the mask and the encoding.
     level
-        The level of each atom, or what a noise mask shows of it.
+        The level of each atom, or the channel of a noise mask.
     joint
-        Rows per part, class and what is shown, shape (K, C, d).
+        Rows per part, class and column of the encoding, shape (K, C, d).
     chance
-        As of `PartCounts`, shape (d, k).
+        As in `PartCounts`, shape (d, k).
     there
-        Places of the levels that rows show among those of the mask, shape (L,).
+        Indices of the mask's levels that occur in rows, shape (L,).
     places
-        Places of what is shown among the levels of the mask, shape (d,).
+        Index of the mask's level for each column of the encoding, shape (d,).
     counted_by
-        Number of levels that rows are counted by: the atoms of a noise mask.
+        Number of levels by which rows are counted; for a noise mask, the number of atoms.
     ordered
-        Whether thresholds are shown in place of levels.
+        Whether the columns are thresholds instead of levels.
     by_level
-        Rows by level, and what the coding shows of each.
+        Rows by level, and the encoding of each level.
     steps
-        Of a number: what its thresholds add to it, shape (t, d), and these thresholds.
+        For a number: the step at each of its thresholds, shape (t, d), and the thresholds.
     """
 
     key: tuple[int, Hashable]
@@ -165,7 +168,9 @@ class CodedAttribute:
 
     @classmethod
     def number(cls, of: CodedAttribute, numbers: Floats) -> CodedAttribute:
-        """Return the number whose thresholds are counted, from the numbers of all levels, (L,)."""
+        """Return the attribute encoded as a number, from its thresholds and the numbers of levels
+        (L,).
+        """
         by_level = of.by_level
         steps = steps_of(numbers[of.there], by_level.joint.sum(axis=(0, 1)))
         steps = steps[np.searchsorted(of.there, of.places)]
@@ -181,13 +186,16 @@ class CodedAttribute:
 
     @property
     def thresholds(self) -> CodedAttribute:
-        """What is counted of a number: its thresholds. The attribute itself where it is none."""
+        """The thresholds that are counted for a number.
+
+        For other attributes, it is the attribute itself.
+        """
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
-        """Return the co-occurrence with itself, below and on the diagonal, (K, c, d, d).
+        """Return the co-occurrence of the columns with each other, lower triangle, (K, c, d, d).
 
-        In some classes, or in all together: c is then 1.
+        It is for the classes `some`, or for all classes together; then c is 1.
         """
         if self.steps is None:
             # No row shows two levels; of two thresholds it shows the later one where it shows both.
@@ -199,7 +207,9 @@ class CodedAttribute:
         return np.tril(weighted @ told)
 
     def shown(self, block: Floats, axis: int) -> Floats:
-        """Return a block of levels as the coding shows them along an axis."""
+        """Return a block of counts by level, converted to the columns of the encoding along an
+        axis.
+        """
         if self.ordered:
             block = later(block, axis)
         whole = len(self.places) == block.shape[axis]
@@ -207,7 +217,7 @@ class CodedAttribute:
 
 
 def _in_classes(joint: Floats, some: slice | None) -> Floats:
-    """Return some classes of a joint (K, C, L), or all of them added up as one."""
+    """Return the classes `some` of joint counts (K, C, L), or the sum of all as one class."""
     return joint.sum(axis=1, keepdims=True) if some is None else joint[:, some]
 
 

@@ -1,4 +1,4 @@
-"""Rankings by an estimated deviation from the raw table: what an estimate is, and who makes it.
+"""Estimates of the deviation from the unmasked table, by which configurations can be ranked.
 
 Packages add estimates through the entry points `aegis.estimates`; see `EstimateCase`.
 """
@@ -18,18 +18,18 @@ from aegis.summary import Information, Summary
 
 @dataclass(frozen=True)
 class AttributeEstimate:
-    """The measure of an attribute as it is, as far as its masks show.
+    """The measure of an unmasked attribute, estimated from its masked values.
 
     Attributes
     ----------
     estimate
-        The measure of the reconstructed joint, within the bounds.
+        The measure of the reconstructed joint counts, within the bounds.
     lower, upper
-        Bounds that hold whatever the raw joint is, None if the measure has none.
+        Bounds that hold for all possible raw joint counts; None if the measure has no bounds.
     masked
         The measure of the masked attribute.
     information, method
-        From what and how it was estimated, where that is not as of the whole estimate.
+        Information and method of this estimate; None if they are those of the whole `Estimate`.
     """
 
     estimate: float
@@ -46,7 +46,7 @@ class AttributeEstimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Least and greatest |unmasked - masked| within the bounds, None without bounds."""
+        """Least and greatest |unmasked - masked| within the bounds; None if there are no bounds."""
         if self.lower is None or self.upper is None:
             return None
         ends = abs(self.lower - self.masked), abs(self.upper - self.masked)
@@ -56,22 +56,22 @@ class AttributeEstimate:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """The predictive utility deviation of one configuration, estimated.
+    """The estimated predictive utility deviation (PUD) of one configuration.
 
     Attributes
     ----------
     configuration
-        Its name.
+        Name of the configuration.
     measure, information, method
-        What was estimated, from what, and how.
+        The estimated measure, the information used, and the method.
     pud
         Estimated mean over attributes of |unmasked - masked|.
     interval
         Least and greatest PUD that the evidence allows; None if the measure has no bounds.
     attributes
-        The same for each attribute.
+        The estimate for each attribute.
     case
-        What was asked for, where it was by name: one of `ESTIMATES`.
+        Name of the estimate in `ESTIMATES`, if it was requested by name.
     """
 
     configuration: str
@@ -85,7 +85,7 @@ class Estimate:
 
     @property
     def place(self) -> float:
-        """`pud` as rankings compare it: what is below the rounding errors of its parts is none."""
+        """The PUD for comparisons: rounded, so that rounding errors do not decide the order."""
         parts = (abs(x) for a in self.attributes.values() for x in (a.masked, a.estimate))
         largest = max(parts, default=0.0)
         digits = 9 - math.ceil(math.log10(largest)) if largest > 0 else 9
@@ -118,19 +118,19 @@ class Estimate:
 
 
 class EstimateCase(Protocol):
-    """One way to estimate the deviation of configurations from the raw table."""
+    """A way to estimate the deviation of configurations from the unmasked table."""
 
     @property
     def name(self) -> str:
-        """What users write."""
+        """The name that users write."""
 
     @property
     def summary(self) -> str:
-        """What is estimated, and from what, in one sentence."""
+        """One sentence that says what is estimated, and from which information."""
 
     @property
     def caution(self) -> str | None:
-        """What to know before relying on it; None if nothing is."""
+        """A warning before you rely on the estimate; None if there is none."""
 
     def estimates(
         self,
@@ -149,14 +149,14 @@ class EstimateCase(Protocol):
         choices
             The candidates of each configuration by its name.
         measure
-            What the ranking uses otherwise; None if nobody named a measure.
+            The measure that the user named; None if none was named.
         progress
             Receives one step per configuration.
 
         Raises
         ------
         PolicyError
-            The summary carries too little.
+            The summary does not have enough information.
         """
 
 

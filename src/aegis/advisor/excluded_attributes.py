@@ -1,4 +1,4 @@
-"""What attributes predict alone that measures of a whole configuration leave out, and what that means."""
+"""Attributes that measures of a whole configuration leave out: their own scores, and a warning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FOLDS = 10
 def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
     """Return the summary of one attribute, from its values by class.
 
-    Which part of the rows each row is in is drawn: rows of one value and one class are the same.
+    The fold of each row is drawn at random, because rows with one value and one class are equal.
     """
     added = np.zeros((attribute.n_atoms, attribute.joint.shape[1]), dtype=attribute.joint.dtype)
     np.add.at(added, attribute.atoms, attribute.joint)
@@ -34,12 +34,12 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
 
 
 def sets_aside(summary: Summary) -> bool:
-    """Whether scores of whole configurations leave out attributes."""
+    """Whether scores of whole configurations leave out some attributes."""
     return any(attribute.aside for attribute in summary.attributes.values())
 
 
 def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
-    """Return a sentence that says which attributes a score leaves out, and what that can hide."""
+    """Return a sentence that names the attributes that a score leaves out, and the consequence."""
     aside = [a for a in summary.attributes.values() if a.aside]
     if not aside or measure.scope is not Scope.CONFIGURATION:
         return ()

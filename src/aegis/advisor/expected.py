@@ -1,12 +1,12 @@
-"""Measures of expected counts: what a noise mask scores without a row being drawn.
+"""Measures of expected counts, to score a noise mask without drawing rows.
 
-The score of the expectation, not the expectation of the score. Plug-in measures of the expected
-table say what the noise lets through; corrected ones of single attributes take the chance that the
-released rows add off as well, so they are on the safe side for noise. Pillai's trace and its
-held-out forms know how much less chance is in expected counts (`Cooccurrence.chance`), and agree
-with what drawn rows score on average. MI, chi-square, g3 and the plug-in trace cannot improve by
-noise; g1 and g2 can, because they count rows that show the same value and noise spreads those over
-more values: they are no guide among noise masks.
+This is the score of the expectation, not the expectation of the score. Plug-in measures of the
+expected table measure what the noise lets through. Corrected measures of single attributes also
+subtract the chance that released rows would add, so they err on the safe side. Pillai's trace and
+its held-out forms account for the smaller chance in expected counts (`Cooccurrence.chance`); they
+agree with the mean score of drawn rows. MI, chi-square, g3 and the plug-in trace cannot improve by
+noise. g1 and g2 can: they count rows with the same value, and noise spreads these over more values.
+So do not compare noise masks by g1 or g2.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOTHING = 1e-9
 
 
 class ExpectedContingency(Contingency):
-    """A contingency table of expected counts, which need not be whole."""
+    """A contingency table of expected counts, which need not be integers."""
 
     @cached_property
     def n(self) -> Any:
@@ -36,16 +36,16 @@ class ExpectedContingency(Contingency):
 
 
 def contingency(expected: npt.NDArray[np.float64], measure: Measure | None) -> Contingency:
-    """Return expected counts as `measure` can read them.
+    """Return expected counts in a form that `measure` accepts.
 
     Parameters
     ----------
     expected
         Expected rows per report and class, shape (R, C); class totals are whole.
     measure
-        A measure that is `fractional` reads the counts as they are. All others (permutation null, leave one
-        out, rows in mixed groups, third-party measures) need whole rows: controlled rounding, class
-        by class, which keeps the class totals.
+        A `fractional` measure gets the counts unchanged. All others (permutation null, leave one
+        out, rows in mixed groups, third-party measures) need integers. For these, counts are
+        rounded class by class, in a way that keeps the class totals.
     """
     if measure is None or not measure.fractional:
         return Contingency.of(controlled_rounding(expected))

@@ -1,4 +1,4 @@
-"""What a search has to say in addition to its ranking: proof, what binds, and the front."""
+"""Results of a search in addition to its ranking: proof, obstacles, and the front."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ NOTHING = 5e-5
 
 @dataclass(frozen=True)
 class ProvenList:
-    """What was scored where the objective has no sharp bound: all with a high trace, proven.
+    """The list that a search scored when the objective has no sharp bound.
+
+    It is proven to contain every admissible configuration above a value of a bounded measure.
 
     Attributes
     ----------
     measure
-        What listed them, such as `adjusted-pillai`.
+        The measure that selects the list, such as `adjusted-pillai`.
     configurations
-        How many were listed and scored.
+        Number of configurations that were listed and scored.
     highest, least
-        The highest of any admissible configuration, and the value above which none was left out;
-        None if every admissible one was scored.
+        The highest value of any admissible configuration, and the value above which none was left
+        out. `least` is None if every admissible configuration was scored.
     """
 
     measure: str
@@ -35,13 +37,13 @@ class ProvenList:
 
     @property
     def gap(self) -> float | None:
-        """How far the least lies below the highest, relative to it; None without a least."""
+        """Relative distance of `least` below `highest`; None if there is no `least`."""
         if self.least is None or not self.highest:
             return None
         return (self.highest - self.least) / abs(self.highest)
 
     def words(self) -> str:
-        """Return it as a sentence without its full stop.
+        """Return the proof as a sentence without its full stop.
 
         Examples
         --------
@@ -65,11 +67,11 @@ class SearchWork:
     Attributes
     ----------
     combinations
-        Size of the space, duplicates left out.
+        Size of the search space, without duplicates.
     nodes, checked
-        Boxes that were split, and class counts that were compared with the rule.
+        Number of boxes that were split, and of checks against the rule.
     seconds
-        Time of the search alone.
+        Time of the search only.
     rule_monotone
         Whether the whole rule prunes; if not, some criteria were checked one by one.
     """
@@ -88,31 +90,33 @@ class SearchFigures:
     Attributes
     ----------
     objective
-        What was maximised (or minimised, for losses).
+        The objective that was maximised (or minimised, for losses).
     optimal
         Whether the best configuration is proven best among all combinations.
     exact
-        Whether the objective has a valid bound; if not, `notes` says how it was searched.
+        Whether the objective has a valid bound. If not, `notes` describes the search.
     best, bound
-        The objective of the best configuration, and the best that any other could still reach.
+        The objective of the best configuration, and the best value that any other could still
+        reach.
     gap
         Distance between the two, relative to the best; 0 when proven.
     work
-        How much was looked at, and how long it took.
+        The amount of work and its time.
     notes
-        What a reader should know.
+        Notes for the reader.
     stopped
-        What stopped it: "time limit" or "interrupt"; "verdicts" where those of a protected summary leave
-        open whether any combination meets the rule; None if it is complete.
+        The reason why it stopped early: "time limit" or "interrupt"; "verdicts" if the verdicts of
+        a protected summary leave open whether any combination meets the rule. None if the search is
+        complete.
     preferred
-        Why the first of the ranking is not the best by score, of which `best` is the value: it
-        scores about the same, and it masks less, or more where you asked for that. None if it
-        is the best by score.
+        Why the first configuration is not the one with the best score: it scores about the same and
+        masks less, or more if you prefer that. None if it has the best score. `best` is always the
+        best score.
     tells_masks_apart
-        Whether the measure sees anything in the unmasked table; where not, no score proves
+        Whether the measure finds any utility in the unmasked table. If not, no score proves
         anything.
     proven
-        What was scored for sure, where the objective has no sharp bound; None if it has one.
+        The list that was scored, if the objective has no sharp bound; None if it has one.
     """
 
     objective: str
@@ -130,10 +134,10 @@ class SearchFigures:
 
     @property
     def complete(self) -> bool:
-        """Whether the search ended by itself.
+        """Whether the search ran to its end.
 
-        Then a search that found nothing has proven that no combination meets the rule; a stopped
-        one has not.
+        If a complete search finds nothing, it has proven that no combination meets the rule. A
+        stopped search has not.
         """
         return self.stopped is None
 
@@ -151,24 +155,24 @@ class SearchFigures:
 
 @dataclass(frozen=True)
 class FinerMask:
-    """The next finer mask of one attribute and what it would break.
+    """The next finer mask of one attribute, and its effect on the rule.
 
     Attributes
     ----------
     attribute, current, mask
         The attribute, its mask in the best configuration, and the finer candidate.
     gain
-        What the objective would gain.
+        Gain of the objective.
     utility_kept
         Percent of the unmasked utility that would be kept; None if there was none.
     smallest_class
         Smallest class before suppression.
     rows_failing
-        Rows in classes that would fail the rule.
+        Number of rows in classes that would fail the rule.
     allowed_rows
-        How many may be suppressed.
+        Number of rows that may be suppressed.
     violations
-        What falls short, in plain sentences; empty if the mask is admissible but no better.
+        The violated requirements as sentences; empty if the mask is admissible but not better.
     """
 
     attribute: str
@@ -184,20 +188,20 @@ class FinerMask:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """What one step less of the rule would gain.
+    """The gain from relaxing the rule by one step.
 
     Attributes
     ----------
     change
         The step, such as "k = 4 instead of 5".
     score
-        The objective of the best configuration under it.
+        The objective of the best configuration under the relaxed rule.
     gain
-        How much better that is than the best by score under the rule as it is.
+        Its difference from the best score under the unchanged rule.
     utility_kept
         Percent of the unmasked utility that it keeps; None if there was none.
     proven
-        Whether that best is proven.
+        Whether this configuration is proven best.
     masks
         Attributes whose masks differ from those of the first configuration, with the new mask.
     """
@@ -211,13 +215,13 @@ class Relaxation:
 
     @property
     def shows(self) -> bool:
-        """Whether the gain is more than what is lost in rounding to four decimals."""
+        """Whether the gain is still visible after rounding to four decimals."""
         return abs(self.gain) >= NOTHING * max(1.0, abs(self.score))
 
 
 @dataclass(frozen=True)
 class Binding:
-    """Why the best configuration is not finer: what binds, and what relaxing would gain."""
+    """Why the best configuration is not finer: obstacles, and the gains from a relaxed rule."""
 
     finer: tuple[FinerMask, ...]
     relaxations: tuple[Relaxation, ...]
@@ -232,14 +236,15 @@ class Binding:
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """The best configuration under one strength of the rule.
+    """The best configuration for one value of a privacy parameter.
 
     Attributes
     ----------
     value
         The parameter's value.
     score, utility_kept
-        The measure of the best configuration and the percent of utility that it keeps; None if no configuration is admissible, or none was found in time.
+        The measure of the best configuration, and the percent of utility that it keeps. None if no
+        configuration is admissible, or none was found in time.
     configuration
         Its masks, or None.
     declared
@@ -249,9 +254,9 @@ class FrontPoint:
     proven
         Whether it is proven best.
     dominated
-        Whether a stricter point reaches as much, so that this one is not on the Pareto front.
+        Whether a stricter point is at least as good, so that this one is not on the Pareto front.
     objective
-        The value of the search's objective, where it is not the measure itself.
+        The value of the search's objective; None if the objective is the measure.
     """
 
     value: float
@@ -267,7 +272,7 @@ class FrontPoint:
 
     @property
     def reached(self) -> float | None:
-        """What the search optimised: the objective, or the measure where they are the same."""
+        """The optimised value: the objective, or the measure if they are the same."""
         return self.score if self.objective is None else self.objective
 
     def to_dict(self) -> dict[str, Any]:
@@ -292,11 +297,12 @@ class Front:
     Attributes
     ----------
     parameter
-        What varies: `k`, `risk`, `l` or `suppression`.
+        The parameter that varies, such as `k`, `risk`, `l` or `suppression`.
     points
-        One per value, from weakest to strictest.
+        One point per value, from the weakest to the strictest.
     knee
-        Value at the recommended knee, or None if the front is too short to bend.
+        The recommended value, where the curve bends most (its knee); None if the front is too
+        short.
     """
 
     parameter: str
@@ -319,20 +325,20 @@ class Front:
 
 @dataclass(frozen=True)
 class MaskChange:
-    """What another mask of one attribute would change of the best, all else as it is.
+    """The effect on the best configuration if one attribute had another mask.
 
     Attributes
     ----------
     attribute, mask
         The attribute, and the other candidate as the policy writes it.
     score
-        Estimate with it.
+        Estimated score with the other mask.
     change
-        That less the estimate without it.
+        Difference from the estimated score of the best configuration.
     stderr
-        Standard error of the change, by protection alone.
+        Standard error of the change that comes from the protection only.
     tied
-        Whether protection hides which of the two is better.
+        Whether the protection hides which of both is better.
     """
 
     attribute: str
@@ -345,14 +351,14 @@ class MaskChange:
 
 @dataclass(frozen=True)
 class EstimatedScores:
-    """How scores came about that are estimates from protected counts.
+    """How scores were estimated from protected counts.
 
     Attributes
     ----------
     estimator
-        `codes`, or `tables` where only the table of each attribute with the label is known.
+        `codes`; or `tables` if only the table of each attribute with the label is known.
     changes
-        Every other mask of one attribute of the best; empty without a best one.
+        The effect of every other mask of one attribute of the best; empty if there is no best.
     """
 
     estimator: str
@@ -365,20 +371,20 @@ class EstimatedScores:
 
 @dataclass(frozen=True)
 class ProxyFigures:
-    """What small models reached on a sample of the finalists: a look at rows, not at aggregates.
+    """Results of small models that were trained on sampled rows of the best configurations.
 
     Attributes
     ----------
     models
-        The models, whose mean it is.
+        The models; figures are means over them.
     rows
-        Rows that were drawn from the table; the same ones for all configurations.
+        Number of rows that were drawn from the table; all configurations use the same rows.
     splits
-        Splits into training and test rows, whose mean it is.
+        Number of splits into training and test rows; figures are means over them.
     metric
         The figure of merit: `roc_auc`, `accuracy` or `log_loss`.
     reached
-        The figure by name of the configuration.
+        The figure of each configuration, by its name.
     """
 
     models: tuple[str, ...]

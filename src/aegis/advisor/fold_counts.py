@@ -1,7 +1,8 @@
-"""Counts between what masks show, by part of the rows and class: blocks that configurations share.
+"""Co-occurrence of masked values by part of the rows and class, in blocks that configurations
+share.
 
-A block holds two attributes under two masks. It recurs in every configuration with these two masks,
-so it is counted once, from the cells of the summary that have rows.
+A block is for two attributes under two masks. Every configuration with these two masks uses the
+same block, so it is counted once, from the non-empty cells of the summary.
 """
 
 from __future__ import annotations
@@ -71,20 +72,20 @@ class PartBlocks:
         label: Candidate | None = None,
         common: Collection[int] = (),
     ) -> PartCounts | SplitCounts:
-        """Return the counts of one configuration, less the levels that all rows show, or none.
+        """Return the counts of one configuration, without levels that all rows or no rows have.
 
-        Split where that is less work; no figure depends on it.
+        They are split if that takes less time; this changes no figure.
 
         Parameters
         ----------
         which
-            The attributes, by their place in the summary.
+            Indices of the attributes in the summary.
         coded
-            What is shown of each.
+            The encoded masks of these attributes.
         label
-            What groups the classes, where they are masked.
+            The mask of the label, if it has one.
         common
-            The places in `which` of attributes that other configurations mask in the same way.
+            Positions in `which` of the attributes that other configurations mask in the same way.
         """
         shown = self._attributes_of(which, coded, label)
         if self._splits(shown, common, label):
@@ -100,7 +101,7 @@ class PartBlocks:
         return self._whole(self._attributes_of(which, coded, label), label)
 
     def _whole(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> PartCounts:
-        """Return the counts of some attributes in one piece, but below the diagonal."""
+        """Return the counts of some attributes unsplit, as a lower triangle."""
         rows, outside = self._rows_of(label)
         return PartCounts(
             rows,
@@ -114,7 +115,10 @@ class PartBlocks:
         )
 
     def _response_of(self, shown: Sequence[CodedAttribute]) -> Response | None:
-        """Return the sums of a numeric label over what some attributes show; None of classes."""
+        """Return the sums of a numeric label over the encoded attributes.
+
+        The result is None if the label has classes.
+        """
         sums = self._pairs.responses
         if sums is None:
             return None
@@ -137,7 +141,7 @@ class PartBlocks:
         )
 
     def _in_parts(self, by_fold: npt.NDArray[Any]) -> Floats:
-        """Return values by fold, shape (F, ...), added up over the folds of each part."""
+        """Sum values by fold, shape (F, ...), over the folds of each part, shape (K, ...)."""
         added = np.zeros((self.parts, *by_fold.shape[1:]))
         np.add.at(added, np.arange(len(by_fold)) % self.parts, by_fold)
         return added
@@ -145,7 +149,7 @@ class PartBlocks:
     def _splits(
         self, shown: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
     ) -> bool:
-        """Return whether to eliminate the levels of common attributes is less work than it takes."""
+        """Return whether eliminating the levels of common attributes first takes less time."""
         if self._pairs.responses is not None or any(own.chance is not None for own in shown):
             return False
         levels = sum(len(own.places) for own in shown)
@@ -192,9 +196,9 @@ class PartBlocks:
         shown: Sequence[CodedAttribute],
         label: Candidate | None,
     ) -> ClassCounts:
-        """Return the counts of some attributes with all that is shown, but below the diagonal.
+        """Return the counts of the attributes `left` with all in `shown`, as a lower triangle.
 
-        Some are the last ones of all.
+        `left` must be the last attributes of `shown`.
         """
         parts, classes = self._rows_of(label)[0].shape
         height, width = (sum(len(own.places) for own in of) for of in (left, shown))
@@ -212,9 +216,10 @@ class PartBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return the counts of some classes, shape (K, c, q, d), from blocks of two attributes.
+        """Return the counts of the classes `some`, shape (K, c, q, d), from blocks of two
+        attributes.
 
-        Of all rows together, c = 1, where no classes are given.
+        If no classes are given, all rows are counted together and c is 1.
         """
         parts, classes = self._rows_of(label)[0].shape
         some = None if some is None else slice(some.start, min(some.stop, classes))
@@ -237,7 +242,7 @@ class PartBlocks:
     def table(
         self, pair: tuple[int, int], bins: tuple[Levels, Levels], label: Candidate | None
     ) -> Floats:
-        """Return the rows by part, class and the bins of two attributes' atoms, shape (K, C, a, b)."""
+        """Return the rows by part, class and the bins of two attributes, shape (K, C, a, b)."""
         a, b, y, part, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
         height, width = map(_counted_by, bins)
@@ -251,16 +256,16 @@ class PartBlocks:
         return _shown(counted.reshape(self.parts, label_classes, height, width), bins)
 
     def label_classes(self, label: Candidate | None) -> int:
-        """Return the number of classes that the label shows."""
+        """Return the number of classes of the masked label."""
         return self._label_classes(label)[1]
 
     def atoms(self, index: int) -> Floats:
-        """Return the rows of each atom of an attribute."""
+        """Return the number of rows of each atom of an attribute."""
         rows: Floats = self._pairs.joints[index].sum(axis=1).astype(np.float64)
         return rows
 
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherParts]:
-        """Return the rows by part and class, shape (K, C), and what is outside of each part."""
+        """Return the rows by part and class, shape (K, C), and the counts outside each part."""
         if label not in self._rows:
             rows = self._rows_by_atom(0, label).sum(axis=2)
             if (shown := np.count_nonzero(rows.sum(axis=0))) > MOST_CLASSES:
@@ -296,7 +301,7 @@ class PartBlocks:
         *,
         linear: bool = False,
     ) -> CodedAttribute:
-        """Return one attribute under one mask and coding."""
+        """Return one attribute under one mask and encoding."""
         if linear and numbers is not None:
             if (key, label, linear) not in self._attributes:
                 thresholds = self._attribute(key, level, numbers, label)
@@ -334,9 +339,10 @@ class PartBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return the co-occurrence of two attributes in some classes by part, shape (K, c, d_j, d_i).
+        """Return the co-occurrence of two attributes in some classes by part, shape (K, c, d_j,
+        d_i).
 
-        Of one with itself what is on the diagonal and below it.
+        If both are the same attribute, only the lower triangle is returned.
         """
         if own is other:
             return own.square(some)
@@ -378,7 +384,9 @@ class PartBlocks:
     def _entries_of(
         self, pair: tuple[int, int], label: Candidate | None, some: slice
     ) -> tuple[npt.NDArray[Any], slice | npt.NDArray[np.intp]]:
-        """Return the class of every entry of a pair in some neighbouring classes, and which these are."""
+        """Return the class of a pair's entries in the neighbouring classes `some`, and their
+        indices.
+        """
         y = self._entries(pair)[2]  # ascending
         group, label_classes = self._label_classes(label)
         if label is None:
@@ -391,16 +399,16 @@ class PartBlocks:
         return own[places], places
 
     def _place(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> npt.NDArray[Any]:
-        """Return the level of every entry of a pair on one side; a noise mask keeps the atoms."""
+        """Return the level of every entry of a pair on one side; for a noise mask, the atom."""
         atoms = self._entries(pair)[side]
         if of.level.ndim == 2:
             return atoms
         return self._placed.get((pair, side, of.key[1]), lambda: of.level[atoms].astype(np.int32))
 
     def _entries(self, pair: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
-        """Return atom of i, atom of j, class, part and rows of every cell of a pair that has rows.
+        """Return atom of i, atom of j, class, part and rows of every non-empty cell of a pair.
 
-        Class by class.
+        The cells are sorted by class.
         """
         if pair not in self._cells:
             a, b, y, _ = self._pairs.cells(*pair)
@@ -424,12 +432,14 @@ class PartBlocks:
 
 
 def _factors(remembered: Iterable[CommonLevels]) -> int:
-    """Return how many numbers the factors of common levels take under all penalties."""
+    """Return the size of the factors of common levels under all penalties, in numbers."""
     return len(PENALTIES) * sum(common.numbers for common in remembered)
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
-    """Return what rows that are drawn add by chance, shape (d, k); None without noise."""
+    """Return the chance that drawing rows adds to expected counts, shape (d, k); None without
+    noise.
+    """
     own = [attribute.chance for attribute in shown]
     if all(chance is None for chance in own):
         return None
@@ -444,12 +454,12 @@ def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
 
 
 def _counted_by(level: Levels) -> int:
-    """Return the number of levels that rows are counted by: the atoms of a noise mask."""
+    """Return the number of levels by which rows are counted; for a noise mask, the atoms."""
     return len(level) if level.ndim == 2 else widths(level)
 
 
 def widths(level: Levels) -> int:
-    """Return the number of levels that atoms are put into."""
+    """Return the number of levels."""
     return level.shape[1] if level.ndim == 2 else int(level.max(initial=0)) + 1
 
 
@@ -476,7 +486,7 @@ def pair_block(
 
 
 def _shown(block: Floats, levels: tuple[Levels, Levels]) -> Floats:
-    """Return a block with what noise masks show in place of their atoms, shape (.., L_i, L_j)."""
+    """Return a block of expected counts: atoms of noise masks become reports, (.., L_i, L_j)."""
     shown = block
     if levels[0].ndim == 2:
         shown = levels[0].T @ shown

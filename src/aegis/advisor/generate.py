@@ -1,4 +1,6 @@
-"""Configurations to rank: the least masked ones, then others drawn at random without repetition."""
+"""Generate configurations to rank: the least masked ones first, then random ones without
+repetition.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +18,23 @@ LADDER_SHARE = 0.2
 
 
 def combinations(summary: Summary) -> int:
-    """Return how many configurations the candidate masks make."""
+    """Return the number of combinations of the candidate masks."""
     return math.prod(len(a.candidates) for a in summary.all_attributes)
 
 
 def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configuration]:
     """Draw different configurations: the least masked ones first, the rest at random.
 
-    The first masks every attribute least. Those that follow coarsen the quasi-identifiers step by
-    step, all equally, and leave what lies outside the rule masked least; together they are at most
-    `LADDER_SHARE` of what is asked for. In all others each mask is drawn uniformly from its
-    attribute's candidates.
+    The first configuration masks every attribute least. The next ones coarsen all quasi-identifiers
+    step by step, and mask other attributes least. They are at most a share `LADDER_SHARE` of
+    `count`. In all others, each mask is drawn uniformly from its attribute's candidates.
 
     Parameters
     ----------
     summary
-        Holds the candidate masks.
+        The summary with the candidate masks.
     count
-        How many; fewer are returned when the candidates do not make as many combinations.
+        Number of configurations; fewer are returned if there are fewer combinations.
     seed
         The same seed draws the same configurations.
 
@@ -68,7 +69,7 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
 
 
 def _ladder(attributes: Sequence[AttributeSummary], most: int) -> list[tuple[int, ...]]:
-    """Return the least masked combination and coarser ones of the quasi-identifiers, up to `most`."""
+    """Return the least masked combination, then coarser ones, at most `most` in all."""
     # From the candidate that shows the most values to the one that shows the fewest; ties as declared.
     orders = [
         np.argsort([-c.size for c in a.candidates], kind="stable").tolist() for a in attributes

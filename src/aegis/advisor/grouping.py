@@ -1,4 +1,4 @@
-"""Counts between atoms added up to counts between what masks show: S' G S of theory.md, section 2."""
+"""Sum counts between atoms to counts between levels: S' G S of theory.md, section 2."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ _DENSE_INDICATORS = 1 << 16
 
 
 class GroupedCounts(NamedTuple):
-    """Counts between levels; expected counts where a noise mask is among them.
+    """Counts between levels; they are expected counts if there is a noise mask.
 
     Attributes
     ----------
     counted
-        Co-occurrence, shape (d, d), by itself or among the levels of other configurations.
+        Co-occurrence, shape (d, d), as a matrix or as a part of the counts of several
+        configurations.
     joint
-        Level by class counts, shape (d, C).
+        Rows by level and class, shape (d, C).
     offsets
-        Where each attribute's levels start, shape (m + 1,).
+        Index of each attribute's first level, shape (m + 1,).
     chance
-        What rows that are drawn add by chance to expected counts, shape (d, k); None without noise.
-        See `Cooccurrence`.
+        The chance that drawing rows adds to expected counts, shape (d, k); None without noise. See
+        `Cooccurrence`.
     """
 
     counted: Counted
@@ -49,7 +50,7 @@ class GroupedCounts(NamedTuple):
 
 
 class StackedCounts(Protocol):
-    """Counts with all attributes stacked, between atoms or levels."""
+    """Counts between atoms or levels, with those of all attributes stacked."""
 
     @property
     def total(self) -> Matrix:
@@ -68,8 +69,8 @@ def group_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCount
     pairs
         Co-occurrence counts between atoms.
     levels
-        Per attribute the level of each atom, shape (A_i,), or P(level | atom) of a noise mask,
-        shape (A_i, L_i).
+        For each attribute, the level of each atom, shape (A_i,), or P(level | atom) of a noise
+        mask, shape (A_i, L_i).
     """
     if any(level.ndim == 2 for level in levels):
         return _expected_counts(pairs, levels)
@@ -86,18 +87,18 @@ def _whole(summed: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
 
 @dataclass(eq=False)
 class _Expected:
-    """Levels in which configurations will be counted, by attribute and key.
+    """Levels of configurations that will be counted, by attribute and key.
 
     Attributes
     ----------
     levels
         The level of each atom.
     places
-        The places of the levels among all of them.
+        Indices of the levels among all levels.
     configurations
-        How many configurations are expected.
+        Number of expected configurations.
     total
-        Co-occurrence of all levels, once it was counted.
+        Co-occurrence of all levels; None before it is counted.
     """
 
     levels: Mapping[tuple[int, Hashable], Levels]
@@ -108,24 +109,24 @@ class _Expected:
 
 @dataclass(frozen=True, eq=False)
 class _SomeCounts:
-    """`StackedCounts` of some attributes."""
+    """`StackedCounts` of some of the attributes."""
 
     total: Matrix
     stacked_joint: npt.NDArray[np.float64]
 
 
 class RowGroups:
-    """`group_counts` for many groupings of the same counts, which share those of single attributes.
+    """`group_counts` for many groupings of the same counts, with a cache per attribute.
 
-    Half of the work is remembered: the rows of one attribute added up under one mask, with columns
+    The cache has half of the work: the rows of one attribute summed under one mask, with columns
     still by atom. So a configuration reads as many rows of G as it has levels, not all of them.
 
     Parameters
     ----------
     pairs
-        Co-occurrence counts between atoms; where they are sparse nothing is remembered.
+        Co-occurrence counts between atoms; if they are sparse, nothing is cached.
     offsets
-        Where each attribute's atoms start, shape (m + 1,).
+        Index of each attribute's first atom, shape (m + 1,).
     """
 
     def __init__(self, pairs: StackedCounts, offsets: npt.NDArray[np.int64]) -> None:
@@ -138,10 +139,10 @@ class RowGroups:
         self._some: dict[tuple[int, ...], _SomeCounts] = {}
 
     def expect(self, levels: Mapping[tuple[int, Hashable], Levels], configurations: int) -> None:
-        """Take note of levels, by attribute and key, in which configurations will be counted.
+        """Announce the levels, by attribute and key, of configurations that will be counted.
 
-        The first of these has all of them counted at once; the others are taken from that. Noise
-        masks are left out, and so is everything where there are more than `_TOGETHER` levels.
+        The first of these configurations counts all levels at once; the others read from that.
+        Noise masks are left out. If there are more than `_TOGETHER` levels, nothing is announced.
         """
         own = {k: level for k, level in levels.items() if level.ndim == 1}
         sizes = [int(level.max(initial=0)) + 1 for level in own.values()]
@@ -151,7 +152,9 @@ class RowGroups:
             self._expected.append(_Expected(own, places, configurations))
 
     def together(self, which: Sequence[int], keys: Sequence[Hashable]) -> Together | None:
-        """Return the counts of all levels among which those of a configuration were expected."""
+        """Return a configuration's counts from those of an expected group that contains it; else
+        None.
+        """
         wanted = list(zip(which, keys, strict=True))
         for expected in self._expected:
             if all(key in expected.places for key in wanted):
@@ -165,7 +168,7 @@ class RowGroups:
 
     @property
     def remember(self) -> bool:
-        """Whether anything is remembered: only then can some attributes be counted alone."""
+        """Whether there is a cache. Only then can some attributes be counted without the others."""
         return not is_sparse(self._pairs.total)
 
     def counts(
@@ -174,9 +177,9 @@ class RowGroups:
         keys: Sequence[Hashable],
         which: Sequence[int] | None = None,
     ) -> GroupedCounts:
-        """Return `group_counts`; equal keys of an attribute represent equal levels.
+        """Return `group_counts` of all attributes, or of those with the indices `which`.
 
-        Of all attributes, or of those at some places.
+        Equal keys of an attribute must mean equal levels.
         """
         places = range(len(levels)) if which is None else which
         if not (self.remember and len(levels)) or any(level.ndim == 2 for level in levels):
@@ -189,7 +192,7 @@ class RowGroups:
         return GroupedCounts(counted, np.concatenate(joint), offsets)
 
     def _of(self, places: tuple[int, ...]) -> StackedCounts:
-        """Return the counts between the atoms of the attributes at some places."""
+        """Return the counts between the atoms of the attributes with these indices."""
         if places == tuple(range(len(self._offsets) - 1)):
             return self._pairs
         if places not in self._some:
@@ -199,7 +202,9 @@ class RowGroups:
         return self._some[places]
 
     def _total(self, own: Sequence[tuple[int, Levels, Hashable]]) -> npt.NDArray[np.float64]:
-        """Return the co-occurrence of levels of attributes, one of which may be given several times."""
+        """Return the co-occurrence of the levels of attributes; an attribute may occur several
+        times.
+        """
         by_atom = np.concatenate([self._grouped(*attribute) for attribute in own])
         columns = []
         for i, level, key in own:
@@ -210,7 +215,10 @@ class RowGroups:
         return total
 
     def _grouped(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[np.float64]:
-        """Return the rows of an attribute by level, columns by atom, shape (L, D)."""
+        """Return an attribute's rows of the matrix, summed by level, shape (L, D).
+
+        The columns are atoms of all attributes.
+        """
         told = self._indicators(index, level, key)
         start, stop = self._offsets[index : index + 2]
         if told is None:
@@ -228,7 +236,7 @@ class RowGroups:
         return self._joints[known]
 
     def _indicators(self, index: int, level: Levels, key: Hashable) -> Matrix | None:
-        """Return which level each atom has, shape (A, L); None if each atom is its own."""
+        """Return the indicators of each atom's level, (A, L); None if each atom is a level."""
         known = (index, key)
         if known not in self._told:
             size = int(level.max(initial=0)) + 1
@@ -244,7 +252,7 @@ class RowGroups:
 def stacked_grouping(
     levels: Sequence[npt.NDArray[np.integer]],
 ) -> tuple[sparse.csr_array, npt.NDArray[np.int64]]:
-    """Return S of theory.md, shape (D, d), and where each attribute's levels start, (m + 1,)."""
+    """Return S of theory.md, (D, d), and the index of each attribute's first level, (m + 1,)."""
     from scipy import sparse  # taking long to load, and seldom asked for
 
     sizes = [int(level.max(initial=0)) + 1 for level in levels]
@@ -267,7 +275,7 @@ def _summed(total: Matrix, grouping: sparse.csr_array) -> npt.NDArray[np.float64
 
 
 def _expected_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCounts:
-    """Return `group_counts` with channels: K_i' G K_j, and expected counts on the diagonal."""
+    """Return `group_counts` with channels: K_i' G K_j, with expected counts on the diagonal."""
     from scipy import sparse  # as above
 
     parts = [
@@ -295,12 +303,12 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedC
 def drawn_chance(
     channel: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return B, shape (L, k): B B' is what chance adds to expected counts when rows are drawn.
+    """Return B, shape (L, k), where B B' is the chance that drawing rows adds to expected counts.
 
-    Where the label says nothing, the counts of a class among n rows that show report r vary by
-    m_r times the variance of the class, m_r the rows of the report. Their expectation given the
-    atoms varies by sum_a n_a K_ar K_as only, K the channel and n_a the rows of atom a. The
-    difference diag(m) - K' diag(n) K is what expected counts lack.
+    Suppose that the label is independent of the reports. Let m_r be the rows with report r, n_a the
+    rows of atom a, and K the channel. Then the counts of a class in drawn rows have the covariance
+    diag(m), times the variance of the class. Their expectations given the atoms have only K'
+    diag(n) K. So expected counts lack the difference diag(m) - K' diag(n) K.
 
     Parameters
     ----------
@@ -334,12 +342,12 @@ def _added(
 
 
 def masked_classes(joint: npt.NDArray[Any], label: Candidate | None) -> npt.NDArray[Any]:
-    """Return `joint`, shape (d, C), with its classes as the label's mask shows them."""
+    """Return `joint`, shape (d, C), with its classes grouped by the label's mask."""
     return joint if label is None else group_classes(joint, label.groups)
 
 
 def group_classes(joint: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
-    """Add up the columns of `joint`, shape (d, C), whole or expected, by the group of each class."""
+    """Sum the columns of `joint`, shape (d, C), by the group of each class."""
     used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
     return _added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
 
@@ -347,7 +355,7 @@ def group_classes(joint: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> n
 def shared_losses(
     attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
 ) -> npt.NDArray[np.float64]:
-    """Return `pooled_losses` of the groups that share the last level of a candidate."""
+    """Return `pooled_losses` of the groups that share a candidate's last level."""
     if attribute.aside:  # nothing of it is shown, so nothing is shared
         return np.zeros(len(UNPOOLED))
     counts = masked_classes(attribute.joint, label)

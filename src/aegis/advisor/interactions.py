@@ -1,8 +1,9 @@
-"""Tables of pairs of attributes by part and class, for what pairs tell beyond the sum of the two.
+"""Tables of pairs of attributes by part and class, for interactions beyond the sum of both effects.
 
-Values are put into at most eight bins per attribute, as trees of few leaves would: neighbours of
-numbers and dates, else the seven most frequent values and all others. What a pair adds under two
-masks recurs in every configuration with these two, so it is worked out once.
+Values are put into at most eight bins per attribute, as trees with few leaves would do. For numbers
+and dates, a bin is a range; otherwise there are bins for the seven most frequent values and one for
+all others. The interaction of two attributes under two masks is the same in every configuration
+with these masks, so it is computed once.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _AT_ONCE = 1_000_000
 
 
 class Interactions:
-    """What pairs of attributes add, for many configurations of the same rows.
+    """Interactions of pairs of attributes, for many configurations of the same rows.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ class Interactions:
         Parameters
         ----------
         which, coded, label
-            As of `PartBlocks.counts`.
+            As in `PartBlocks.counts`.
 
         Raises
         ------
@@ -96,7 +97,7 @@ class Interactions:
 
 
 def binned_levels(level: Levels, rows: Floats, ordered: bool) -> Levels:
-    """Return the bin of each atom, or the channel of a noise mask to bins.
+    """Return the bin of each atom; for a noise mask, P(bin | atom).
 
     Parameters
     ----------
@@ -105,8 +106,8 @@ def binned_levels(level: Levels, rows: Floats, ordered: bool) -> Levels:
     rows
         Rows of each atom, shape (A,).
     ordered
-        Whether levels are in the order of their values: then neighbours share a bin, with about
-        as many rows each.
+        Whether levels are in the order of their values. Then a bin has neighbouring levels, and
+        bins have about equally many rows.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def binned_levels(level: Levels, rows: Floats, ordered: bool) -> Levels:
 
 
 def _bins(shown: Floats, ordered: bool) -> npt.NDArray[np.int64]:
-    """Return the bin of each level with so many rows."""
+    """Return the bin of each level, from the rows of the levels."""
     bins = np.zeros(len(shown), dtype=np.int64)
     there = np.flatnonzero(shown > 0)
     if len(there) <= BINS:

@@ -1,4 +1,4 @@
-"""Where figures of merit disagree: what is best by one of them may be poor by another."""
+"""Warn if model metrics disagree: the best configuration by one metric may be poor by another."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ RARE = 0.1
 
 
 def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) -> tuple[str, ...]:
-    """Return a warning where a rare label makes the AUC disagree with the merit that ranks.
+    """Return a warning if a class is rare and the AUC disagrees with the metric that ranks.
 
-    Of the best configurations by another figure of merit, the one with the largest expected AUC is
-    compared with the first. Nothing is said under measures that are no figure of merit, nor by AUC,
-    nor where no class is rare.
+    Among the best configurations, the one with the largest expected AUC is compared with the first.
+    There is no warning if the measure is not a model metric or is the AUC, or if no class is rare.
 
     Parameters
     ----------
     ranking
-        Configurations, best first; record-level releases among them are passed over.
+        Configurations, best first; record-level releases are skipped.
     scorer, measure
-        What scored them.
+        The scorer and the measure that scored them.
     """
     label_rows = [rows for rows in scorer.label_rows if rows > 0]
     if measure.constant is None or measure.unit == "AUC" or len(label_rows) < 2:

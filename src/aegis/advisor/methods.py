@@ -75,12 +75,12 @@ def with_methods(
 ) -> Advice:
     """Return the advice with record-level releases in its ranking.
 
-    A release is scored like a configuration: the measure of the table as the method makes it,
-    before classes that fail the rule are suppressed, against the unmasked score of the original;
-    the measure of the rows that are left is next to it. Rows that the method leaves out count
-    as suppressed. A method that suppresses cells and is given no masks is ranked on the masks of the
-    leading configuration, too, where that one leaves out rows, and on finer ones: see
-    `aegis.advisor.cells`.
+    A release is scored like a configuration: its score is the measure of the table that the method
+    makes, before failing classes are suppressed. It is compared with the unmasked score of the
+    original. The measure of the remaining rows is also computed. Rows that the method leaves out
+    count as suppressed. If the leading configuration suppresses rows, a method that suppresses
+    cells and has no masks is also ranked with the masks of that configuration, and with finer ones
+    (`aegis.advisor.cells`).
 
     Raises
     ------
@@ -88,7 +88,7 @@ def with_methods(
         A method or option is unknown, or the advice was searched for another objective than the
         measure.
     DataError
-        There is only a summary, which has no records; or the table is not usable.
+        There is only a summary, which has no records, or the table is not usable.
     """
     recipes = choose_recipes(policy, methods, seed=seed)
     if not recipes:
@@ -114,10 +114,10 @@ def with_methods(
 
 
 def _doubt(advice: Advice, summary: Summary) -> str | None:
-    """Return a warning where masks come before the leading release on held-out rows.
+    """Return a warning if a configuration is better than the leading release on held-out rows.
 
-    The adjusted trace does not see what thousands of rare values cost a model that gives each of
-    them a coefficient, and such are what centroids and ranges are.
+    A model that fits a coefficient to each of thousands of rare values loses by it, and the
+    adjusted trace does not measure this loss. Centroids and ranges are such values.
     """
     best = advice.best
     rival = next(
@@ -140,7 +140,7 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
 
 
 def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
-    """Return the recipes under names that no configuration of the advice has."""
+    """Return the recipes with names that no configuration of the advice has."""
     taken = {ranked.name for ranked in advice.ranking}
     return tuple(
         replace(recipe, name=f"{recipe.name} (records)") if recipe.name in taken else recipe
@@ -149,7 +149,7 @@ def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
 
 
 def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
-    """Return the advice with these record-level releases in its order."""
+    """Return the advice with these record-level releases added, sorted as the ranking is."""
     sign = MEASURES.get(advice.measure).direction.sign
     ordered = sorted((*advice.ranking, *ranked), key=lambda r: r.ranking_key(sign))
     seconds = sum(release.method.seconds for release in ranked if release.method is not None)
@@ -173,15 +173,15 @@ class RecordRanker:
     Parameters
     ----------
     summary
-        Where unmasked scores come from.
+        The summary that gives the unmasked scores.
     source
         The table.
     policy
-        Roles and the rule.
+        The policy with roles and rule.
     measure
-        What is measured.
+        The measure that ranks.
     seed
-        Seed of the samples behind the scores, and of methods whose recipe has none.
+        Seed of the samples for the scores, and of methods whose recipe has no seed.
     progress
         Receives the steps of the methods.
 
@@ -215,14 +215,14 @@ class RecordRanker:
         self._number = original.summary.number
 
     def make(self, recipe: Recipe) -> Anonymized:
-        """Return an estimate of a recipe's release, before the rule has been checked against it.
+        """Make a release of a recipe to estimate its figures, before the rule is checked.
 
-        Its draws repeat, so that figures do; those of a release that leaves are others.
+        Its random draws are repeatable, so that figures are, too. A real release uses other draws.
         """
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
     def rank(self, made: Anonymized) -> Ranked:
-        """Return one release with its score, what the rule says of it, and what it cost."""
+        """Return one release with its score, the verdict of the rule, and its losses."""
         released, left, verdict = check_release(made, self.policy)
         before = self._score(released, made.data)
         removed = verdict.suppressed_rows > made.rows - made.data.num_rows
@@ -248,7 +248,7 @@ class RecordRanker:
         )
 
     def _number_of(self, rest: pa.Table) -> dict[str, float] | None:
-        """Return mean and standard deviation of the number to predict in a release; None of classes."""
+        """Return mean and standard deviation of a numeric label in a release; None for classes."""
         if self._number is None:
             return None
         shown = rest.column(self.policy.label.column)
@@ -258,7 +258,7 @@ class RecordRanker:
         }
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
-        """Return the held-out trace of a table as it is, where a measure requires it."""
+        """Return the held-out trace of a released table, if the measure needs it; else None."""
         doubting = self.measure.doubted_by
         if doubting is None or not self._tells_apart(data):
             return None
@@ -266,7 +266,7 @@ class RecordRanker:
         return scorer.value(scorer.unmasked, MEASURES.get(doubting))
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
-        """Return the score of a table as it is, against the original."""
+        """Return the score of a released table, compared with the original."""
         worst = self.measure.worst(self._label_rows)
         unmasked = {
             name: attribute.unmasked for name, attribute in self._unmasked.attributes.items()
@@ -287,7 +287,7 @@ class RecordRanker:
         return ConfigurationScore(value, share, scores)
 
     def _tells_apart(self, data: pa.Table) -> bool:
-        """Whether a release shows two classes of the label, or without a label any row."""
+        """Whether a release has two classes of the label; without a label, whether it has rows."""
         if not self.policy.label:
             return bool(data.num_rows)
         shown = pc.unique(data.column(self.policy.label.column).drop_null())

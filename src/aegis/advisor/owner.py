@@ -1,4 +1,4 @@
-"""The rule of a summary's owner, in addition to the rule that somebody else declares for it."""
+"""Compare the rule of a summary's owner with the rule that a user declares."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
     Parameters
     ----------
     summary
-        The summary; of one that does not say its rule, or was just made, nothing is asked.
+        The summary. If it does not contain a rule, or was just made, nothing is checked.
     rule
-        What its user declares.
+        The rule that the user declares.
     override
-        Whether another rule is meant.
+        Whether the user accepts that the rule differs.
 
     Raises
     ------
     PolicyError
-        The rule is another one and `override` is not set, or it is weaker and the owner's is locked.
+        The rule differs and `override` is not set, or it is weaker and the owner's rule is locked.
     """
     if summary.terms is None or not summary.terms.binding:
         return None
@@ -36,7 +36,7 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
 
 
 def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, override: bool) -> None:
-    """Raise where a front shows the best under a rule weaker than the owner's, as above."""
+    """Raise as `check_owner_rule` if a rule of a front is weaker than the owner's."""
     if summary.terms is None or not summary.terms.binding:
         return
     owner = summary.terms.owner
@@ -46,7 +46,7 @@ def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, overrid
 
 
 def with_owner_rule(advice: Advice, summary: Summary, override: RuleOverride | None) -> Advice:
-    """Return the advice with the rule that its summary was made under, and what replaced it."""
+    """Return the advice with the rule of its summary's owner, and the rule that replaced it."""
     if summary.terms is None or not summary.terms.binding:
         return advice
     said = () if override is None else (override.sentence,)

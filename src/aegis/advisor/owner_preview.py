@@ -1,7 +1,6 @@
-"""What a release looks like to its owner: columns before and after, who is left out, a few rows.
+"""Preview of a release for its owner: columns before and after, suppressed groups, a few rows.
 
-These are values of the table, not aggregates to hand on: they go into the owner's own report, and
-into no JSON.
+These are values of the table. They appear only in the owner's report, and in no JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Share:
-    """Rows of a group, and how many of them the release leaves out."""
+    """Number of rows of a group, and how many of them the release leaves out."""
 
     column: str
     value: str
@@ -42,7 +41,7 @@ class Share:
 
     @property
     def part(self) -> float:
-        """Share of the group that is left out, 0 to 1."""
+        """Share of the group's rows that are left out, 0 to 1."""
         return self.left_out / self.rows if self.rows else 0.0
 
 
@@ -59,18 +58,18 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the owner's report shows of values.
+    """Values of the table for the owner's report.
 
     Attributes
     ----------
     columns
-        Each scored column before and after; without those of which the summary knows no counts.
+        Each scored column before and after masking, if the summary has its counts.
     by_label
-        Rows left out by class of the label; empty if none is.
+        Suppressed rows by class of the label; empty if there are none.
     hardest_hit
         Groups of masked quasi-identifiers that lose the largest share of their rows.
     header, preview
-        Names and a few masked rows of the release; empty if the rows are not at hand.
+        Column names and a few masked rows of the release; empty if the rows are not available.
     """
 
     columns: tuple[ColumnChange, ...]
@@ -87,7 +86,7 @@ def show_release(
     policy: Policy,
     source: Source | None = None,
 ) -> Shown | None:
-    """Return what the best release of an advice looks like; None if there is none, or no masks."""
+    """Return a preview of an advice's best release; None if there is none or it has no masks."""
     best = advice.best
     if best is None or best.method is not None:
         return None
@@ -123,7 +122,7 @@ def _frequent(labels: tuple[str, ...], rows: Floats) -> tuple[tuple[str, int], .
 def _left_out(
     summary: Summary, plan: PrivacyPlan, choice: Choice
 ) -> tuple[tuple[Share, ...], tuple[Share, ...]]:
-    """Return who is left out, by class of the label and by the groups that lose most."""
+    """Return suppressed rows by class of the label, and the groups that lose most rows."""
     frequency = summary.frequency
     if frequency is None:
         return (), ()
@@ -163,7 +162,7 @@ def _shares(
 def _preview(
     source: Source | None, policy: Policy, choice: Choice, label_mask: Mask | None
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return a few rows of the release as text; nothing without the table, or with noise."""
+    """Return column names and a few released rows as text; empty without a table, or with noise."""
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if source is None or drawn:
         return (), ()

@@ -1,4 +1,4 @@
-"""What pairs of masked attributes predict of each other, each pair of masks worked out once."""
+"""How well pairs of masked attributes predict each other; each pair of masks is computed once."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from aegis.summary import Candidate, PairCounts
 
 
 class PairValues:
-    """Values of measures that look at pairs of attributes alone.
+    """Values of measures that use only pairs of attributes.
 
     Parameters
     ----------
     pairs
         Co-occurrence counts between atoms.
     levels
-        The level of each atom, (A,), or a noise mask's channel, (A, L), by an attribute's place and
-        candidate.
+        Function of an attribute's index and candidate that returns the level of each atom, (A,), or
+        a noise mask's channel, (A, L).
     """
 
     def __init__(self, pairs: PairCounts, levels: Callable[[int, Candidate], Levels]) -> None:
@@ -37,7 +37,7 @@ class PairValues:
     def value(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
     ) -> float:
-        """Return what two attributes, by their places, add to a measure."""
+        """Return the value of a measure for two attributes, given by their indices."""
         if places[0] > places[1]:
             return self.value(places[::-1], candidates[::-1], measure)
         key = (measure.name, places, candidates)
@@ -46,7 +46,10 @@ class PairValues:
         return self._values[key]
 
     def mean(self, chosen: Sequence[Candidate], measure: Measure) -> float:
-        """Return the mean over all pairs of one candidate per attribute; 0 with fewer than two."""
+        """Return the mean over all pairs, with one candidate per attribute.
+
+        It is 0 with fewer than two attributes.
+        """
         values = [
             self.value((i, j), (chosen[i], chosen[j]), measure)
             for i, j in combinations(range(len(chosen)), 2)
@@ -56,7 +59,7 @@ class PairValues:
     def mean_of_one(
         self, place: int, candidate: Candidate, others: Sequence[Candidate], measure: Measure
     ) -> float:
-        """Return the mean over the pairs of one attribute with the others; 0 without others."""
+        """Return the mean over the pairs of one attribute with all others; 0 if there are none."""
         values = [
             self.value((place, j), (candidate, other), measure)
             for j, other in enumerate(others)
@@ -67,7 +70,7 @@ class PairValues:
     def informations(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> npt.NDArray[np.float64]:
-        """Return the corrected information of every pair of attributes, shape (m, m)."""
+        """Return the corrected mutual information of every pair of attributes, shape (m, m)."""
         informations = np.zeros((len(which), len(which)))
         levels = list(map(self._levels, which, candidates))
         for i, j in combinations(range(len(which)), 2):
@@ -97,7 +100,7 @@ class PairValues:
         return measure.of_pair(block, told_apart)
 
     def _told(self, place: int, candidate: Candidate, level: Levels) -> float:
-        """Return how many values a mask leaves to be distinguished: sum of p_a P(r | a)^2 / p_r."""
+        """Return the effective number of values after masking: sum of p_a P(r | a)^2 / p_r."""
         key = (place, candidate)
         if key not in self._told_apart:
             atoms = self._pairs.joints[place].sum(axis=1).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Privacy on the plan: whether a configuration meets the rule, from the frequency table alone."""
+"""Check from the frequency table whether a configuration meets the rule, without reading rows."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ class PrivacyPlan:
     Parameters
     ----------
     summary
-        Holds the frequency table of the quasi-identifiers.
+        The summary with the frequency table of the quasi-identifiers.
     rule
-        What a release must meet.
+        The rule that a release must meet.
     counter
-        Counts classes where the summary has no frequency table; None if only the summary is
-        at hand.
+        Function that counts classes if the summary has no frequency table; None if there is only
+        the summary.
     hierarchies
         Hierarchies of sensitive attributes, for models that need them.
     population
-        All that the rows are a sample of, where it is known.
+        The population that the rows were sampled from, if it is known.
 
     Raises
     ------
     DataError
         There is neither a frequency table nor another way to count classes.
     PolicyError
-        The rule requires more rows in a class than the table has, or more sensitive values than
-        any candidate mask shows, or protects an attribute that the summary does not hold.
+        The rule requires more rows in a class than the table has, or more sensitive values than any
+        candidate mask shows. Or it protects an attribute that the summary does not have.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class PrivacyPlan:
                 raise PolicyError.unknown("sensitive attribute of the summary", name, known)
 
     def _require_leaves(self) -> None:
-        """Raise where it is not known how many values each shown value may represent."""
+        """Raise if the number of values behind each masked value is not known."""
         frequency = self.summary.frequency
         if frequency is None:
             raise PolicyError(
@@ -147,9 +147,9 @@ class PrivacyPlan:
         return self._population is not None
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Groups | None:
-        """Return the group of each value of the population, (W,), numbered as those of the table.
+        """Return the group of each value of the population, (W,), numbered like the table's groups.
 
-        None without a population, or where the attribute forms no classes.
+        None if there is no population, or if the attribute does not form classes.
         """
         if self._population is None or name not in self._population.values:
             return None
@@ -157,15 +157,15 @@ class PrivacyPlan:
 
     @property
     def values(self) -> dict[str, int]:
-        """The most values that each attribute may show, null one of them: under its finest mask.
+        """Number of values of each attribute under its finest mask, including null.
 
-        Record-level releases show no more: see `aegis.release.anonymize`.
+        Record-level releases do not show more values: see `aegis.release.anonymize`.
         """
         candidates = {a.name: a.candidates for a in self.summary.all_attributes if a.candidates}
         return self._held() | {n: max(c.size for c in many) for n, many in candidates.items()}
 
     def _held(self) -> dict[str, int]:
-        """Return how many values each attribute has in the table."""
+        """Return the number of values of each attribute in the table."""
         label = self.summary.label
         held = {label.column: len(label.classes) + (label.unlabelled > 0)} if label.there else {}
         return held | {
@@ -174,10 +174,11 @@ class PrivacyPlan:
 
     @property
     def as_it_is(self) -> bool:
-        """Whether the classes of unmasked attributes are counted as the table has them.
+        """Whether the classes of the unmasked table can be counted.
 
-        The frequency table knows an attribute by its finest candidate where that shows less than
-        all values: then the classes of unmasked attributes are those under the finest candidates.
+        If no candidate shows all values of an attribute, the frequency table counts it by its
+        finest candidate. Then the classes of "unmasked" attributes are those under the finest
+        candidates.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -190,7 +191,7 @@ class PrivacyPlan:
         )
 
     def under(self, rule: PrivacyRule) -> PrivacyPlan:
-        """Return the same plan for another rule."""
+        """Return a plan of the same summary for another rule."""
         return PrivacyPlan(
             self.summary,
             rule,
@@ -224,7 +225,7 @@ class PrivacyPlan:
         return self._population.with_people(table, frequency, choice)
 
     def hidden(self, choice: Choice) -> npt.NDArray[np.float64]:
-        """Return the share of the bits that masks hide of each cell of the frequency table, (cells,)."""
+        """Return the share of bits that masks hide, for each cell, shape (cells,)."""
         frequency = self.summary.frequency
         if frequency is None:
             raise InternalError("A plan without frequency table has no cells.")
@@ -233,7 +234,10 @@ class PrivacyPlan:
     def _hidden(
         self, table: ClassTable, frequency: FrequencyTable, choice: Choice
     ) -> npt.NDArray[np.float64]:
-        """Return the same of each class: its rows show the same values, which hide the same."""
+        """Return the share of bits that masks hide, for each class.
+
+        It is equal for all rows of a class.
+        """
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         hidden = np.zeros(len(table))
         places = np.arange(len(table)) if table.ids is None else table.ids
@@ -246,10 +250,10 @@ class PrivacyPlan:
 
     @property
     def counts_alone(self) -> bool:
-        """Whether each class decides by itself: no population, no leaves, no earlier releases, of
-        which rows may be missing, and only released rows.
+        """Whether the counts of a class alone decide whether it meets the rule.
 
-        What is compared with all rows before suppression needs those that are suppressed, too.
+        This is not the case with a population, with leaves of hierarchies, with earlier releases,
+        and if a criterion compares a class with all rows before suppression.
         """
         whole = any(c.local and not c.model.local for c in self.rule.criteria)
         beside = self._population is not None or self.after_others
@@ -257,12 +261,14 @@ class PrivacyPlan:
 
     @property
     def after_others(self) -> bool:
-        """Whether classes are distinguished by what earlier releases showed, too."""
+        """Whether classes also distinguish what earlier releases showed."""
         frequency = self.summary.frequency
         return frequency is not None and frequency.earlier is not None
 
     def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, npt.NDArray[np.int64]]:
-        """Return the hierarchy's groups of what protected attributes show, where the rule asks."""
+        """Return the ancestors in hierarchies of the shown protected values, if the rule needs
+        them.
+        """
         asked = {}
         for name in self.rule.hierarchical:
             if name in self._hierarchies and name in shown:
@@ -273,7 +279,9 @@ class PrivacyPlan:
         return asked
 
     def protected(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
-        """Return how a choice groups the values of a sensitive attribute, and what it shows."""
+        """Return the group of each value of a sensitive attribute under a choice, and the groups'
+        texts.
+        """
         if name in choice:
             return choice[name].in_order
         labels = (*self.summary.label.classes, "null")
@@ -284,17 +292,17 @@ class PrivacyPlan:
 
 
 def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> PrivacyPlan:
-    """Return how configurations of a summary are compared with the rule of a policy.
+    """Return a plan that checks configurations of a summary against the rule of a policy.
 
-    Where the summary holds no frequency table, classes are counted in the engine of `source`.
+    If the summary has no frequency table, classes are counted in the engine of `source`.
 
     Raises
     ------
     PolicyError
-        The summary was made for other roles or masks than those of the policy; or as
-        `PrivacyPlan`.
+        The summary was made for other roles or masks than those of the policy; or `PrivacyPlan`
+        raises it.
     DataError
-        As `PrivacyPlan`.
+        `PrivacyPlan` raises it.
     """
     require_same(summary, policy)
     population = population_of(policy, summary)
@@ -315,10 +323,10 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
 
 
 def require_same(summary: Summary, policy: Policy) -> None:
-    """Raise where a summary was made for other roles or masks than those of the policy.
+    """Raise `PolicyError` if a summary was made for other roles or masks than the policy's.
 
-    The summary counts the classes of *its* quasi-identifiers: under a policy with others, the
-    rule would be checked on the wrong columns. Rule, measure and weights may differ.
+    The summary has the classes of *its* quasi-identifiers. Under a policy with others, the rule
+    would be checked on the wrong columns. Rule, measure and weights may differ.
     """
     own = [] if policy.chosen_label is None else [policy.chosen_label]
     asked = {a.name: (a.role, a.masks) for a in (*policy.features, *own)}

@@ -1,6 +1,6 @@
-"""Which configuration comes first of those that score about the same.
+"""Choose the first among configurations that score about the same.
 
-How much a configuration masks is its own figure, which owes nothing to the label.
+The amount of masking is a separate figure, which does not depend on the label.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Prefer(StrEnum):
-    """Which of several configurations comes first that score about the same."""
+    """Which configuration comes first among those that score about the same."""
 
     LEAST_MASKING = "least-masking"
     MOST_PRIVATE = "most-private"
@@ -36,7 +36,7 @@ class Prefer(StrEnum):
 
     @classmethod
     def of(cls, name: str) -> Prefer:
-        """Return the preference of a name.
+        """Return the preference with this name.
 
         Raises
         ------
@@ -49,7 +49,7 @@ class Prefer(StrEnum):
 
     @property
     def sign(self) -> int:
-        """1 where more masking comes first, -1 where less does."""
+        """1 if more masking comes first, -1 if less masking does."""
         return 1 if self is Prefer.MOST_PRIVATE else -1
 
 
@@ -58,8 +58,8 @@ def hidden_share(
 ) -> float:
     """Return the share of an attribute's entropy that a mask hides, from 0 to 1.
 
-    1 - I(value; what is shown) / H(value): 0 where each value can be told from what is shown, 1
-    where nothing can. 0 for an attribute of one value.
+    It is 1 - I(value; masked value) / H(value): 0 if each value follows from its masked value, 1 if
+    the masked value carries no information. It is 0 for an attribute with one value.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def hidden_share(
     candidate
         The mask.
     channel
-        Of noise, P(level | atom), shape (A, L); None for any other mask.
+        For a noise mask, P(level | atom), shape (A, L); None for any other mask.
     """
     counts = attribute.counts.astype(np.float64)
     whole = _entropy(counts)
@@ -90,7 +90,7 @@ def _entropy(weights: Floats) -> float:
 
 
 def configuration_masking(choice: Choice, scorer: Scorer) -> float:
-    """Return how much a configuration masks: the mean of `hidden_share` over its attributes."""
+    """Return how much a configuration masks, as the mean of `hidden_share` over its attributes."""
     attributes = {a.name: a for a in scorer.summary.all_attributes}
     shares = [
         hidden_share(attributes[name], candidate, _channel(attributes[name], candidate, scorer))
@@ -113,16 +113,16 @@ def tie_margin(
     error: float | None,
     label_rows: Sequence[float],
 ) -> float:
-    """Return how far below the best a score counts as equal to it.
+    """Return the distance below the best score within which scores count as equal to it.
 
-    `AUC_MARGIN` of an AUC or an accuracy; of any other measure `UTILITY_MARGIN` of the utility of the
-    unmasked table. Infinite where no score distinguishes masks: the unmasked table has no utility, or the
-    best score is within two standard errors of none.
+    It is `AUC_MARGIN` for an AUC or an accuracy, and the share `UTILITY_MARGIN` of the unmasked
+    utility for any other measure. It is infinite if scores cannot distinguish masks: the unmasked
+    table has no utility, or the best score is within two standard errors of no utility.
 
     Parameters
     ----------
     measure
-        What scores.
+        The measure of the scores.
     unmasked, best
         The score of the unmasked table, and the best one.
     error
@@ -145,18 +145,18 @@ def preferred_first(
     measure: Measure,
     prefer: Prefer,
 ) -> tuple[list[Ranked], str | None]:
-    """Return a ranking with the preferred one of the ties first, and why that one is.
+    """Return the ranking with the preferred of the tied configurations first, and the reason.
 
     Parameters
     ----------
     ranking
         Configurations, best first.
     choices
-        What each admissible one masks with, in the same order.
+        The candidates of each admissible configuration, in the same order.
     scorer, measure
-        What scored them.
+        The scorer and the measure that scored them.
     prefer
-        What decides; with `SCORE` the ranking stays.
+        The preference; with `SCORE` the ranking does not change.
     """
     if prefer is Prefer.SCORE or not ranking[0].admissible:
         return list(ranking), None
@@ -191,11 +191,12 @@ def why_first(prefer: Prefer, best: float, margin: float, first: float, highest:
     Parameters
     ----------
     prefer
-        What decides.
+        The preference.
     best, margin
-        The best score, and how far below it a score counts as equal.
+        The best score, and the distance below it within which scores count as equal.
     first, highest
-        How much the first one masks, and how much the one with the best score does, from 0 to 1.
+        The amount of masking of the first configuration, and of the one with the best score, 0 to
+        1.
     """
     most = "least" if prefer is Prefer.LEAST_MASKING else "most"
     equal = (

@@ -1,4 +1,4 @@
-"""Score one configuration and hold it against the rule."""
+"""Score one configuration and check it against the rule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rank_choice(
     measure: Measure,
     verdict: Verdict | None = None,
 ) -> Ranked:
-    """Return a configuration with its score and what the rule says of it."""
+    """Return a configuration with its score and the verdict of the rule."""
     said = plan.check(choice) if verdict is None else verdict
     score = scorer.score(choice, measure)
     return Ranked(
@@ -46,7 +46,7 @@ def rank_choice(
 
 
 def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, float]:
-    """Return what each mask of the best configuration costs alone; empty without such a best one."""
+    """Return the loss by each mask of the best configuration alone; empty if there is no best."""
     best = next(
         (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
     )
@@ -54,7 +54,10 @@ def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> d
 
 
 def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
-    """Return what the noise of a configuration promises; the label is released without noise."""
+    """Return the privacy guarantee of a configuration's noise.
+
+    The label is released without noise.
+    """
     masks: dict[str, Mask | None] = {n: c.mask for n, c in choice.items()}
     if summary.label.there:
         masks.setdefault(summary.label.column, None)
@@ -62,9 +65,10 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
 
 
 def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
-    """Return the policy with `identity` as only candidate: it measures a table as it is.
+    """Return the policy with `identity` as the only candidate, to measure a table without masks.
 
-    In an original the label has classes only once the policy's one mask for it is applied.
+    In an `original` table, the policy's only mask of the label is kept, because it makes the
+    classes.
     """
     attributes = {
         a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight) for a in policy.features
@@ -76,7 +80,7 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
 
 
 def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
-    """Return the advice with the label's one mask, as it was fitted, in each configuration."""
+    """Return the advice with the label's fitted mask in each configuration, if it has only one."""
     column, mask = summary.label.column, summary.label.mask
     if policy.label_mask is None or mask is None:
         return advice
@@ -96,7 +100,7 @@ def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
 
 
 def tells_classes_apart(source: Source, policy: Policy) -> bool:
-    """Whether a table still shows two classes: without them there is nothing to predict.
+    """Whether a table still has two classes of the label, so that there is something to predict.
 
     Without a label, whether it has rows.
     """

@@ -1,4 +1,4 @@
-"""One entry of a ranking, and what a ranking says of privacy before and after masking."""
+"""One entry of a ranking, and the privacy figures before and after masking."""
 
 from __future__ import annotations
 
@@ -28,38 +28,39 @@ class Ranked:
     score
         The measure of the configuration.
     utility_kept
-        Percent of the unmasked utility that is kept; None if there was none. With a `utility` it
-        is of the released rows, else of the masks on all rows.
+        Percent of the unmasked utility that is kept; None if the unmasked utility is 0. It is
+        measured on the released rows if `utility` is given, else for the masks on all rows.
     admissible
-        Whether its release meets the privacy rule; None if nobody said so who has the rows.
+        Whether its release meets the privacy rule; None if only somebody with the rows can say.
     smallest_class
-        Rows of the smallest equivalence class, after suppression; 0 where nothing is left, None if
-        it is not known which values share a row.
+        Rows of the smallest equivalence class, after suppression; 0 if nothing is left; None if it
+        is not known which values occur together.
     suppressed_rows
-        Rows that the release leaves out; None if that is not known.
+        Number of rows that the release suppresses; None if it is not known.
     violations
-        What falls short, in plain sentences; empty when admissible.
+        The violated requirements as sentences; empty if admissible.
     attributes
-        The measure of each attribute alone, masked and unmasked; of a ranking worked out when it is
-        first read.
+        The measure of each attribute alone, masked and unmasked; a ranking computes it on first
+        use.
     declared
-        Attribute to mask as the policy wrote it, without what was fitted: short, for people.
+        Mask of each attribute as the policy wrote it, without fitted parameters; short, for people.
     objective
-        The value of the search's objective, where it is not the measure itself.
+        The value of the search's objective; None if the objective is the measure.
     utility
-        The utility of the rows that the release keeps, where it was measured: of the best one, and
-        of record-level releases.
+        The utility of the released rows. It is measured for the best configuration and for
+        record-level releases; else None.
     stderr
         Standard error of the score (`sampling_error`); None if it was not computed.
     tied_with_best
-        Whether its score is not significantly different from the best one's; None if it was not compared.
+        Whether its score is not significantly different from the best one's; None if it was not
+        compared.
     masking
-        How much its masks hide of what the attributes predict, from 0 to 1: the mean over attributes
-        of the share of their entropy that is lost; None if it was not computed.
+        How much is masked, from 0 to 1: the mean over attributes of the share of their entropy that
+        masks hide; None if it was not computed.
     differential_privacy
-        What its noise masks promise, summed over attributes; None without such a promise.
+        The guarantee of its noise masks, summed over attributes; None if there is none.
     method
-        How a record-level release came about and what it cost; None for a configuration.
+        Details of a record-level release; None for a configuration.
     estimate
         The estimated deviation from the raw table, if requested.
     against_finest
@@ -100,17 +101,17 @@ class Ranked:
         return self.configuration.name
 
     def ranking_key(self, sign: int) -> tuple[bool, float, str]:
-        """Return what a ranking sorts by, of a measure that is better where `sign` times it is larger."""
+        """Return the sort key of the ranking; `sign` is 1 if larger is better, else -1."""
         return (self.admissible is False, -sign * self.score, self.name)
 
     @property
     def masks(self) -> dict[str, Any]:
-        """Attribute to mask, as a policy writes it."""
+        """Mask of each attribute, in the form that a policy writes."""
         return self.configuration.spec()
 
     @property
     def shown(self) -> dict[str, str]:
-        """Attribute to mask as text for people: as declared, without what was fitted.
+        """Mask of each attribute as text for people: as declared, without fitted parameters.
 
         A record-level release shows its method for every quasi-identifier.
         """
@@ -125,7 +126,7 @@ class Ranked:
         return {n: self.declared[n] if n in self.declared else str(m) for n, m in masks.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry of `ranking` in the JSON of advice."""
+        """Return the entry of `ranking` in the JSON form of an advice."""
         return {
             "name": self.name,
             "score": self.score,
@@ -161,17 +162,18 @@ class Ranked:
 
 @dataclass(frozen=True, eq=False)
 class PrivacyChange:
-    """Figures of privacy before masking and of the release that an advice recommends.
+    """Privacy figures before masking, and of the release that an advice recommends.
 
     Attributes
     ----------
     before
-        Of the table as it is.
+        Figures of the unmasked table.
     after
-        Of the release; of the closest configuration as it is where none is admissible; None if nothing was ranked.
+        Figures of the release. If no configuration is admissible, of the closest one without
+        suppression; None if nothing was ranked.
     finest
-        Whether `before` is of the table under the finest candidate masks instead: where no
-        candidate shows all values, a summary counts no finer.
+        Whether `before` is for the finest candidate masks instead. If no candidate shows all
+        values, a summary has no finer counts.
     """
 
     before: PrivacyReport

@@ -1,4 +1,4 @@
-"""How a record-level release among the ranked ones came about, and what it cost."""
+"""Details of a record-level release in a ranking: its recipe and its losses."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RecordLevel:
-    """How a record-level release came about and what it cost.
+    """Details of a record-level release: its recipe and its losses.
 
     Attributes
     ----------
     recipe
-        Method, options and seed, all filled in: the same table gives the same release again.
+        Method, options and seed, all filled in, so that the same table gives the same release.
     groups
-        Groups of records.
+        Number of groups of records.
     left_out
-        Rows that the method itself left out.
+        Number of rows that the method left out.
     claims_k
         Whether the method promises that every released class has k rows.
     loss
-        Information loss; it does not rank.
+        Information loss; it is not used for ranking.
     seconds
-        Time of the method alone.
+        Time of the method only.
     notes
-        What a reader should know.
+        Notes for the reader.
     report
         Privacy of the released rows; None if nothing is released.
     carried
-        Mask of each column that is no quasi-identifier, as text.
+        Mask of each column that is not a quasi-identifier, as text.
     before
-        Mask of each quasi-identifier that a mask shows before the method works on it, as text.
+        Mask of each quasi-identifier that is masked before the method runs, as text.
     held_out
-        `held-out-pillai-values` of the release, where it was ranked by `adjusted-pillai`; else None.
+        `held-out-pillai-values` of the release, if it was ranked by `adjusted-pillai`; else None.
     """
 
     recipe: Recipe
@@ -55,7 +55,7 @@ class RecordLevel:
 
     @property
     def shown(self) -> str:
-        """The method with its k, shown in place of a mask."""
+        """The method with its k, displayed instead of a mask."""
         return f"{self.recipe.method}(k={self.recipe.options['k']})"
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""The utility of the rows that a release keeps, measured before anything is written.
+"""The utility of the rows that a release keeps, measured before it is written.
 
-A release is measured as it is, and so is the best configuration here: its rows are masked, the
-classes that fail the rule are left out, and what is left is summarised like any table. Where only a
-summary is at hand, the frequency table says the same of measures that hold nothing out, if every
-scored attribute is in it.
+The best configuration is measured in the same way as a release. Its rows are masked, the classes
+that fail the rule are suppressed, and the remaining rows are summarised like any table. If there is
+only a summary, the frequency table is used, if it has every scored attribute. This is possible for
+measures that hold out no rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ from aegis.summary.leaves import shown_leaves
 
 
 def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
-    """Return the classes that a release leaves out whole, with their rows; none of a masked label."""
+    """Return the label classes that a release loses, with their rows.
+
+    There are none if the label is masked.
+    """
     left = set(after.classes)
     if before.mask is not None or not left <= set(before.classes):
         return {}
@@ -74,16 +77,17 @@ def error_of(scorer: Scorer, choice: Choice, measure: Measure) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class KeptRows:
-    """The rows that a release keeps, counted.
+    """The counts of the rows that a release keeps.
 
     Attributes
     ----------
     scorer, choice
-        Scores them, and under which masks: none where they are counted as they are. Both None if only the classes of the label are known.
+        The scorer of these rows, and the masks to score. Both are None if only the classes of the
+        label are known.
     lost
-        Label classes that are left out whole, with their rows.
+        Label classes that lose all rows, with their number of rows before.
     constant
-        Whether one class at most is left: nothing is left to predict.
+        Whether at most one class remains, so that there is nothing to predict.
     """
 
     scorer: Scorer | None
@@ -92,16 +96,16 @@ class KeptRows:
     constant: bool = False
 
     def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
-        """Return the utility of these rows; None where they cannot be scored by the measure.
+        """Return the utility of these rows; None if the measure cannot score them.
 
         Parameters
         ----------
         measure
-            What measures it.
+            The measure.
         reference
             The measure of the unmasked table.
         whole
-            Holds the summary of the unmasked table.
+            A scorer of the unmasked table.
         """
         value, error, columns = measure.worst(whole.label_rows), None, {}
         if not self.constant:
@@ -164,11 +168,11 @@ class ReleasedRows:
     Parameters
     ----------
     plan
-        Says which classes are kept.
+        The plan that decides which classes are kept.
     source, policy
-        The table and its policy, where they are at hand: the rows are then masked and counted.
+        The table and its policy, if available. Then the rows are masked and counted.
     seed
-        Seed of the sample behind the scores of a large table, as that of the certificate.
+        Seed of the sample for the scores of a large table, as in the certificate.
     """
 
     def __init__(
@@ -190,7 +194,7 @@ class ReleasedRows:
     def of(self, choice: Choice) -> KeptRows | KeptLabels | None:
         """Return the rows that a configuration keeps; None if that cannot be known.
 
-        The rows of a release with noise are known once the noise is drawn.
+        The rows of a release with noise are known only after the noise is drawn.
         """
         if any(candidate.noise is not None for candidate in choice.values()):
             return None
@@ -227,7 +231,7 @@ class ReleasedRows:
 
     @property
     def counts_otherwise(self) -> bool:
-        """Whether a release and its certificate are counted otherwise than the summary of the masks.
+        """Whether a release and its certificate are counted differently from the summary.
 
         A policy that counts persons deals their rows to one fold; a release does not name persons.
         A summary of a wide table sets attributes aside by what its masks show. Rows fall into folds by their
@@ -255,7 +259,7 @@ class ReleasedRows:
         measure: Measure,
         scorer: Scorer,
     ) -> UtilityFigure:
-        """Return the utility of the kept rows, or else that of the masks on all rows."""
+        """Return the utility of the kept rows, or else the utility of the masks on all rows."""
         if kept_rows is None:
             return on_all_rows
         reference = self.reference(measure, on_all_rows.reference)
@@ -295,7 +299,7 @@ class ReleasedRows:
         return Source(kept_rows, f"the released rows of {source.origin}")
 
     def _from_cells(self, summary: Summary, choice: Choice) -> KeptRows | None:
-        """Count the kept rows from the cells of the frequency table, as far as it holds them."""
+        """Count the kept rows from the cells of the frequency table, as far as possible."""
         frequency = summary.frequency
         if frequency is None or not summary.label.has_classes:
             return None
@@ -349,11 +353,11 @@ def with_utility(
     Parameters
     ----------
     advice
-        A ranking, or what a search found.
+        The advice of a ranking or a search.
     released
-        Counts the rows that releases keep.
+        Counts the rows of releases.
     scorer
-        Holds the summary behind the advice.
+        A scorer of the summary that the advice is based on.
     progress
         Receives a step.
     """
@@ -398,7 +402,7 @@ def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | Ke
 
 
 def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer) -> Front:
-    """Return the front with the utility of the rows that each of its points keeps."""
+    """Return the front with the utility of each point, measured on the rows that it keeps."""
     measure, rule = MEASURES.get(advice.measure), released.plan.rule
     reference = released.reference(measure, advice.unmasked)
     points = []
@@ -418,9 +422,9 @@ def expected_auc(
 ) -> UtilityFigure | None:
     """Return the expected AUC, or R2, of the first configuration of a ranking, on all rows.
 
-    None where the measure is itself a metric of models, so that the score says it; where nothing
-    admissible comes first; where there is no number to predict and no label with two classes, or the summary holds no folds;
-    and where the table has so many values and classes that it would take longer than the ranking.
+    None in these cases: the measure is a model metric itself; the first configuration is not
+    admissible; there is neither a numeric label nor a label with two classes; the summary has no
+    folds; or the table has so many values and classes that it would take longer than the ranking.
     """
     best = next(
         (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None

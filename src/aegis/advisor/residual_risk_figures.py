@@ -1,4 +1,4 @@
-"""What a rule does not cover in a release, as figures and sentences."""
+"""Risks in a release that the rule does not cover, as figures and sentences."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from aegis.words import percent
 
 @dataclass(frozen=True)
 class MissingLeak:
-    """A column that is null if the label is one class, or where it is any other.
+    """A column whose nulls reveal a class of the label: it is null mainly in, or outside of, the
+    class.
 
     Attributes
     ----------
     label_class
         The class.
     within, besides
-        Share of the rows that are null, of the class and of all others.
+        Share of null rows in the class, and in all other classes.
     """
 
     label_class: str
@@ -33,15 +34,14 @@ class MissingLeak:
 
 @dataclass(frozen=True, kw_only=True)
 class Uncovered(Outside):
-    """What the rule does not cover in the best release, and columns that hold the label in disguise.
+    """Risks of the best release that the rule does not cover, and columns that reveal the label.
 
     Attributes
     ----------
     leaks
-        Columns that alone explain most of the label: the share of guesses from their values that are
-        right, beyond those of the most frequent class, of all that could be (held out).
+        Columns that alone explain most of the label, with their `label_share`.
     missing_leaks
-        Columns whose nulls do.
+        Columns whose nulls alone reveal a class.
     """
 
     leaks: Mapping[str, float] = field(default_factory=dict)
@@ -51,13 +51,13 @@ class Uncovered(Outside):
     def of(
         cls, outside: Outside, leaks: Mapping[str, float], missing: Mapping[str, MissingLeak]
     ) -> Uncovered:
-        """Return the record of a release with the columns that hold the label in disguise."""
+        """Return the risks of a release together with the columns that reveal the label."""
         own = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
         return cls(**own, leaks=leaks, missing_leaks=missing)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What a privacy officer should know, in words."""
+        """The risks in words, for a privacy officer."""
         said = list(super().sentences)
         for name, share in self.leaks.items():
             said.append(

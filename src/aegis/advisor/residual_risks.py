@@ -1,8 +1,9 @@
-"""What the privacy rule does not cover: keys in addition to the quasi-identifiers, and the label in disguise.
+"""Risks that the privacy rule does not cover: other identifying columns, and columns that reveal
+the label.
 
-A rule looks at the quasi-identifiers alone. Whoever knows more of a person than those may single
-the person out by all that is released; and a column that holds the label in other words makes every
-score look better than any model will be where that column is not known.
+A rule covers only the quasi-identifiers. Somebody who knows more of a person may single the person
+out by other released columns. And a column that has the label in other words makes every score too
+good, if that column is not known where a model is used.
 """
 
 from __future__ import annotations
@@ -51,19 +52,19 @@ def with_residual_risks(
     plan: PrivacyPlan | None = None,
     known: CodedRows | None = None,
 ) -> Advice:
-    """Return the advice with what its best release leaves outside the rule.
+    """Return the advice with the risks of its best release that the rule does not cover.
 
     Parameters
     ----------
     advice
         A ranking.
     summary, policy
-        What it was made from.
+        The summary and the policy that the advice was made from.
     source
-        The table, where it is at hand; its rows are compared with each other.
+        The table, if available; its rows are compared with each other.
     plan, known
-        What holds configurations against the rule, and the rows as codes, where the summary was
-        made of them: then the table is not read again.
+        The plan that checks configurations, and the rows as codes, if the summary was made from
+        them. Then the table is not read again.
     """
     label = summary.label.column or None
     missing = _missing_leaks(summary)
@@ -96,7 +97,7 @@ def _told(advice: Advice, uncovered: Uncovered) -> Advice:
 def _outside_known(
     known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
 ) -> Outside | None:
-    """Return `outside_of_release` from the rows as codes; None if they do not tell it."""
+    """Return `outside_of_release` from the rows as codes; None if they are not enough for it."""
     summary, frequency = plan.summary, plan.summary.frequency
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if known is None or frequency is None or frequency.earlier is not None:
@@ -146,9 +147,10 @@ def _null_groups(candidate: Candidate) -> npt.NDArray[np.int64]:
 def outside_of_release(
     source: Source | None, policy: Policy, choice: Choice, label_mask: Mask | None = None
 ) -> Outside | None:
-    """Return what the rule does not cover in the release of a choice, from its rows.
+    """Return the risks in the release of a configuration that the rule does not cover, from its
+    rows.
 
-    None if the table is not at hand or too large, or its masks draw noise.
+    None if the table is not available or too large, or if a mask draws noise.
     """
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if source is None or drawn or source.rows > MOST_ROWS:
@@ -179,7 +181,7 @@ def outside_of_release(
 
 
 def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
-    """Return the columns whose nulls alone distinguish one class from the others."""
+    """Return the columns whose nulls alone reveal a class of the label."""
     leaks = {}
     for name, attribute in summary.attributes.items():
         if not attribute.nulls or not len(attribute.values) or attribute.values[-1].is_valid:
@@ -198,10 +200,11 @@ def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
 
 
 def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:
-    """Return the share of the label that an attribute explains, from 0 to 1, held out.
+    """Return the share of the label that an attribute explains, from 0 to 1, on held-out rows.
 
-    Each row is guessed to have the most frequent class of the other rows with its value. The share is
-    that of right guesses beyond those of the most frequent class, of all that could be beyond.
+    For each row, the guess is the most frequent class of the other rows with its value. With a the
+    accuracy of these guesses and b the share of the most frequent class, the result is (a - b) / (1
+    - b), at least 0.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A privacy rule with one parameter set: how strong a point of a front asks it to be."""
+"""A privacy rule with one parameter set, as at a point of a front."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from aegis.privacy import MODELS, PrivacyRule
 
 
 def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
-    """Return `rule` with one parameter set; k, or a risk of 1 / k, is added where it has none.
+    """Return `rule` with one parameter set; k, or a risk of 1 / k, is added if the rule has none.
 
     Raises
     ------
     PolicyError
-        No demand of the rule has the parameter, or the value is none that its model allows.
+        No criterion of the rule has the parameter, or its model does not allow the value.
     """
     if parameter == "suppression":
         return replace(rule, suppression=value)

@@ -1,4 +1,4 @@
-"""What a score of a configuration says, and what share of the utility is kept by it."""
+"""Scores of configurations, and the share of the utility that they keep."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class AttributeScore:
-    """What a mask does to one attribute's measure.
+    """The measure of one attribute, masked and unmasked.
 
     Attributes
     ----------
     score
         The measure of the masked attribute.
     unmasked
-        The measure of the attribute as it is.
+        The measure of the unmasked attribute.
     """
 
     score: float
@@ -36,16 +36,16 @@ class AttributeScore:
 
 
 class AttributeScores(Mapping[str, AttributeScore]):
-    """The measure of each attribute alone, worked out when it is first read.
+    """The measure of each attribute alone, computed on first use.
 
-    Few readers of a ranking want it, and of a label of many classes it takes longer than the score.
+    It is rarely needed, and for a label with many classes it takes longer than the score.
 
     Parameters
     ----------
     names
-        The attributes.
+        Names of the attributes.
     score
-        Returns what is worked out of one.
+        Function that computes the scores of an attribute.
     """
 
     def __init__(self, names: Sequence[str], score: Callable[[str], AttributeScore]) -> None:
@@ -85,7 +85,7 @@ class ConfigurationScore:
         The measure of the configuration; for an attribute measure the weighted mean over
         attributes.
     utility_kept
-        Percent of the utility that is kept, at most 100, or None if there was none to keep; see
+        Percent of the utility that is kept, at most 100; None if the unmasked utility is 0. See
         `utility_kept`.
     attributes
         The measure of each attribute alone.
@@ -97,7 +97,7 @@ class ConfigurationScore:
 
     @cached_property
     def pud(self) -> float:
-        """Predictive utility deviation, as of `mean_change` (AEGIS, equation 1)."""
+        """Predictive utility deviation, by `mean_change` (AEGIS, equation 1)."""
         return mean_change(self.attributes)
 
 
@@ -109,10 +109,10 @@ def utility_kept(
 ) -> float | None:
     """Return the percent of the utility of a reference that is kept, from 0 to 100.
 
-    Utility is what a measure shows beyond what a constant prediction reaches (`Measure.worst`),
-    which takes the rows of each class where it depends on them. What seems better than the
-    reference is so by chance and keeps all of it; what seems worse than a constant prediction keeps
-    nothing. None if there was nothing to keep, but for rounding.
+    Utility is the difference of a measure from that of a constant prediction (`Measure.worst`),
+    which may depend on the rows of each class. A score better than the reference is so by chance
+    and keeps 100 %. A score worse than a constant prediction keeps 0 %. The result is None if the
+    reference has no utility, up to rounding.
     """
     worst, sign = measure.worst(label_rows), measure.direction.sign
     whole = sign * (reference - worst)

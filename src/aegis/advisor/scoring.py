@@ -1,8 +1,8 @@
-"""Score configurations from a summary, remembering what they share.
+"""Score configurations from a summary, with a cache of the parts that they share.
 
-Nothing here depends on the number of rows: every score is a function of grouped counts
-(theory.md, section 2). What recurs is computed once: the contingency table of an attribute under
-a mask, its measures, and the information of a pair of attributes under a pair of masks.
+The time does not depend on the number of rows, because every score is a function of grouped counts
+(theory.md, section 2). Some parts are computed only once: the contingency table of an attribute
+under a mask, its measures, and the information of a pair of attributes under a pair of masks.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Scorer:
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float64]:
-        """Weight of each attribute in the mean of attribute measures, shape (m,)."""
+        """Weight of each attribute in the mean of measures of single attributes, shape (m,)."""
         return np.array([a.weight for a in self.summary.attributes.values()], dtype=np.float64)
 
     @cached_property
@@ -123,11 +123,11 @@ class Scorer:
 
     @cached_property
     def unmasked(self) -> Choice:
-        """Every attribute, and the label, as it is."""
+        """The choice that leaves every attribute and the label unmasked."""
         return {a.name: a.untouched for a in self.summary.all_attributes}
 
     def choose(self, configuration: Configuration) -> Choice:
-        """Return the candidates that a configuration names.
+        """Return the candidates for the masks of a configuration.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class Scorer:
 
     @one_blas_thread
     def value(self, choice: Choice, measure: Measure) -> float:
-        """Return the measure of a whole configuration; additive for attribute measures."""
+        """Return the measure of a configuration; for attribute measures, the weighted mean."""
         label = self._label(choice)
         if measure.scope is Scope.ATTRIBUTE:
             attributes = self.summary.attributes.values()
@@ -188,25 +188,25 @@ class Scorer:
 
     @cached_property
     def _pairs(self) -> PairValues:
-        """What every pair of attributes shows, for measures that look at pairs alone."""
+        """Values of all pairs of attributes, for measures that use only pairs."""
         return PairValues(self.summary.pairs, self.levels_of)
 
     def pair(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
     ) -> float:
-        """Return what two attributes, by their places, add to a measure that looks at pairs alone."""
+        """Return the value of a pair of attributes, given by indices, in a measure of pairs."""
         return self._pairs.value(places, candidates, measure)
 
     def levels_of(self, place: int, candidate: Candidate) -> Levels:
-        """Return `levels` of the attribute at a place of the summary."""
+        """Return `levels` of the attribute with this index in the summary."""
         return self.levels(self.summary.attributes[self._names[place]], candidate)
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
-        """Return what the unmasked table loses if only this attribute is masked, by attribute.
+        """Return the loss if only one attribute of the table is masked, by attribute.
 
-        So an attribute whose part others can take shows little loss, however much it predicts alone.
-        Empty where the unmasked table has more than `MOST_LEVELS` values: each attribute requires
-        the whole table's figure, and that costs the cube of their number.
+        If other attributes carry the same information, the loss is small. The result is empty if
+        the unmasked table has more than `MOST_LEVELS` values, because each attribute needs a score
+        of the whole table, whose time grows with the cube of their number.
         """
         sign = measure.direction.sign
         levels = sum(self.unmasked[name].size for name in self._names)
@@ -226,7 +226,7 @@ class Scorer:
         measure: Measure,
         label: Candidate | None = None,
     ) -> float:
-        """Return the measure of one masked attribute against the (masked) label.
+        """Return the measure of one masked attribute and the (masked) label.
 
         Of a measure that looks at all columns: what the others, which are not masked, show of it.
         """
@@ -259,8 +259,8 @@ class Scorer:
     ) -> Contingency:
         """Return the contingency table of a masked attribute and the (masked) label.
 
-        For a noise mask the table holds expected counts, as `measure` can read them (see
-        `aegis.advisor.expected`); without a measure they are rounded to whole rows.
+        For a noise mask the table has expected counts, in a form that `measure` accepts (see
+        `aegis.advisor.expected`). Without a measure they are rounded to integers.
         """
         if candidate.noise is not None:
             return expected.contingency(self._reports(attribute, candidate, label), measure)
@@ -300,7 +300,7 @@ class Scorer:
         choice
             One candidate per attribute.
         needs
-            What a measure reads in addition to the co-occurrence of all rows.
+            What a measure needs in addition to the co-occurrence of all rows.
 
         Raises
         ------
@@ -319,7 +319,7 @@ class Scorer:
         label: Candidate | None,
         needs: Collection[Need],
     ) -> Cooccurrence:
-        """Return remembered counts of some attributes, with what is needed filled in."""
+        """Return cached counts of some attributes, with the missing needs filled in."""
         known, filled = self._counts.get(key, (None, frozenset()))
         if known is None:
             known = self._whole(which, candidates, label)
@@ -340,13 +340,13 @@ class Scorer:
     def _some(
         self, places: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Cooccurrence:
-        """Return the counts of some of those counted alone, of levels and of levels in order."""
+        """Return the counts of some attributes only, by level and by ordered level."""
         which = [self._counted[place] for place in places]
         order = self._in_order(which, candidates, label)
         return self._whole(which, candidates, label).extended(order=order)
 
     def _coded(self, place: int, candidate: Candidate) -> Coded:
-        """Return in which levels a candidate is counted as it is, and in order, by their keys."""
+        """Return the levels of a candidate, unordered and ordered, each with its key."""
         index = self._counted[place]
         levels = self.levels_of(index, candidate), self._orders_of([index], [candidate])[0][0]
         return [((index, (candidate, bool(order))), own) for order, own in enumerate(levels)]
@@ -368,7 +368,9 @@ class Scorer:
     def _grouped(
         self, which: Sequence[int], levels: Sequence[Levels], keys: Sequence[Any]
     ) -> GroupedCounts:
-        """Return the counts of all attributes from remembered sums, or those of one alone."""
+        """Return the counts of these attributes from cached sums; a single attribute is counted
+        directly.
+        """
         if len(which) > 1 or len(self._names) == 1:
             return self._groups.counts(levels, keys, which)
         index, level = which[0], levels[0]
@@ -384,7 +386,7 @@ class Scorer:
 
     @cached_property
     def _fill(self) -> Mapping[Need, Callable[..., dict[str, Any]]]:
-        """What fills in each need of a measure."""
+        """The function that computes each need of a measure."""
         return {
             Need.PAIRS: lambda *of: {"pairs": self._pairs.informations(*of)},
             Need.ORDER: lambda *of: {"order": self._in_order(*of)},
@@ -396,7 +398,7 @@ class Scorer:
     def _in_parts(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return what counts each coding, and pairs, by part of the rows."""
+        """Return functions that count each encoding, and pairs, by part of the rows."""
         coded = self._codings(which, candidates)
         common = self.common.places(candidates) if which is self._counted else ()
         count, pairs = self._part_blocks.counts, self._interactions.gains
@@ -445,7 +447,7 @@ class Scorer:
 
     @property
     def parts(self) -> int:
-        """Number of parts of the rows with rows in them; 0 where the summary holds no folds."""
+        """Number of non-empty parts of the rows; 0 if the summary has no folds."""
         folds = self.summary.pairs.folds
         if folds is None:
             return 0
@@ -488,7 +490,10 @@ class Scorer:
     def order(
         self, attribute: AttributeSummary, candidate: Candidate
     ) -> tuple[Levels, npt.NDArray[np.float64] | None]:
-        """Return a candidate's ranges and the number of each, or its levels and None without an order."""
+        """Return a candidate's ranges and the number of each.
+
+        For an attribute without an order, these are its levels and None.
+        """
         key = (attribute.name, candidate)
         if key not in self._orders:
             self._orders[key] = self._order(attribute, candidate)
@@ -508,7 +513,7 @@ class Scorer:
     def _losses(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> npt.NDArray[np.float64]:
-        """Return what values that share a level take from a held-out trace, of all attributes."""
+        """Return the loss of a held-out trace by pooled values, summed over the attributes."""
         masked = zip(self._scored(which), candidates, strict=True)
         by_attribute = [self.losses(*attribute, label) for attribute in masked]
         total: npt.NDArray[np.float64] = np.sum(by_attribute, axis=0)
@@ -530,7 +535,7 @@ class Scorer:
         label: Candidate | None,
         needs: Collection[Need] = (),
     ) -> Cooccurrence:
-        """Return the counts of a configuration of one attribute."""
+        """Return the counts of a configuration with a single attribute."""
         which = [self._names.index(attribute.name)]
         return self._filled((attribute.name, candidate, label), which, [candidate], label, needs)
 
@@ -538,7 +543,7 @@ class Scorer:
         return [self.levels(a, c) for a, c in zip(self._scored(which), candidates, strict=True)]
 
     def _label(self, choice: Choice) -> Candidate | None:
-        """Return the label's candidate where it groups classes, else None."""
+        """Return the label's candidate if it groups classes, else None."""
         candidate = choice.get(self.summary.label.column)
         if candidate is None or candidate.size == len(candidate.groups):
             return None
@@ -549,14 +554,14 @@ __all__ = ["AttributeScore", "Choice", "ConfigurationScore", "Scorer", "utility_
 
 
 class AsideScorers:
-    """Scores attributes that were set aside, each as if it were the only one.
+    """Scores attributes that were set aside, each as if it were the only attribute.
 
     Parameters
     ----------
     summary
-        The summary that has set them aside.
+        The summary in which they were set aside.
     scorer
-        Makes a scorer of the summary of one attribute.
+        Function that makes a scorer from the summary of one attribute.
     """
 
     def __init__(self, summary: Summary, scorer: Callable[[Summary], Scorer]) -> None:

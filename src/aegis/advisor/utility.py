@@ -1,8 +1,8 @@
-"""The utility of a release: one figure, against one reference, on every screen.
+"""The utility of a release: the same figure, with the same reference, in all outputs.
 
-A ranking compares masks on all rows. A release leaves rows out, and is read without the order of its
-ranges. So the figure that is stated of a release is measured on the released rows, as they are:
-the same in an advice, on a front, in a report and in the certificate.
+A ranking compares masks on all rows. A release suppresses rows, and its readers do not know the
+order of its ranges. So the utility of a release is measured on the released rows. It is the same in
+an advice, a front, a report and the certificate.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAMED = 5
 
 
 class Reference(StrEnum):
-    """What a utility is compared with, by the same measure."""
+    """The table that a utility is compared with, by the same measure."""
 
     UNMASKED = "the unmasked table"
     FINEST = "the table under its finest masks"
@@ -38,7 +38,7 @@ class Reference(StrEnum):
 
     @property
     def short(self) -> str:
-        """The same as the end of a phrase."""
+        """The reference as the end of a phrase."""
         return {
             Reference.UNMASKED: "unmasked",
             Reference.FINEST: "with the finest masks",
@@ -47,7 +47,7 @@ class Reference(StrEnum):
 
 
 class Rows(StrEnum):
-    """Which rows a utility is measured on."""
+    """The rows that a utility is measured on."""
 
     RELEASED = "released"
     ALL = "all"
@@ -64,19 +64,19 @@ class UtilityFigure:
     value
         The measure of the release.
     reference
-        The same measure of what the release is compared with.
+        The measure of the reference, with which the release is compared.
     reference_name
-        What that is: the unmasked table, unless only masked tables are known.
+        The kind of reference: the unmasked table, unless only masked tables are known.
     utility_kept
         Percent of the reference's utility that the release keeps, from 0 to 100; None if the
         reference has none.
     stderr
         Standard error of the value; None if it was not computed.
     rows
-        `released`: the rows of the release, as they are. `all`: the masks on all rows, where the
-        released rows are not at hand.
+        `released`: measured on the rows of the release. `all`: measured for the masks on all rows,
+        because the released rows are not available.
     lost_classes
-        Label classes that the release leaves out whole, with their rows in the unmasked table.
+        Label classes of which the release has no row, with their rows in the unmasked table.
     rmse, reference_rmse
         Of a number to predict, the error of a prediction (root of the mean squared error) of the
         release and of the reference; None of other labels, and where it is not known.
@@ -114,7 +114,7 @@ class UtilityFigure:
         label_rows: Sequence[float] | None,
         **more: Any,
     ) -> UtilityFigure:
-        """Return the figure of a value, with the percent of the reference that it keeps."""
+        """Return the figure for a value, with the percent of the reference that it keeps."""
         percent = utility_kept(value, reference, measure, label_rows)
         return cls(measure.name, value, reference, utility_kept=percent, **more)
 
@@ -142,12 +142,12 @@ class UtilityFigure:
     def with_errors(
         self, number: Mapping[str, float] | None, reference: Mapping[str, float] | None
     ) -> UtilityFigure:
-        """Return the figure with the errors of predictions that its R2 comes to.
+        """Return the figure with the prediction errors (RMSE) that follow from its R2.
 
         Parameters
         ----------
         number, reference
-            `Summary.number` of the release and of what it is compared with; None of other labels.
+            `Summary.number` of the release and of the reference; None for other labels.
         """
         if number is None or reference is None or MEASURES.get(self.measure).unit != "R2":
             return self
@@ -164,7 +164,10 @@ class UtilityFigure:
 
     @property
     def exceeds(self) -> bool:
-        """Whether the release scores better than its reference: fewer values are learnt more surely."""
+        """Whether the release scores better than its reference.
+
+        This can happen because models learn fewer values better.
+        """
         sign = MEASURES.get(self.measure).direction.sign
         return sign * self.value > sign * self.reference
 
@@ -175,19 +178,23 @@ class UtilityFigure:
 
     @property
     def _error(self) -> str:
-        """The errors of predictions of a number, as a part of a sentence; empty without one."""
+        """The prediction errors for a numeric label, as a part of a sentence; empty if there are
+        none.
+        """
         if self.rmse is None or self.reference_rmse is None:
             return ""
         return f", error of a prediction {short(self.rmse)} instead of {short(self.reference_rmse)}"
 
     @property
     def on(self) -> str:
-        """The rows that it is measured on, in words."""
+        """The rows that the figure is measured on, in words."""
         return "the released rows" if self.rows is Rows.RELEASED else "all rows"
 
     @property
     def digits(self) -> int:
-        """Decimals that are worth showing: one digit of the standard error, two without one."""
+        """Number of decimals to show, so that one digit of the standard error is visible; by
+        default 2.
+        """
         return min(max(2, math.ceil(-math.log10(self.stderr))), 4) if self.stderr else 2
 
     def _compared(self, digits: int) -> str:
@@ -196,7 +203,7 @@ class UtilityFigure:
     def why_better(self, digits: int) -> str:
         """Return why the release scores better than its reference, as the end of a sentence.
 
-        Empty where it does not, or where so many decimals do not show it.
+        Empty if it does not score better, or if `digits` decimals do not show the difference.
 
         Examples
         --------
@@ -213,12 +220,12 @@ class UtilityFigure:
         return ": better, because models learn fewer values more surely"
 
     def expected(self, label_rows: Sequence[float] | None) -> str:
-        """Return what models are expected to reach, as a sentence without its full stop.
+        """Return the expected metric of models, as a sentence without its full stop.
 
         Parameters
         ----------
         label_rows
-            Labelled rows of each class: what a constant prediction reaches depends on them.
+            Labelled rows of each class; the metric of a constant prediction depends on them.
 
         Examples
         --------
@@ -251,9 +258,9 @@ class UtilityFigure:
         return f" (+-{self.stderr:.{self.digits}f})"
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
-        """Return what a reader has to know of a release that leaves out so many rows.
+        """Return warnings on a release that suppresses so many rows.
 
-        Label classes that vanish come first.
+        Warnings on lost label classes come first.
         """
         said = []
         for label, own in self.labels.items():

@@ -1,4 +1,4 @@
-"""What every record-level method goes through: records in, groups out, a release of them, its losses."""
+"""The common parts of all record-level methods: records, groups, releases and losses."""
 
 from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Grouped, Options, Style, TradeOff
 from aegis.anonymizers.encode import encode, encode_for

@@ -1,4 +1,4 @@
-"""One interface for all record-level methods: options in, groups and their cost out."""
+"""One interface for all record-level methods: records and options in, groups and losses out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Style(StrEnum):
-    """How a group shows itself in the release."""
+    """How the release shows a group."""
 
     CENTROID = "centroid"
     GENERALISED = "generalised"
@@ -43,14 +43,14 @@ class Style(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """The result of one record-level method: groups, their cost, and how they came about.
+    """The result of a record-level method: groups, information loss, method and options.
 
     Attributes
     ----------
     method
         Name of the method.
     options
-        What it was asked for.
+        The options of the method.
     style
         How the release shows a group.
     groups
@@ -58,7 +58,7 @@ class Grouped:
     loss
         Information loss.
     seconds
-        Wall time of the method, without the figures of loss.
+        Wall time of the method, without the computation of the loss.
     notes, details, columns, claims_k
         As in `Outcome`.
     """
@@ -76,16 +76,16 @@ class Grouped:
 
     @property
     def smallest(self) -> int:
-        """Records in the smallest group; 0 where all records are suppressed."""
+        """Number of records in the smallest group; 0 if all records are suppressed."""
         return int(self.groups.sizes.min()) if len(self.groups) else 0
 
     @property
     def suppressed(self) -> int:
-        """Records left out of the release."""
+        """Number of suppressed records."""
         return self.groups.suppressed
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the groups themselves, as plain values."""
+        """Return everything but the groups as JSON values."""
         return {
             "method": self.method,
             "options": asdict(self.options),
@@ -110,20 +110,21 @@ class Grouped:
 
 @dataclass(frozen=True, eq=False)
 class TradeOff:
-    """One setting of a method that weighs loss against diversity, over n_C and lambda.
+    """The result of a method that weighs loss against diversity, for one number of clusters and one
+    weight.
 
     Attributes
     ----------
     clusters, weight
-        The setting.
+        The number of clusters n_C and the weight lambda of diversity.
     information_loss
-        IL in the scale that was minimised.
+        Information loss (IL), in the scale that was minimised.
     entropies
-        Least entropy over clusters of each sensitive attribute, bits.
+        For each sensitive attribute, its least entropy over all clusters, in bits.
     efficient
-        Whether no other point has as little loss and as much entropy, one of them strictly.
+        Whether the point is Pareto-optimal in loss and entropy.
     grouped
-        The groups themselves.
+        The groups.
     """
 
     clusters: int
@@ -135,11 +136,11 @@ class TradeOff:
 
     @property
     def entropy(self) -> float:
-        """Sum of the least entropies."""
+        """Sum of the least entropies, in bits."""
         return float(sum(self.entropies))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as plain values, without the groups."""
+        """Return the figures as JSON values, without the groups."""
         return {
             "clusters": self.clusters,
             "weight": self.weight,
@@ -152,26 +153,26 @@ class TradeOff:
 
 
 class FrontSearch(Protocol):
-    """Searches the settings around one, for a method that weighs two aims."""
+    """Searches settings near a given one, for a method that weighs two aims."""
 
     def __call__(
         self, records: Records, options: Options, seed: int, progress: Progress
     ) -> tuple[TradeOff, ...]:
-        """Return the points, the efficient ones marked."""
+        """Return one point per setting; the field `efficient` marks the Pareto-optimal ones."""
 
 
 class DrawnMasks(Protocol):
-    """Draws the masks under which a method shows values, with differential privacy."""
+    """Draws masks for the quasi-identifiers with differential privacy."""
 
     def __call__(
         self, table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
     ) -> Mapping[str, Any] | None:
-        """Return masks as a policy writes them; None if the options name them."""
+        """Return masks as a policy writes them; None if the options name the masks."""
 
 
 @dataclass(frozen=True)
 class Anonymizer:
-    """One record-level method.
+    """A record-level method.
 
     Attributes
     ----------
@@ -180,31 +181,35 @@ class Anonymizer:
     summary
         One sentence for listings.
     reference
-        Where the method is published.
+        The publication of the method.
     options
         The dataclass of its options.
     style
-        How its release shows a group unless asked otherwise.
+        How its release shows a group by default.
     cost
         Growth of its running time with the number of records N.
     diverse
-        Whether it can ask for l distinct sensitive values in each group.
+        Whether it can guarantee l distinct sensitive values in each group.
     method
-        The method itself: records, options, random numbers and progress in, outcome out.
+        The function that takes records, options, random numbers and progress, and returns an
+        `Outcome`.
     by_cell
-        Whether it shows values record by record and works on them as masks show them; it counts
-        persons itself where the policy does.
+        Whether it releases values record by record, from masked values. Such a method counts
+        persons itself if the policy does.
     sampled
-        Whether it works on values as masks show them that learn nothing from the table, and draws
-        records, so that the release is differentially private.
+        Whether it draws a sample of records under masks that learn nothing from the table, so that
+        the release is differentially private.
     by_row
         Whether it moves values between rows, and so cannot count persons.
     quadratic
-        Whether tables above `Options.partition_above` are cut into Mondrian cells first.
+        Whether tables with more than `Options.partition_above` records are first cut into Mondrian
+        cells.
     front
-        Searches the settings around a release; None if the method weighs no two aims.
+        Function that searches settings near that of a release; None if the method does not weigh
+        two aims.
     masks
-        Draws masks of the quasi-identifiers before records are read; None if it draws none.
+        Function that draws masks of the quasi-identifiers before records are read; None if the
+        method draws none.
     """
 
     name: str
@@ -223,12 +228,12 @@ class Anonymizer:
     masks: DrawnMasks | None = None
 
     def configure(self, **given: Any) -> Options:
-        """Return the method's options.
+        """Return the method's options, with defaults for those that are not given.
 
         Raises
         ------
         PolicyError
-            A name that the method does not have, or a value of the wrong type or range.
+            The method does not have an option, or a value has the wrong type or range.
         """
         return self.options(**typed(self.name, self.options, given))
 
@@ -245,11 +250,11 @@ class Anonymizer:
         Raises
         ------
         PolicyError
-            Options that the method does not take, or that no release can meet.
+            The method does not accept the options, or no release can meet them.
         DataError
-            Records that the method cannot work on.
+            The method cannot handle the records.
         InternalError
-            The method broke its promise of group size or diversity.
+            The groups of the method do not have the promised size or diversity.
         """
         options = self.options() if options is None else options
         self._check(records, options)

@@ -1,4 +1,4 @@
-"""From an Arrow table and the roles of its columns to encoded records."""
+"""Encode an Arrow table, with the roles of its columns, as records for the methods."""
 
 from __future__ import annotations
 
@@ -40,28 +40,29 @@ def encode(
     Parameters
     ----------
     table
-        Any Arrow table. Null and NaN mean missing, which is its own value.
+        Any Arrow table. Null and NaN mean missing; missing counts as one value.
     roles
         The role of every column, one of `ROLES`.
     kinds
-        The kind of a quasi-identifier where it is not the natural one (numbers are numeric, dates
-        and times ordinal, the rest categorical).
+        The kind of each quasi-identifier that does not have the default kind of its type. By
+        default, numbers are numeric, dates and times ordinal, other types categorical.
     orders
-        Ordinal attributes: all values in ascending order, compared as texts: 1, 1.0 and "1" are one.
+        For ordinal attributes, all values in ascending order. Values are compared as text, so 1,
+        1.0 and "1" are equal.
     hierarchies
-        Per attribute the rows (value, group on level 1, ..., group on the top level). A top level
-        of one group is added where the rows lack one. A missing value without its own row
-        is generalised straight to the top.
+        For each attribute, the rows (value, group on level 1, ..., group on the top level). If the
+        top level has several groups, a level with one group is added. A missing value without a row
+        is generalised directly to the top.
     degenerate
-        Accept quasi-identifiers that are constant or all null: they change no group.
+        Whether to accept quasi-identifiers that are constant or all null. They change no group.
 
     Raises
     ------
     PolicyError
-        A column without role, an unknown role or kind, an order that lacks a value.
+        A column has no role, a role or kind is unknown, or an order lacks a value.
     DataError
-        An unknown column, a quasi-identifier that is all null or constant, text in a numeric
-        attribute, a hierarchy that does not cover a value.
+        A column is unknown, a quasi-identifier is all null or constant, a numeric attribute has
+        text, or a hierarchy does not cover a value.
     """
     _check_roles(table, roles)
     _check_types(table, roles)
@@ -89,7 +90,9 @@ def encode(
 
 
 def _check_names(quasi: Sequence[str], told: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise where kinds, orders or hierarchies are of a column that is no quasi-identifier."""
+    """Raise `DataError` if a kind, order or hierarchy is given for a column that is no
+    quasi-identifier.
+    """
     for what, given in told.items():
         for name in given:
             if name not in quasi:
@@ -105,9 +108,9 @@ def encode_for(
 ) -> Records:
     """Encode `table` with the roles and hierarchies of `policy`.
 
-    Columns that the policy does not name are left out of the release; the label is released as
-    it is unless it has its own role. `kinds` and `orders` come before those of the policy;
-    they and errors as in `encode`.
+    Columns that the policy does not name are left out of the release. The label is released
+    unchanged, unless the policy gives it a role. `kinds` and `orders` override those of the policy.
+    Their form and the errors are as in `encode`.
     """
     for name in policy.attributes:
         if name not in table.column_names:
@@ -216,7 +219,7 @@ def _is_number(dtype: pa.DataType) -> bool:
 
 
 def _natural_kind(dtype: pa.DataType) -> AttributeKind:
-    """Return how values of a type compare where nothing is declared."""
+    """Return the default kind of attribute for a column type."""
     if pt.is_dictionary(dtype):
         dtype = dtype.value_type
     if _is_number(dtype):
@@ -225,7 +228,7 @@ def _natural_kind(dtype: pa.DataType) -> AttributeKind:
 
 
 def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
-    """Return codes with -1 for missing, and the distinct present values."""
+    """Return the codes, with -1 for missing, and the distinct values that are not missing."""
     if pt.is_floating(column.type):
         # -0.0 + 0.0 is 0.0: Arrow distinguishes the two zeros, and Python does not.
         column = pc.add(column, pa.scalar(0.0, column.type))
@@ -242,7 +245,7 @@ def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
 
 
 def _reordered(codes: Codes, order: Sequence[int]) -> Codes:
-    """Renumber codes so that value order[i] becomes i; missing becomes the last code."""
+    """Renumber codes so that value order[i] gets code i; missing gets the last code."""
     place = np.empty(len(order) + 1, dtype=np.int32)
     place[list(order)] = np.arange(len(order))
     place[-1] = len(order)
@@ -334,7 +337,7 @@ def _rows_by_value(name: str, values: list[Any], rows: HierarchyRows) -> dict[An
 
 
 def _text(value: Any) -> str:
-    """Return a value as hierarchies write it: the whole number 39.0 is "39", null is "NULL"."""
+    """Return a value as hierarchies write it: 39.0 is "39", null is "NULL"."""
     if value is None:
         return "NULL"
     whole = isinstance(value, float) and value.is_integer()
@@ -380,7 +383,10 @@ def _scale(codes: Codes, numbers: Floats) -> tuple[float, float]:
 
 
 def _resolution(numbers: Floats) -> float:
-    """Return the largest power of ten on which all numbers lie, from 1 down to 1e-6; else 0."""
+    """Return the largest power of ten from 1 to 1e-6 that divides all numbers.
+
+    The result is 0 if there is none.
+    """
     present = numbers[~np.isnan(numbers)]
     for digits in range(7):
         step = 10.0**-digits

@@ -1,4 +1,4 @@
-"""Groups of records, and what represents a group: its centroid or its generalisation."""
+"""Groups of records, and the values that represent a group: centroid or generalisation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RecordGroups:
 
     @classmethod
     def number(cls, labels: Integers) -> RecordGroups:
-        """Return the grouping of arbitrary labels; negative labels are suppressed records."""
+        """Return the groups for arbitrary labels; records with negative labels are suppressed."""
         grouped = np.flatnonzero(labels >= 0)
         of = np.full(len(labels), SUPPRESSED, dtype=np.int64)
         _, first, inverse = np.unique(labels[grouped], return_index=True, return_inverse=True)
@@ -41,23 +41,23 @@ class RecordGroups:
 
     @cached_property
     def sizes(self) -> Integers:
-        """Records per group, shape (G,)."""
+        """Number of records per group, shape (G,)."""
         return np.bincount(self.of[self.of >= 0]).astype(np.int64)
 
     @property
     def suppressed(self) -> int:
-        """Number of records in no group."""
+        """Number of records without a group."""
         return int(np.count_nonzero(self.of < 0))
 
     @cached_property
     def order(self) -> Integers:
-        """Grouped records, group after group, ascending within each, shape (N - suppressed,)."""
+        """Indices of the grouped records, group by group, ascending in each, (N - suppressed,)."""
         order = np.argsort(self.of, kind="stable")
         return order[self.suppressed :].astype(np.int64)
 
     @cached_property
     def starts(self) -> Integers:
-        """Where each group starts in `order`, shape (G,)."""
+        """Index in `order` of the first record of each group, shape (G,)."""
         return (np.cumsum(self.sizes) - self.sizes).astype(np.int64)
 
     def __len__(self) -> int:
@@ -69,16 +69,16 @@ Rounding = Callable[[RecordAttribute], float]
 
 @dataclass(frozen=True, eq=False)
 class Centroid:
-    """What represents each group in a centroid release.
+    """The values that represent each group in a centroid release.
 
     Attributes
     ----------
     numbers
-        Numeric attributes: mean of the present values per group, shape (G,); NaN where most
+        For a numeric attribute: mean of the non-missing values per group, shape (G,); NaN if most
         values of the group are missing.
     codes
-        Other attributes: median (ordinal) or mode (categorical) per group, shape (G,). Ties go to
-        the lower code. Empty for numeric attributes.
+        For other attributes: median (ordinal) or mode (categorical) per group, shape (G,). Ties go
+        to the lower code. Empty for numeric attributes.
     """
 
     numbers: Floats
@@ -88,10 +88,10 @@ class Centroid:
 def centroid(
     attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool = False
 ) -> Centroid:
-    """Return mean, median or mode of each group.
+    """Return the mean, median or mode of each group, depending on the kind of attribute.
 
-    A group is missing where more than half of its values are; `rounded` puts means on the
-    attribute's resolution, where it has one.
+    The result is missing if more than half of the group's values are missing. `rounded` rounds
+    means to the attribute's resolution, if it has one.
     """
     if attribute.kind is AttributeKind.NUMERIC:
         return Centroid(_means(attribute, groups, rounded=rounded), np.empty(0, dtype=np.int32))
@@ -116,7 +116,7 @@ def _means(attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool) -
 
 
 def _medians(attribute: RecordAttribute, groups: RecordGroups) -> Codes:
-    """Lower median of the present ranks of each group, missing where most are."""
+    """Lower median of the non-missing ranks of each group; missing if most are missing."""
     of = groups.of[groups.order]
     codes = attribute.codes[groups.order]
     present = codes != attribute.missing
@@ -141,14 +141,14 @@ def _modes(attribute: RecordAttribute, groups: RecordGroups) -> Codes:
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """The values that each group covers, per attribute.
+    """The range of values that each group covers in one attribute.
 
     Attributes
     ----------
     low, high
         Lowest and highest code in each group, shape (G,).
     height
-        Height of the lowest common ancestor in the attribute's tree, shape (G,).
+        Height of the lowest common ancestor in the attribute's hierarchy, shape (G,).
     """
 
     low: Codes
@@ -178,18 +178,19 @@ def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[I
 def squared_distances(
     attribute: RecordAttribute, codes: Codes, numbers: Floats, standing: Codes, *, scaled: bool
 ) -> Floats:
-    """Squared distance of each value to what represents it, shape (N,).
+    """Return the squared distance of each value from the value that represents it, shape (N,).
 
-    Numbers by z-score (or, not `scaled`, as they are), ordinal values by rank over V - 1,
-    categories 0 or 1. A missing value is at the mean (ordinal: the middle of the scale) and
-    one unit aside, a standard deviation when not scaled.
+    Numbers are compared as z-scores (unchanged if not `scaled`), ordinal values by rank divided by
+    V - 1. For categories the distance is 0 or 1. A missing value is at the mean (ordinal: the
+    middle of the scale), plus one unit in a separate dimension. The unit is the standard deviation
+    if not scaled.
 
     Parameters
     ----------
     codes
         The values, shape (N,).
     numbers, standing
-        What represents each: numbers (numeric attributes) or codes (others), shape (N,).
+        The representing values: numbers for numeric attributes, codes for others, shape (N,).
     """
     if attribute.kind is AttributeKind.CATEGORICAL:
         mismatches: Floats = (codes != standing).astype(np.float64)
@@ -209,5 +210,5 @@ def squared_distances(
 
 
 def total_groups(records: Records) -> RecordGroups:
-    """Return the grouping of all records in one group."""
+    """Return the groups in which all records are in one group."""
     return RecordGroups(np.zeros(len(records), dtype=np.int64))

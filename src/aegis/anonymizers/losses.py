@@ -1,4 +1,4 @@
-"""What grouping costs: information loss of centroids, penalty of ranges, sizes of classes."""
+"""Losses from grouping: information loss of centroids, penalty of ranges, class sizes."""
 
 from __future__ import annotations
 
@@ -20,25 +20,29 @@ from aegis.policy import AttributeKind
 
 @dataclass(frozen=True)
 class InformationLoss:
-    """Information-loss figures of one grouping; lower is better for all but none is comparable.
+    """Information-loss figures of one grouping. Lower is better.
+
+    Different figures are not comparable.
 
     Attributes
     ----------
     scaled
-        IL of Wei et al. on z-scores: within-group sum of squares (mismatches for categories) to
-        the total one, 0..1 without rounding. For numeric tables this is SSE/SST.
+        IL of Wei et al. on z-scores: the sum of squares within groups (mismatches for categories)
+        divided by the total sum of squares. It is between 0 and 1 without rounding. For numeric
+        tables this is SSE/SST.
     unscaled
-        The same on the numbers as they are, where the widest attribute dominates.
+        The same without scaling of the numbers. The attribute with the widest range dominates it.
     penalty
-        Normalised certainty penalty (Xu et al. 2006), mean over cells, 0..1: width of the range
-        over the width of the domain, share of the domain's values under the released ancestor or
-        set; a suppressed record counts 1.
+        Normalised certainty penalty (Xu et al. 2006), 0..1, as the mean over cells. For a cell it
+        is the width of the range divided by that of the domain, or the share of the domain's values
+        under the released ancestor or set. A suppressed record counts 1.
     discernibility
-        Sum of squared group sizes, plus N for each suppressed record (Bayardo and Agrawal 2005).
+        Sum of the squared group sizes, plus N for each suppressed record (Bayardo and Agrawal
+        2005).
     average_class_size
-        Grouped records per group.
+        Mean number of records per group.
     normalised_class_size
-        The same over k: C_avg of LeFevre et al. 2006; 1 is the least possible.
+        The mean divided by k: C_avg of LeFevre et al. 2006; at least 1.
     """
 
     scaled: float
@@ -54,8 +58,8 @@ def information_loss(
 ) -> InformationLoss:
     """Return all figures of `groups` over `records`.
 
-    Suppressed records count in the penalty and in discernibility, not in the centroid figures,
-    which compare what is released with what it was.
+    Suppressed records count in the penalty and in discernibility. They do not count in the centroid
+    figures, which compare released records with their originals.
     """
     size = len(records)
     grouped = size - groups.suppressed
@@ -73,9 +77,11 @@ def information_loss(
 def centroid_loss(
     records: Records, groups: RecordGroups, *, scaled: bool, rounded: bool = False
 ) -> float:
-    """IL of Wei et al.: squared deviations and mismatches against those from overall centroids.
+    """IL of Wei et al.: deviations from group centroids, divided by those from the overall
+    centroid.
 
-    0 where all records are the same to begin with, or where there is no group.
+    Deviations are squared differences or mismatches. The result is 0 if all records are equal or
+    there is no group.
     """
     if not len(groups):
         return 0.0
@@ -114,11 +120,11 @@ def certainty_penalty(records: Records, groups: RecordGroups) -> float:
 
 
 def penalties(attribute: RecordAttribute, groups: RecordGroups) -> Floats:
-    """Penalty of each group's generalised value, shape (G,), 0..1.
+    """Return the certainty penalty of each group's generalised value, shape (G,), 0..1.
 
-    By hierarchy where there is one; otherwise width of the range (ordered attributes) or share of
-    the values in the set. A group that mixes missing with present values is generalised to
-    everything and costs 1.
+    If there is a hierarchy, it is the share of values under the ancestor. Otherwise it is the
+    relative width of the range (ordered attributes) or the share of the values in the set. A group
+    with both missing and other values is generalised to all values and has penalty 1.
     """
     covered = extent(attribute, groups)
     if attribute.hierarchy is not None:

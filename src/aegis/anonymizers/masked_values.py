@@ -1,4 +1,4 @@
-"""Quasi-identifiers as masks show them, for methods that suppress single cells of what is shown."""
+"""Masked quasi-identifiers, for methods that then suppress single cells."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ ROW = "__aegis_row__"
 def shown_by_masks(
     read: RecordTable, given: Mapping[str, Any] | None, *, learning: bool = True
 ) -> RecordTable:
-    """Return the table with its quasi-identifiers masked, and encoded as they are shown.
+    """Return the table with its quasi-identifiers masked, and the masked values encoded.
 
     Parameters
     ----------
     read
-        The table with its quasi-identifiers as they are.
+        The table with unmasked quasi-identifiers.
     given
-        Masks by quasi-identifier, as a policy writes them; any other stays as it is where the policy
-        has `identity` among its candidates or names none, and is shown under its first candidate that
-        draws nothing at random otherwise.
+        Masks by quasi-identifier, as a policy writes them. A quasi-identifier without a mask here
+        stays unmasked if `identity` is among its candidates or it has no candidates. Otherwise it
+        gets its first candidate that is not random.
     learning
         Whether masks may learn from the table.
 
     Raises
     ------
     PolicyError
-        A name is no quasi-identifier, a mask is unknown or does not fit its column, or draws at
+        A name is not a quasi-identifier, or a mask is unknown, does not fit its column, or is
         random.
     DataError
-        A mask does not know a value, and the policy says `unseen: error`.
+        A mask does not cover a value, and the policy says `unseen: error`.
     """
     masks = _masks(read.policy, given or {})
     shown = {name: mask for name, mask in masks.items() if mask is not None}
@@ -65,7 +65,7 @@ def shown_by_masks(
 
 
 def _masked(read: RecordTable, shown: Mapping[str, Mask]) -> pa.Table:
-    """Return the table with these columns masked, its rows in their order."""
+    """Return the table with these columns masked, its rows in the same order."""
     if not shown:
         return read.table
     rows = pa.array(np.arange(read.table.num_rows))
@@ -90,7 +90,7 @@ def _masks(policy: Policy, given: Mapping[str, Any]) -> dict[str, Mask | None]:
 
 
 def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
-    """Return a mask that an option names; raise `PolicyError` for one that draws at random."""
+    """Return the mask of an option; None for `identity`. Raise `PolicyError` if it is random."""
     where = f"mask of {attribute.name!r}"
     mask = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
     if not mask.deterministic:
@@ -102,7 +102,7 @@ def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
 
 
 def least_mask(attribute: Attribute) -> Mask | None:
-    """Return the mask of a column where none is chosen; None if it may be shown as it is.
+    """Return the default mask of a column; None if the column may be released unmasked.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What goes into a record-level method, and what comes out of it."""
+"""The input and the output of a record-level method."""
 
 from __future__ import annotations
 
@@ -57,18 +57,21 @@ class Options:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the draws of the method protect the table, so that no reader may repeat them."""
+        """Whether the method's random draws protect the table.
+
+        Then no reader may be able to repeat them.
+        """
         return False
 
     def check(self, records: Records) -> None:
-        """Raise where no release of `records` can meet these options.
+        """Raise if no release of `records` can meet these options.
 
         Raises
         ------
         PolicyError
-            k above N, or l without a sensitive attribute.
+            k is above the number of records, or l is given without a sensitive attribute.
         DataError
-            A sensitive attribute with fewer than l values.
+            A sensitive attribute has fewer than l values.
         """
         if self.k > records.subjects:
             unit = "records" if records.persons is None else "persons"
@@ -92,14 +95,14 @@ class Options:
 
 
 def fitting_groups(records: Records, of: Integers, options: Options) -> npt.NDArray[np.bool_]:
-    """Return whether each group has k records (persons, where known) and l sensitive values.
+    """Return whether each group has k records (persons, if known) and l sensitive values, (G,).
 
     Parameters
     ----------
     of
         The group 0..G-1 of each record, shape (N,).
     options
-        k and l.
+        The options with k and l.
     """
     groups = int(of.max(initial=-1)) + 1
     if records.persons is None:
@@ -113,7 +116,7 @@ def fitting_groups(records: Records, of: Integers, options: Options) -> npt.NDAr
 
 
 def _distinct_in(of: Integers, values: npt.NDArray[Any], groups: int) -> Integers:
-    """Return how many distinct values each group holds, shape (G,)."""
+    """Return the number of distinct values in each group, shape (G,)."""
     span = int(values.max(initial=0)) + 1
     pairs = np.unique(of * span + values)
     held: Integers = np.bincount(pairs // span, minlength=groups)
@@ -121,37 +124,38 @@ def _distinct_in(of: Integers, values: npt.NDArray[Any], groups: int) -> Integer
 
 
 def at_least(name: str, given: float, least: float, *, strictly: bool = False) -> None:
-    """Raise `PolicyError` if option `name` is not a number of at least (above) `least`."""
+    """Raise `PolicyError` if option `name` is below `least`, or (`strictly`) not above it."""
     if not (given > least if strictly else given >= least):
         bound = "above" if strictly else "at least"
         raise PolicyError(f"{name} = {given}.", hint=f"It must be {bound} {least}.")
 
 
 def within(name: str, given: float, low: float, high: float) -> None:
-    """Raise `PolicyError` if option `name` lies outside [low, high]."""
+    """Raise `PolicyError` if option `name` is outside [low, high]."""
     if not low <= given <= high:
         raise PolicyError(f"{name} = {given}.", hint=f"It must lie between {low} and {high}.")
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a method hands back.
+    """The output of a method.
 
     Attributes
     ----------
     labels
-        Shape (N,), int64: any number per group, negative for suppressed records.
+        Group of each record, shape (N,), int64: any number for a group, negative for suppressed
+        records.
     notes
         Sentences that a reader of the release should know.
     details
-        Figures of the method's own, by name.
+        Figures that are specific to the method, by name.
     columns
-        Methods that do not show groups: the released values per quasi-identifier, each of N
-        values; None shows groups by the method's style.
+        For methods that do not show groups: the released values of each quasi-identifier, N each.
+        If None, groups are shown in the method's style.
     claims_k
         Whether each released combination of values must occur at least k times.
     loss
-        Information loss, where it does not follow from the groups.
+        Information loss; None if it follows from the groups.
     """
 
     labels: Integers

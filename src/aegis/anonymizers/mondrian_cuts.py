@@ -1,8 +1,8 @@
 """Mondrian: recursive cuts at the median, all partitions of one depth at a time.
 
-The recursion of LeFevre et al. 2006 is carried out breadth first. Records are kept sorted by
-partition, so that ranges, medians and counts of all partitions of a depth come from a handful of
-array operations; the cost is O(N log N) per depth, whatever the number of partitions.
+The recursion of LeFevre et al. 2006 is done breadth first. Records are kept sorted by partition. So
+ranges, medians and counts of all partitions of a depth need only a few array operations. The cost
+is O(N log N) per depth, for any number of partitions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Flags = npt.NDArray[np.bool_]
 class _Cut:
     """One proposed cut of each of P partitions.
 
-    `left` says which records go left, (N,); `allowed` which partitions may be cut, (P,).
+    `left` flags the records that go to the left side, (N,); `allowed` the partitions that may be
+    cut, (P,).
     """
 
     left: Flags
@@ -44,7 +45,7 @@ class _Partitions:
 
     @property
     def of(self) -> Integers:
-        """Partition of each sorted record."""
+        """Partition of each record, in the sorted order."""
         return np.repeat(np.arange(len(self.sizes), dtype=np.int64), self.sizes)
 
     def widths(self) -> npt.NDArray[np.float64]:
@@ -75,25 +76,25 @@ def mondrian(
 ) -> Integers:
     """Partition by Mondrian (LeFevre, DeWitt and Ramakrishnan 2006, figure 3 and section 4).
 
-    A partition is cut in its widest attribute (range over domain range) at the median, where both
-    sides keep k records and `distinct` values of each sensitive attribute; where they would not,
-    the next widest attribute is tried. Decisions where the paper leaves room: the value at the
-    median goes to the side that makes the cut more even; categories are cut in the order of
-    their hierarchy; a missing value lies one range above the largest.
+    A partition is cut at the median of its widest attribute (range divided by the domain's range).
+    Both sides must have k records and `distinct` values of each sensitive attribute; otherwise the
+    next widest attribute is tried. The paper leaves some choices open. Here, the median value goes
+    to the side that makes the cut more even. Categories are cut in the order of their hierarchy. A
+    missing value is one range above the largest value.
 
     Parameters
     ----------
     records
         N >= k encoded records.
     k, distinct
-        The rule of a partition.
+        Least number of records, and of distinct values of each sensitive attribute, in a partition.
     relaxed
-        Cut records, not values, at the median.
+        Whether to split the records in half, even between equal values.
 
     Returns
     -------
     labels
-        Shape (N,), int64.
+        The partition of each record, shape (N,), int64.
     """
     labels = np.empty(len(records), dtype=np.int64)
     active = _Partitions(records, np.arange(len(records)), np.array([len(records)]))
@@ -113,7 +114,7 @@ def mondrian(
 def _cut_all(
     active: _Partitions, open_: Flags, k: int, distinct: int, relaxed: bool
 ) -> tuple[_Partitions, Flags]:
-    """Cut every partition that can be; return the halves, and which partitions could not be."""
+    """Cut all partitions that can be cut; return the halves, and flags of those that cannot."""
     widths = active.widths()
     ranking = np.argsort(-widths, axis=0, kind="stable")
     uncut = np.ones(len(active.sizes), dtype=bool)
@@ -142,7 +143,7 @@ def _cut_all(
 
 
 def _halves(part: _Partitions, cut: _Cut) -> _Partitions:
-    """Carry out the allowed cuts; the order of records within each half is kept."""
+    """Apply the allowed cuts; the order of records within each half does not change."""
     keep = np.repeat(cut.allowed, part.sizes)
     left = cut.left[keep]
     chosen = part.select(cut.allowed)
@@ -180,7 +181,7 @@ def _cut(part: _Partitions, number: int, k: int, distinct: int, relaxed: bool) -
 
 
 def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return who goes left of the more even of the two cuts next to the median value."""
+    """Return flags of the left side, (N,), for the more even of the two cuts at the median."""
     of = part.of
     key = np.sort(of * size + codes)
     median = key[part.starts + (part.sizes - 1) // 2] - np.arange(len(part.sizes)) * size
@@ -193,7 +194,7 @@ def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
 
 
 def _relaxed_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return the lower half of each partition's records by value, then by order."""
+    """Return the lower half of each partition's records, by value and then by order."""
     order = np.argsort(part.of * size + codes, kind="stable")
     place = np.arange(len(codes)) - np.repeat(part.starts, part.sizes)
     left = np.empty(len(codes), dtype=bool)
@@ -202,7 +203,7 @@ def _relaxed_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
 
 
 def _diverse(part: _Partitions, of: Integers, left: Flags, distinct: int) -> Flags:
-    """Return the partitions of which both sides hold `distinct` values of all sensitives."""
+    """Return the partitions whose sides both have `distinct` values of all sensitive attributes."""
     side = 2 * of + left
     fine = np.ones(len(part.sizes), dtype=bool)
     for attribute in part.records.sensitive:

@@ -1,4 +1,4 @@
-"""Options of record-level methods as users write them: documented, and checked for their type."""
+"""Options of record-level methods: their documentation and the check of their types."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _KINDS: Mapping[type, type] = {int: Integral, float: Real}
 
 @dataclass(frozen=True)
 class OptionEntry:
-    """One option of a method, for listings.
+    """An option of a method, for listings.
 
     Attributes
     ----------
     name
-        As users write it.
+        The name as users write it.
     description
-        What it means and its range.
+        Meaning and range of the option.
     default
-        Its value where it is not given.
+        Default value; None if there is none.
     """
 
     name: str
@@ -46,7 +46,7 @@ class OptionEntry:
 
 
 def listed_options(options: type[Any]) -> tuple[OptionEntry, ...]:
-    """Return the options of a dataclass with the documentation of its docstring and its bases'."""
+    """Return the options of a dataclass, as its docstring and those of its bases describe them."""
     documented: dict[str, str] = {}
     for base in reversed(options.__mro__):
         if base.__doc__ and base is not object:
@@ -58,7 +58,7 @@ def listed_options(options: type[Any]) -> tuple[OptionEntry, ...]:
 
 
 def _attributes(doc: str) -> dict[str, str]:
-    """Return the entries of the section `Attributes`; "a, b" documents both."""
+    """Return the entries of the section `Attributes`; an entry "a, b" describes both names."""
     _, heading, section = doc.partition("Attributes\n----------\n")
     entries: dict[str, str] = {}
     if not heading:
@@ -72,14 +72,14 @@ def _attributes(doc: str) -> dict[str, str]:
 
 
 def typed(method: str, options: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `given` as the types that the options have.
+    """Return `given`, converted to the types of the options.
 
-    Lists become tuples and whole numbers serve as numbers; nothing else is converted.
+    Lists become tuples, and integers are accepted as floats; nothing else is converted.
 
     Raises
     ------
     PolicyError
-        A name that the method does not have, or a value of another type.
+        The method does not have an option, or a value has another type.
     """
     hints = get_type_hints(options)
     allowed = [f.name for f in fields(options)]
@@ -97,7 +97,7 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
 
 
 def _convert(value: Any, hint: Any) -> tuple[bool, Any]:
-    """Return whether `value` fits the hint, and the value as that type."""
+    """Return whether `value` has the type `hint`, and the converted value."""
     if get_origin(hint) in (Union, types.UnionType):
         tried = [_convert(value, kind) for kind in get_args(hint)]
         return next((attempt for attempt in tried if attempt[0]), (False, None))
@@ -117,7 +117,7 @@ def _convert(value: Any, hint: Any) -> tuple[bool, Any]:
 
 
 def _moderate(number: Any) -> bool:
-    """Return whether a number is one of an option; NaN is none."""
+    """Return whether a number is small enough for an option; False for NaN."""
     return bool(-LARGEST <= number <= LARGEST)
 
 

@@ -1,7 +1,7 @@
-"""Quadratic methods on large tables: Mondrian cells first, the method inside each.
+"""Quadratic methods on large tables: cut into Mondrian cells, then run the method in each cell.
 
-A cell holds `cell_size` records or more, so groups can only be worse where they would have crossed
-a boundary between cells; cells are compact, so few would.
+A cell has at least `cell_size` records. Groups are worse only where they would have crossed a
+boundary between cells. Cells are compact, so there are few such groups.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def by_cells(
 ) -> Outcome:
     """Run `method` inside each Mondrian cell of at least `options.cell_size` records.
 
-    Cells keep the domains and scales of the whole table, and l distinct sensitive values, so
-    what can be met in the table can be met in each cell. The method's own details are not
-    carried over; the notes of the cells are, each once.
+    Each cell has the domains and scales of the whole table, and l distinct sensitive values. So if
+    the table can meet the options, each cell can. The result has the notes of all cells, without
+    duplicates, but not the method's details.
     """
     least = max(options.cell_size, options.k)
     cells = RecordGroups.number(mondrian(records, least, distinct=options.l))

@@ -1,4 +1,4 @@
-"""Record-level methods for persons with several rows: each is grouped as one, and its rows follow."""
+"""Record-level methods for persons with several rows: one record per person is grouped."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from aegis.errors import PolicyError
 
 
 def middle_of_each(records: Records, persons: Integers) -> Records:
-    """Return one record per person: of each attribute the lower median of the person's codes.
+    """Return one record per person: for each attribute, the lower median of the person's codes.
 
-    A median is a value that the person has, also of categories, whose order means little.
+    The median is always a value of the person. This also holds for categories, whose order means
+    little.
 
     Parameters
     ----------
     records
         All N records.
     persons
-        Whose record each one is, shape (N,), numbered from 0 without gaps.
+        The person of each record, shape (N,), numbered from 0 without gaps.
     """
     counts = np.bincount(persons)
     middle = np.cumsum(counts) - counts + (counts - 1) // 2
@@ -40,12 +41,12 @@ def middle_of_each(records: Records, persons: Integers) -> Records:
 
 
 def rows_of_persons(grouped: Grouped, records: Records, persons: Integers) -> Grouped:
-    """Return groups of persons as groups of their rows, with the information loss of the rows.
+    """Turn groups of persons into groups of their rows, with the information loss of the rows.
 
     Raises
     ------
     PolicyError
-        The method shows no groups, but values record by record.
+        The method releases values record by record instead of groups.
     """
     if grouped.columns is not None:
         raise PolicyError(

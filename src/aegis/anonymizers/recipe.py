@@ -1,4 +1,4 @@
-"""A record-level method with its options and seed, as policies and files write it."""
+"""Recipes: a record-level method with its options and seed, as policies and files write it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ KEYS = ("measure", "method", "options", "seed", "style")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A record-level method with all that it is asked for.
+    """A record-level method with its options.
 
     Attributes
     ----------
     method
         Name of a registered anonymizer.
     options
-        Its options by name; k and l come from the policy's rule where they are not given.
+        Options of the method by name. If k and l are not given, they come from the policy's rule.
     seed
-        Seed of the draws. None leaves them to the system's randomness where they protect
-        (`by_chance`), and is 0 elsewhere.
+        Seed of the random draws. None means the system's randomness if the draws protect the table
+        (`by_chance`), and 0 otherwise.
     style
-        How groups are shown: `centroid` or `generalised`; None for the method's own way.
+        How groups are shown: `centroid` or `generalised`; None for the method's default.
     name
-        How a ranking calls it; the method's name unless given.
+        Name in a ranking; by default the method's name.
 
     Raises
     ------
@@ -66,34 +66,38 @@ class Recipe:
 
     @property
     def anonymizer(self) -> Anonymizer:
-        """The method itself."""
+        """The method."""
         return ANONYMIZERS.get(self.method)
 
     @property
     def by_chance(self) -> bool:
-        """Whether what the method draws protects the table, so that a reader must not repeat it."""
+        """Whether the random draws protect the table, so that no reader may repeat them."""
         return self.anonymizer.configure(**self.options).by_chance
 
     def for_draws(self, seed: int | None) -> int:
-        """Return the seed of the draws: the recipe's, else `seed`, else one from the system's
-        randomness where the draws protect, and 0 where they do not."""
+        """Return the seed of the draws: the recipe's, else `seed`.
+
+        If neither is given, it is a random seed from the system if the draws protect the table,
+        otherwise 0.
+        """
         for given in (self.seed, seed):
             if given is not None:
                 return given
         return secrets.randbits(128) if self.by_chance else 0
 
     def repeating(self, seed: int) -> Recipe:
-        """Return the recipe with a seed where it has none, unless its draws protect."""
+        """Return the recipe with `seed` if it has none and its draws do not protect the table."""
         return replace(self, seed=seed) if self.seed is None and not self.by_chance else self
 
     def resolve(self, policy: Policy, records: Records) -> Options:
-        """Return all options: those given, and k and l of the policy's rule where they are not.
+        """Return all options: those given, and k and l from the policy's rule if they are not
+        given.
 
         Raises
         ------
         PolicyError
-            The rule requires more rows or sensitive values in a class than there are, or the method
-            does not take what the rule and the recipe ask for together.
+            The rule requires more rows or sensitive values in a class than there are; or the method
+            does not accept the options that follow from the rule and the recipe together.
         """
         held = {attribute.name: len(np.unique(attribute.codes)) for attribute in records.sensitive}
         lacks = policy.privacy.shortage(records.subjects, held)
@@ -108,13 +112,13 @@ class Recipe:
         return self.anonymizer.configure(**(demanded | dict(self.options)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the method and its options, without a seed: nothing that may leave holds one."""
+        """Return the method and its options without the seed, for publication."""
         data: dict[str, Any] = {"method": self.method, "options": _plain(self.options)}
         return data if self.style is None else data | {"style": str(self.style)}
 
 
 def recipe_of(choice: MethodChoice) -> Recipe:
-    """Return the recipe of what a policy names; errors say where it does."""
+    """Return the recipe of a method in a policy; errors name its place in the policy."""
     try:
         return Recipe(choice.method, choice.options, name=choice.name)
     except PolicyError as error:
@@ -124,20 +128,20 @@ def recipe_of(choice: MethodChoice) -> Recipe:
 
 
 def options_dict(options: Options) -> dict[str, Any]:
-    """Return options as plain values, in the form in which a recipe takes them."""
+    """Return options as plain values, in the form that a recipe accepts."""
     return {name: _plain(value) for name, value in asdict(options).items()}
 
 
 def load_recipe(source: str | Path | Located) -> Recipe:
     """Read a recipe: `method:`, `options:`, `seed:` and `style:`, as `aegis advise -o` writes it.
 
-    The `measure:` by which it was chosen is no part of it: `aegis.policy.measure_of_choice`.
-    `source` is the file's path, or what `aegis.policy.read_document` made of it.
+    The recipe does not include the key `measure:`, which `aegis.policy.measure_of_choice` reads.
+    `source` is the file's path, or the result of `aegis.policy.read_document`.
 
     Raises
     ------
     PolicyError
-        The file is missing or not YAML, a key is unknown, or as `Recipe`.
+        The file is missing or is not YAML, a key is unknown, or `Recipe` raises the error.
     """
     data = read_mapping(source, "recipe")
     path = source.origin if isinstance(source, Located) else source
@@ -167,9 +171,10 @@ def _is_seed(given: Any) -> bool:
 
 
 def dump_recipe(recipe: Recipe, *, measure: str | None = None) -> str:
-    """Return the recipe as YAML that `load_recipe` reads back, without a seed whose draws protect.
+    """Return the recipe as YAML, which `load_recipe` reads.
 
-    `measure` is the one by which it was chosen, which `aegis.policy.measure_of_choice` reads back.
+    The seed is left out if the draws protect the table. `measure` is the measure that chose the
+    recipe; `aegis.policy.measure_of_choice` reads it.
     """
     chosen = {} if measure is None else {"measure": measure}
     seed = {} if recipe.by_chance else {"seed": recipe.seed or 0}
@@ -181,8 +186,8 @@ def demanded_options(
 ) -> dict[str, int]:
     """Return the k and l that the policy's rule requires, for methods that can keep them.
 
-    An l is passed on where every sensitive attribute, protected or not, has as many values: the
-    methods keep l for all of them. Whatever the rule requires beyond that is left to suppression.
+    The methods guarantee l for all sensitive attributes. So l is passed on only if every sensitive
+    attribute has at least l values. Suppression takes care of all other requirements of the rule.
     """
     demanded = {}
     if policy.privacy.minimum_size >= MINIMUM_K:
@@ -203,7 +208,7 @@ def demanded_options(
 
 
 def _needs_strict(anonymizer: Anonymizer, given: Mapping[str, Any]) -> bool:
-    """Whether the method keeps l in its strict form only, and that was not asked for."""
+    """Whether the method guarantees l only if strict, and the options do not request that."""
     return any(f.name == "strict" for f in fields(anonymizer.options)) and not given.get("strict")
 
 
@@ -212,7 +217,7 @@ def _methods() -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return nested mappings and tuples as the plain dicts and lists that YAML and JSON write."""
+    """Return nested mappings and tuples as dicts and lists, for YAML and JSON."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""A table in memory, as the record-level methods work on it."""
+"""A table in memory with its encoded records, for the record-level methods."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ class RecordTable:
     policy
         Roles, hierarchies and the rule.
     table
-        The columns of a release: quasi-identifiers as they are, all others as they are released.
+        The columns of a release: quasi-identifiers unmasked, all others as they will be released.
     records
         The same rows, encoded.
     unseen
-        Per masked column the rows whose value its mask did not know, shown as `*`.
+        For each masked column, the number of rows whose value its mask does not cover; they are
+        shown as `*`.
     notes
-        What was done to columns that are no quasi-identifier.
+        Sentences on how columns other than quasi-identifiers were changed.
     carried
-        Mask of each such column, as text; `identity` where it stays as it is.
+        Mask of each of these columns, as text; `identity` if it is unchanged.
     persons
-        Whose row each one is, shape (N,), numbered from 0, where the policy counts persons; else None.
+        The person of each row, shape (N,), numbered from 0; None if the policy does not count
+        persons.
     shown
-        Mask of each quasi-identifier that is not shown as it is, as text.
+        Mask of each masked quasi-identifier, as text.
     """
 
     policy: Policy

@@ -1,9 +1,8 @@
 """The encoded table that every record-level method works on.
 
-Each quasi-identifier is a column of integer codes into its own sorted domain, whatever the kind:
-numbers ascending, ordinal values in their given order, categories in the order of their hierarchy
-(or of their text). Ranges, medians and cuts are then all made on codes, and a missing value is one
-more code, the last one.
+Each quasi-identifier, of any kind, is a column of integer codes into its sorted domain. Numbers are
+in ascending order, ordinal values in their given order, categories in the order of their hierarchy
+or text. So ranges, medians and cuts all work on codes. A missing value has the last code.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ class ValueTree:
     Attributes
     ----------
     levels
-        Shape (V, L), int32: `levels[v, h]` is the number of the group that value v belongs to at
-        height h. Column 0 distinguishes all values, the last column puts them in one group, and
-        each column is a coarsening of the one before.
+        Shape (V, L), int32: `levels[v, h]` is the group of value v at height h. In column 0 each
+        value is a group, in the last column all values are in one group. Each column is coarser
+        than the column before.
     labels
-        Per height the text of each group.
+        For each height, the text of each group.
 
     Raises
     ------
@@ -64,7 +63,7 @@ class ValueTree:
 
     @cached_property
     def shares(self) -> Floats:
-        """Share of the domain under each value's group, shape (V, L)."""
+        """Share of the domain's values in each value's group, by height, shape (V, L)."""
         shares = np.empty(self.levels.shape)
         for height in range(self.levels.shape[1]):
             groups = self.levels[:, height]
@@ -72,13 +71,13 @@ class ValueTree:
         return shares
 
     def heights_to(self, code: int) -> Codes:
-        """Return, per value, the height of the lowest common ancestor with `code`, shape (V,)."""
+        """Return the height of each value's lowest common ancestor with `code`, shape (V,)."""
         heights: Codes = np.argmax(self.levels == self.levels[code], axis=1).astype(np.int32)
         return heights
 
     @classmethod
     def flat(cls, labels: tuple[str, ...]) -> ValueTree:
-        """Return the hierarchy of one root above all values."""
+        """Return a hierarchy with one root above all values."""
         levels = np.zeros((len(labels), 2), dtype=np.int32)
         levels[:, 0] = np.arange(len(labels))
         return cls(levels, (labels, ("*",)))
@@ -93,22 +92,22 @@ class RecordAttribute:
     name
         Column of the table.
     kind
-        How values compare.
+        Whether the attribute is numeric, ordinal or categorical.
     codes
         Shape (N,), int32, indices into `domain`.
     domain
-        The V values in the attribute's order; None, when present, is last and means missing.
+        The V values in the attribute's order. None means missing and, if it occurs, is last.
     hierarchy
-        Over the same V values; None for an attribute that is generalised to ranges or sets.
+        Hierarchy over these V values; None if the attribute is generalised to ranges or sets.
     numbers
-        Numeric attributes: the value of each code, shape (V,), NaN for missing.
+        For numeric attributes, the value of each code, shape (V,), NaN for missing.
     centre, spread
-        Numeric attributes: mean and population standard deviation of the present values (spread 1
-        where all are equal), the scale of z-scores. They stay those of the whole table when
-        records are taken from it.
+        For numeric attributes, mean and population standard deviation of the non-missing values (1
+        if all are equal), for z-scores. For a subset of the records, they stay those of the whole
+        table.
     resolution
-        Numeric attributes: the step on which the values lie, to which a centroid can be rounded;
-        0 where there is none.
+        For numeric attributes, the step of which all values are multiples, for rounding centroids;
+        0 if there is none.
     """
 
     name: str
@@ -132,37 +131,37 @@ class RecordAttribute:
 
     @property
     def size(self) -> int:
-        """Number of distinct values V, a missing one included."""
+        """Number of distinct values V, including missing."""
         return len(self.domain)
 
     @property
     def missing(self) -> int:
-        """Code of the missing value, or -1."""
+        """Code of the missing value; -1 if no value is missing."""
         return self.size - 1 if self.size and self.domain[-1] is None else -1
 
     @property
     def present(self) -> int:
-        """Number of distinct values that are not missing."""
+        """Number of distinct values, without missing."""
         return self.size - (self.missing >= 0)
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Least and largest present number of a numeric attribute; zeros where none is present."""
+        """Least and largest value of a numeric attribute; zeros if all are missing."""
         if not self.present:
             return 0.0, 0.0
         return float(self.numbers[0]), float(self.numbers[self.present - 1])
 
     @property
     def ordered(self) -> bool:
-        """Whether values between two others exist, so that a range is a generalisation."""
+        """Whether the values have an order, so that a range is a generalisation."""
         return self.kind is not AttributeKind.CATEGORICAL
 
     @cached_property
     def positions(self) -> Floats:
-        """Place of each value on a scale from 0 to 1, shape (V,); a missing value is at 2.
+        """Position of each value on a scale from 0 to 1, shape (V,); a missing value is at 2.
 
-        Numeric values by size, the others by rank. One whole range lies between the largest
-        present value and the missing one, so that the two are first to be parted.
+        Numeric values are placed by size, others by rank. The missing value is one whole range
+        above the largest, so that cuts separate it first.
         """
         places = np.arange(self.size, dtype=np.float64)
         if self.kind is AttributeKind.NUMERIC:
@@ -177,19 +176,19 @@ class RecordAttribute:
 
     @cached_property
     def tree(self) -> ValueTree:
-        """The hierarchy, or the flat one of a root above all values."""
+        """The hierarchy; if there is none, a root above all values."""
         if self.hierarchy is not None:
             return self.hierarchy
         return ValueTree.flat(tuple("*" if value is None else str(value) for value in self.domain))
 
     def take(self, rows: Integers) -> RecordAttribute:
-        """Return the attribute of the records `rows`, on the same domain and scale."""
+        """Return the attribute for the records `rows`, on the same domain and scale."""
         return replace(self, codes=self.codes[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class SensitiveAttribute:
-    """One sensitive attribute: codes of shape (N,), int32, into its domain."""
+    """One sensitive attribute: its codes, shape (N,), int32, are indices into its domain."""
 
     name: str
     codes: Codes
@@ -201,7 +200,7 @@ class SensitiveAttribute:
         return len(self.domain)
 
     def take(self, rows: Integers) -> SensitiveAttribute:
-        """Return the attribute of the records `rows`, on the same domain."""
+        """Return the attribute for the records `rows`, on the same domain."""
         return replace(self, codes=self.codes[rows])
 
 
@@ -216,9 +215,9 @@ class Records:
     sensitive
         The sensitive attributes, possibly none.
     left_out
-        Columns that no release may hold: identifiers, and what is to be ignored.
+        Columns that are never released: identifiers and ignored columns.
     persons
-        Whose record each one is, shape (N,), numbered from 0, for methods that work on records and
+        The person of each record, shape (N,), numbered from 0, for methods that group records and
         count persons; None if records are counted.
 
     Raises
@@ -259,7 +258,7 @@ class Records:
 
     @cached_property
     def subjects(self) -> int:
-        """What classes count: records, or distinct persons where they are known."""
+        """The number of records, or of distinct persons if they are known."""
         return len(self) if self.persons is None else len(np.unique(self.persons))
 
     @cached_property
@@ -276,7 +275,7 @@ class Records:
         return distinct_rows([a.codes for a in self.attributes])
 
     def attribute(self, name: str) -> RecordAttribute:
-        """Return the quasi-identifier called `name`; raise `DataError` that lists them."""
+        """Return the quasi-identifier called `name`; if there is none, raise `DataError`."""
         by_name: Mapping[str, RecordAttribute] = {a.name: a for a in self.attributes}
         if name not in by_name:
             raise DataError.unknown_column(name, by_name, where="quasi-identifiers")
@@ -286,7 +285,8 @@ class Records:
 def distinct_rows(columns: list[Codes]) -> tuple[Integers, Integers]:
     """Number the distinct rows of code columns in the order in which they first occur.
 
-    Returns the first row of each distinct one, shape (D,), and the number of each row, (N,).
+    Returns the first row of each distinct combination, shape (D,), and the number of each row,
+    (N,).
     """
     keys = combine(columns, len(columns[0]))
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)

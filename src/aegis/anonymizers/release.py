@@ -1,4 +1,4 @@
-"""From groups to the masked table, and the check of what it holds."""
+"""Build the masked table from groups, and check it."""
 
 from __future__ import annotations
 
@@ -23,30 +23,32 @@ SUPPRESSED_VALUE = "*"
 def build_release(
     table: pa.Table, records: Records, grouped: Grouped, *, style: Style | None = None
 ) -> pa.Table:
-    """Return the masked table: `table` with what represents each group in place of its values.
+    """Return the masked table: `table` with the values of each group replaced.
 
-    Identifiers, ignored columns and suppressed records are left out; other columns and the order of rows stay.
-    A centroid release keeps the type of ordinal and categorical columns and turns numeric ones
-    into floating point (integers stay integers when `rounded` was asked for). A generalised
-    release holds text: the value itself where the group has one, the label of the lowest common
-    ancestor where the attribute has a hierarchy, "[lo, hi]" for ordered attributes, the values
-    joined by "|" for others, and "*" where a group mixes missing with present values. A group
-    of missing values only stays null.
+    Identifiers, ignored columns and suppressed records are left out. Other columns and the order of
+    rows do not change. A centroid release keeps the type of ordinal and categorical columns.
+    Numeric columns become floating point (with `rounded`, integers stay integers). A generalised
+    release has text:
+
+    - the value itself, if all values of the group are equal;
+    - the label of the lowest common ancestor, if the attribute has a hierarchy;
+    - "[lo, hi]" for other ordered attributes, and the values joined by "|" for all others;
+    - "*" if the group has both missing and other values, and null if all are missing.
 
     Parameters
     ----------
     table
-        The table that `records` encodes, row for row.
+        The table that `records` encodes, with the same rows.
     records, grouped
         The encoded table and its groups.
     style
-        How groups are shown; the method's own way by default. Methods that release values record
-        by record ignore it.
+        How groups are shown; by default the method's style. Methods that release values record by
+        record ignore it.
 
     Raises
     ------
     InternalError
-        The release does not have the k that it claims.
+        The release has a class smaller than the k that it claims.
     """
     if table.num_rows != len(records):
         raise InternalError(f"{table.num_rows} rows for {len(records)} records.")
@@ -99,7 +101,7 @@ def _centroids(
 
 
 def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
-    """Return the text that shows the values of each group, shape (G,)."""
+    """Return the text that represents the values of each group, shape (G,)."""
     if attribute.hierarchy is None and not attribute.ordered:
         return pa.array(_sets(attribute, groups), pa.string())
     covered = extent(attribute, groups)
@@ -132,7 +134,7 @@ def ancestors(
 
 
 def code_range(attribute: RecordAttribute, low: int, high: int) -> str | None:
-    """Return the text of a range of codes; None for the missing value alone."""
+    """Return the text of a range of codes; None if it is only the missing value."""
     if low == attribute.missing:
         return None
     if high == attribute.missing:
@@ -141,7 +143,7 @@ def code_range(attribute: RecordAttribute, low: int, high: int) -> str | None:
 
 
 def interval(low: Any, high: Any) -> str:
-    """Return "[low, high]", or the value where both ends are one."""
+    """Return "[low, high]", or the value if both ends are equal."""
     return str(low) if low == high else f"[{low}, {high}]"
 
 
@@ -161,7 +163,7 @@ def _sets(attribute: RecordAttribute, groups: RecordGroups) -> list[str | None]:
 
 
 def class_sizes(released: pa.Table, names: Sequence[str]) -> Integers:
-    """Return the number of rows of each distinct combination in columns `names`, null a value."""
+    """Return the number of rows of each distinct combination of columns; null is a value."""
     counted = released.group_by(list(names), use_threads=False).aggregate([([], "count_all")])
     sizes: Integers = counted.column("count_all").to_numpy().astype(np.int64)
     return sizes

@@ -1,4 +1,4 @@
-"""From a table and its policy to the records that methods group, and to a release of them."""
+"""Read a table as records for a policy, and make record-level releases of them."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from aegis.summary.codes import encode
 
 @dataclass(frozen=True, eq=False)
 class Anonymized:
-    """One record-level release before the rule has been checked against it.
+    """A record-level release, before the rule is checked.
 
     Attributes
     ----------
     recipe
-        How it came about, all options filled in.
+        The recipe with all options filled in.
     grouped
-        The groups, their cost and the time they took.
+        The groups, their information loss and the time they took.
     data
         The released rows.
     rows
-        Rows of the original.
+        Number of rows of the original table.
     persons
-        Whose row each row of the original is, as in `RecordTable`; None if rows are counted.
+        The person of each row of the original, as in `RecordTable`; None if rows are counted.
     shown
-        Mask of each quasi-identifier before the method, as in `RecordTable`.
+        Mask of each quasi-identifier that was applied before the method, as in `RecordTable`.
     """
 
     recipe: Recipe
@@ -59,7 +59,7 @@ class Anonymized:
 
     @property
     def judged(self) -> pa.Table:
-        """The released rows, with `PERSON` next to them where persons are counted."""
+        """The released rows, with an additional column `PERSON` if persons are counted."""
         if self.persons is None:
             return self.data
         persons = self.persons[self.grouped.groups.of >= 0]
@@ -67,17 +67,16 @@ class Anonymized:
 
 
 def carried_masks(policy: Policy) -> dict[str, Mask | None]:
-    """Return the mask of each released column; None if it is kept as it is.
+    """Return the mask of each released column; None if it is released unmasked.
 
-    Quasi-identifiers are left to the method. Another column stays as it is where the policy has
-    `identity` among its candidates, or names none; else its first candidate that draws nothing at
-    random is applied, because the policy does not want to see it as it is. Identifiers are left
-    out, or tokenised as the policy says.
+    Quasi-identifiers are left to the method. Any other column stays unmasked if `identity` is among
+    its candidates or it has no candidates. Otherwise its first candidate that is not random is
+    applied. Identifiers are left out, or tokenised if the policy says so.
 
     Raises
     ------
     PolicyError
-        All candidates of such a column are noise.
+        All candidates of a column that needs a mask are noise.
     """
     masks: dict[str, Mask | None] = {}
     for attribute in policy.released():
@@ -93,22 +92,22 @@ def read_records(
     kinds: Mapping[str, str] | None = None,
     orders: Mapping[str, Sequence[Any]] | None = None,
 ) -> RecordTable:
-    """Read the columns that a release holds into memory and encode the quasi-identifiers.
+    """Read the released columns into memory and encode the quasi-identifiers.
 
     Parameters
     ----------
     source
         The table.
     policy
-        Roles, hierarchies, masks of columns that are no quasi-identifier.
+        Roles, hierarchies, and masks of columns that are not quasi-identifiers.
     kinds, orders
-        As in `encode`; they come before those of the policy.
+        As in `encode`; they override those of the policy.
 
     Raises
     ------
     DataError
-        The table has no rows or lacks a column, or a column is not usable (see `encode`); values
-        that a mask does not know where the policy says `unseen: error`.
+        The table has no rows or lacks a column, or a column is not usable (see `encode`). Or a mask
+        does not cover a value and the policy says `unseen: error`.
     PolicyError
         There is no quasi-identifier, or a mask does not fit its column; or the table is on Spark.
     """
@@ -146,7 +145,9 @@ def read_records(
 
 
 def _roles(table: pa.Table, policy: Policy) -> dict[str, str]:
-    """Return roles for `encode`: a protected label that is a quasi-identifier is grouped by."""
+    """Return the roles for `encode`; a sensitive quasi-identifier (as a label may be) is grouped
+    by.
+    """
     roles: dict[str, str] = dict.fromkeys(table.column_names, Role.FEATURE)
     roles |= dict.fromkeys((n for n in policy.sensitive if n in roles), Role.SENSITIVE)
     return roles | {a.name: Role.QUASI_IDENTIFIER for a in policy.quasi_identifiers}
@@ -156,19 +157,19 @@ def _roles(table: pa.Table, policy: Policy) -> dict[str, str]:
 def anonymize_records(
     read: RecordTable, recipe: Recipe, *, seed: int | None = None, progress: Progress = SILENT
 ) -> Anonymized:
-    """Group the records of a table as `recipe` says, and show the groups.
+    """Group the records of a table as `recipe` says, and make the released rows.
 
-    Where persons are counted, persons are grouped, each by the middle of its rows, and their rows
-    follow: all rows of a person are in one group, which has at least k persons. Where single cells
-    are suppressed, rows represent themselves, in classes of at least k persons each.
+    If persons are counted, each person is grouped by the median of its rows. All rows of a person
+    are then in one group, which has at least k persons. Methods that suppress single cells work on
+    rows instead, in classes of at least k persons.
 
-    A `seed` repeats the draws of a recipe without one, for figures that are estimated: a release
-    must leave it out (`Recipe.for_draws`).
+    `seed` makes the draws of a recipe without a seed repeatable, for estimates. Do not give it for
+    a release (`Recipe.for_draws`).
 
     Raises
     ------
     PolicyError, DataError
-        Options that the method does not take or that no release of these records can meet.
+        The method does not accept the options, or no release of these records can meet them.
     """
     method, records = recipe.anonymizer, read.records
     by_cell = method.by_cell or method.sampled
@@ -199,7 +200,7 @@ def anonymize_records(
 
 
 def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
-    """Say under which masks a sample is shown: they may have been drawn."""
+    """Add the masks of the quasi-identifiers to notes and details, as they may have been drawn."""
     masks = {name: read.shown.get(name, "identity") for name in read.quasi}
     note = "shown as " + ", ".join(f"{name}: {mask}" for name, mask in masks.items())
     details = {**grouped.details, "masks": masks}
@@ -207,7 +208,7 @@ def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
 
 
 def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progress) -> Any:
-    """Return the masks that a recipe names for quasi-identifiers, or draws with differential privacy."""
+    """Return the masks of the recipe's options, or draw masks with differential privacy."""
     draw = recipe.anonymizer.masks
     if draw is None:
         return recipe.options.get("masks")
@@ -218,7 +219,7 @@ def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progres
 
 
 def _without_null_types(table: pa.Table) -> pa.Table:
-    """Give columns without any value a type that files can hold."""
+    """Give columns without any value the type text, which files support."""
     fields = [
         field.with_type(pa.string()) if pt.is_null(field.type) else field for field in table.schema
     ]
@@ -226,15 +227,15 @@ def _without_null_types(table: pa.Table) -> pa.Table:
 
 
 def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Source, Verdict]:
-    """Hold a release against the rule, suppressing whole classes that fail it.
+    """Check a release against the rule, and suppress the classes that fail it.
 
-    Rows that the method left out count as suppressed, too.
+    Rows that the method left out also count as suppressed.
 
     Returns
     -------
     tuple
-        The release, the release without the classes that fail, and what the rule says of it,
-        relative to the rows of the original.
+        The release, the release without the failing classes, and the verdict of the rule, relative
+        to the rows of the original.
     """
     rule, released = policy.privacy, open_table(anonymized.judged)
     if not anonymized.data.num_rows:
@@ -249,10 +250,10 @@ def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Sourc
 
 
 def _with_left_out(made: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Verdict:
-    """Return what the rule says where what the method left out counts as suppressed, too.
+    """Return the verdict with the rows that the method left out counted as suppressed.
 
-    Where persons are counted the limit is a share of them. A method leaves out all rows of a person
-    or none, and so do classes: none counts twice.
+    If persons are counted, the limit is a share of the persons. The method and the rule leave out
+    either all rows of a person or none, so no person counts twice.
     """
     rows_left_out = made.rows - made.data.num_rows
     if made.persons is None:

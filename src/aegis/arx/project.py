@@ -1,7 +1,7 @@
-"""Projects of ARX (`project.deid`) as policies: data, roles, hierarchies, models and limits.
+"""Import projects of ARX (`project.deid`): data, roles, hierarchies, models and limits.
 
-A project is a ZIP archive. What it says in XML and CSV is read; of the Java objects next to them nothing
-but which rows are selected.
+A project is a ZIP archive. Its XML and CSV files are read. From its serialised Java objects, only
+the selection of rows is read.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ _ROW_SET = re.compile(
 
 @dataclass(frozen=True)
 class ImportedProject:
-    """What an ARX project became.
+    """The result of importing an ARX project.
 
     Attributes
     ----------
     table, policy
         The files of the data and of the policy.
     files
-        All files that were written, those first.
+        All files that were written; table and policy are first.
     objective
-        The loss that the project minimises, as `--objective` takes it; None if there is none.
+        The loss that the project minimises, in the form of `--objective`; None if there is none.
     notes
-        What could not be said in a policy, as sentences.
+        Sentences on parts of the project that a policy cannot express.
     optimum
-        The least loss of an admissible transformation that the project has stored, and its levels;
-        None if it has none.
+        The least loss of an admissible transformation in the project, and its levels; None if the
+        project has none.
     sampled
-        Options of the method `safe-pub`, where the project requires differential privacy; the policy
-        names it among its anonymizers.
+        Options of the method `safe-pub` if the project requires differential privacy. The policy
+        then lists the method among its anonymizers.
     """
 
     table: Path
@@ -84,14 +84,16 @@ def import_project(
     project
         The project, a file that ARX saved.
     folder
-        Where to write; it is made. Files of the same names are replaced.
+        Folder to write into. It is made if it does not exist; files with the same names are
+        replaced.
     people
-        Size of the population, which models of its uniqueness need and the project's texts lack.
+        Size of the population, which models of population uniqueness need and the project's files
+        do not have.
 
     Raises
     ------
     DataError
-        The file cannot be read, is no project, or one of another version.
+        The file cannot be read, is not a project, or has another version.
     PolicyError
         A model has no equivalent, or needs the size of the population.
     """
@@ -170,7 +172,7 @@ class _Project:
         )
 
     def _respond(self, policy: dict[str, Any], name: str) -> None:
-        """Take a response variable for the label; a policy has one."""
+        """Use a response variable as the label, if the policy has none yet."""
         if "label" in policy:
             self._notes.append(
                 f"The project predicts {name!r} as well: a policy has one label, {policy['label']!r}."
@@ -178,7 +180,9 @@ class _Project:
         policy.setdefault("label", name)
 
     def _weigh(self, config: ElementTree.Element, attributes: dict[str, dict[str, Any]]) -> bool:
-        """Write the weights of quasi-identifiers, the largest as 1; return whether they differ."""
+        """Write the weights of quasi-identifiers, scaled to a maximum of 1; return whether they
+        differ.
+        """
         quasi = [name for name, a in attributes.items() if a["role"] == "quasi-identifier"]
         given = {
             entry.findtext("attribute", ""): self._number(entry, "weight")
@@ -198,7 +202,7 @@ class _Project:
         return True
 
     def _selected(self, table: bytes) -> bytes:
-        """Return the table with the rows that the project selects."""
+        """Return the table with only the rows that the project selects."""
         match = _ROW_SET.search(self._read("input/config.dat"))
         rows = list(csv.reader(StringIO(table.decode("utf-8-sig")), delimiter=self._separator))
         if match is None or struct.unpack(">i", match[1])[0] != len(rows) - 1:
@@ -285,7 +289,10 @@ class _Project:
             raise DataError(f"{self._path}: {key} is {text!r}, and no number.") from None
 
     def _objective(self, metric: str, rule: Mapping[str, Any], weighted: bool) -> str | None:
-        """Return the loss that the project minimises; note what its texts do not say."""
+        """Return the loss that the project minimises.
+
+        Settings that the project's files do not have are noted.
+        """
         if metric.lower().startswith("publisherbenefit"):
             return self._payout(metric, rule)
         model = quality_model(metric)
@@ -309,7 +316,9 @@ class _Project:
         return model.objective.replace(")", f"{weights}{factor})")
 
     def _draw(self, metric: str, score: str | None) -> None:
-        """Complete the options of `safe-pub`, and note what the project's texts do not say."""
+        """Complete the options of `safe-pub`; note the settings that the project's files do not
+        have.
+        """
         assert self._sampled is not None
         self._sampled["score"] = score or "precision"
         if score is None:
@@ -325,7 +334,7 @@ class _Project:
             )
 
     def _payout(self, metric: str, rule: Mapping[str, Any]) -> str | None:
-        """Return the objective of a publisher's payout, its amounts those of the rule's demands."""
+        """Return the objective of a publisher's payout, with the amounts of the rule's criteria."""
         stakes = rule.get("profitability")
         if not isinstance(stakes, dict):
             self._notes.append(
@@ -338,7 +347,7 @@ class _Project:
         return f"publisher-payout({amounts}, attacker={attacker})"
 
     def _optimum(self) -> tuple[float, tuple[int, ...]] | None:
-        """Return the least stored loss of an admissible transformation, and its levels."""
+        """Return the least loss of an admissible transformation in the project, and its levels."""
         if "lattice.xml" not in self._archive.namelist():
             return None
         best: tuple[float, tuple[int, ...]] | None = None

@@ -1,4 +1,4 @@
-"""How ARX writes privacy models and quality models, and what a policy says for them."""
+"""Privacy models and quality models as ARX writes them, and their equivalents in a policy."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ SEARCHED = 0.1
 
 @dataclass(frozen=True)
 class QualityModel:
-    """What a quality model of ARX is here.
+    """The equivalent of a quality model of ARX.
 
     Attributes
     ----------
     objective
-        The loss, as `--objective` takes it.
+        The loss, in the form of `--objective`.
     score
-        The score by which `safe-pub` draws masks; None if ARX has none.
+        The score with which `safe-pub` draws masks; None if ARX has none.
     factored
-        Whether ARX weighs it by a factor that its text does not say.
+        Whether ARX uses a factor for it that its files do not contain.
     """
 
     objective: str
@@ -58,7 +58,7 @@ _QUALITY = {
 
 
 def quality_model(metric: str) -> QualityModel | None:
-    """Return what a quality model of ARX is here; None if it has no equivalent.
+    """Return the equivalent of a quality model of ARX; None if it has none.
 
     >>> quality_model("Monotonic discernability (DM*)").objective
     'discernibility(factor=0)'
@@ -67,7 +67,7 @@ def quality_model(metric: str) -> QualityModel | None:
 
 
 def sampled(text: str) -> dict[str, Any] | None:
-    """Return the options of `safe-pub` for differential privacy as ARX writes it; None for other models.
+    """Return the options of `safe-pub` for ARX's differential privacy; None for other models.
 
     >>> sampled("(2.0,1.0E-6)-DP")
     {'epsilon': 2.0, 'delta': 1e-06, 'search': 0.2}
@@ -75,7 +75,7 @@ def sampled(text: str) -> dict[str, Any] | None:
     Raises
     ------
     PolicyError
-        The numbers are beyond what is offered.
+        Epsilon or delta is outside the supported range.
     """
     match = re.fullmatch(rf"\({_NUMBER},{_NUMBER}\)-DP", text)
     if match is None:
@@ -90,7 +90,7 @@ _STAKES = rf"\[benefit={_NUMBER}, loss={_NUMBER}, gain={_NUMBER}, cost={_NUMBER}
 
 
 def _stakes(groups: Groups) -> dict[str, Any]:
-    """Return the attacker, and what a publisher and an adversary win and lose."""
+    """Return the attacker, and the gains and losses of publisher and adversary."""
     amounts = map(float, groups[1:])
     return {"attacker": groups[0]} | dict(
         zip(("benefit", "loss", "gain", "cost"), amounts, strict=True)
@@ -150,14 +150,15 @@ _DEMANDS: dict[str, Callable[[Groups], tuple[str, Any]]] = {
 
 
 def demand(text: str, people: int | None) -> tuple[str, Any]:
-    """Return the key and the value of a rule for a privacy model as ARX writes it.
+    """Return the key and the value in a policy's rule for a privacy model in ARX's notation.
 
     Parameters
     ----------
     text
-        The model.
+        The model in ARX's notation.
     people
-        Size of the population, which models of its uniqueness need and the text lacks.
+        Size of the population, which models of population uniqueness need and the text does not
+        have.
 
     Raises
     ------

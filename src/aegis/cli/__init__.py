@@ -1,1 +1,1 @@
-"""The command line: one file per command, each a thin shell over a public function."""
+"""The command line: one module per command; each calls a public function."""

@@ -1,4 +1,4 @@
-"""Advice as people and programs read it."""
+"""Print advice, for people and for programs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ESTIMATED = ("estimate", "estimated_pud", "estimated_low", "estimated_high")
 def print_advice(
     shell: Output, advice: Advice, origin: str, policy: Policy, top: int | None
 ) -> None:
-    """Print the ranking's best `top` configurations (None: all), and the best one in full."""
+    """Print the best `top` configurations of the ranking (None: all), and details of the best."""
     if shell.format is Format.JSON:
         shell.json(advice_dict(advice, top))
         return
@@ -82,23 +82,23 @@ def print_advice(
 
 
 def print_short(shell: Output, advice: Advice, best: Ranked, origin: str, policy: Policy) -> None:
-    """Print what a search found on one screen: the best, its masks, what to beware of."""
+    """Print the result of a search on one screen: the best, its masks, and cautions."""
     page = ShortPage.of(advice, best, origin, policy)
     shell.show(*page.parts())
     shell.caution(advice.warnings, shown=page.cautions)
 
 
 def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
-    """Return the JSON of `advice` with the best `top` and all record-level releases in its ranking."""
+    """Return the advice as JSON, with its best `top` entries and all record-level releases."""
     data = advice.to_dict()
     data["ranking"] = [data["ranking"][place] for place in _places(advice, top)]
     return data
 
 
 def _places(advice: Advice, top: int | None) -> list[int]:
-    """Return the places of the ranking that are shown: the first `top`, and every release below.
+    """Return the indices of the displayed entries: the first `top`, and all record-level releases.
 
-    A reader who asks for record-level releases wants to see their ranks.
+    A user who requests record-level releases wants to see their ranks.
     """
     first = len(advice.ranking) if top is None else top
     return [i for i, r in enumerate(advice.ranking) if i < first or r.method is not None]
@@ -112,7 +112,10 @@ _EACH_COLUMN = (
 
 
 def _rank(advice: Advice, place: int) -> str:
-    """Return a rank as text: a search lists the best alone, so what is below has no known rank."""
+    """Return a rank as text.
+
+    A search lists only the best, so ranks below are only known as ">N".
+    """
     last = max((i for i, r in enumerate(advice.ranking) if r.method is None), default=None)
     if advice.search is None or last is None or place <= last:
         return str(place + 1)
@@ -144,7 +147,7 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
 
 
 def _estimate_cells(ranked: Ranked) -> tuple[object, ...]:
-    """Return the case, the estimated deviation and its bounds, where there are any."""
+    """Return the case, the estimated deviation and its bounds; empty without an estimate."""
     estimate = ranked.estimate
     return (
         ()
@@ -184,7 +187,7 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
 
 
 def _extent(advice: Advice) -> tuple[str, str]:
-    """Return what was ranked or searched, and how much of it is listed."""
+    """Return two texts: what was ranked or searched, and how much of it is listed."""
     releases = [r for r in advice.ranking if r.method is not None]
     listed = [r for r in advice.ranking if r.method is None]
     beside = counted(len(releases), "record-level release")
@@ -223,7 +226,7 @@ def _are(count: int) -> str:
 
 
 def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableType]:
-    """Yield why the first comes first, and what entries lack to meet the rule."""
+    """Yield why the first entry is first, and why entries do not meet the rule."""
     from aegis.cli.tables import heading, line, pairs
 
     if advice.search is not None and advice.search.preferred is not None:
@@ -295,7 +298,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
 
 
 def _pud(advice: Advice) -> str:
-    """Return what a deviation is called: from the raw table, or from the finest masks."""
+    """Return the name of the deviation: from the unmasked table, or from the finest masks."""
     return "PUD (finest)" if advice.against_finest else "PUD"
 
 
@@ -306,7 +309,7 @@ def _baseline(advice: Advice) -> str:
 
 
 def _best_shown(advice: Advice) -> str:
-    """Say what deviations of masked tables are from."""
+    """Return what deviations of masked tables refer to, as a part of a sentence."""
     return ", from the best that any table shows of it" if advice.masked_tables else ""
 
 
@@ -315,13 +318,13 @@ def _k(ranked: Ranked) -> str:
 
 
 def _no_classes(shown: list[Ranked]) -> str:
-    """Say why some tables have no smallest class."""
+    """Return a note on tables whose smallest class is not known."""
     known = all(r.smallest_class is not None for r in shown)
     return "" if known else "; –: not known, since nothing tells which values share a row"
 
 
 def _estimated(ranked: Ranked) -> tuple[str, str]:
-    """Return the estimated deviation, and the least and greatest that the evidence allows."""
+    """Return the estimated deviation, and its bounds, as texts."""
     from aegis.cli.tables import fixed
 
     estimate = ranked.estimate
@@ -342,7 +345,7 @@ def _estimate_legend(advice: Advice) -> str:
 
 
 def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
-    """Yield what was estimated of each attribute, and from what."""
+    """Yield the estimate of each attribute."""
     from aegis.cli.tables import Column, fixed, heading, number, table
 
     estimate = ranked.estimate
@@ -375,7 +378,7 @@ def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
 
 
 def _cut(advice: Advice, places: list[int], top: int | None) -> str:
-    """Say how much of the ranking is shown, where that is not all of it."""
+    """Return how much of the ranking is displayed; empty if all of it is."""
     if len(places) == len(advice.ranking):
         return ""
     below = any(place >= (top or 0) for place in places)
@@ -383,7 +386,7 @@ def _cut(advice: Advice, places: list[int], top: int | None) -> str:
 
 
 def _below(ranks: list[str]) -> str:
-    """Say what a rank means that is known from one side only."""
+    """Return a note on ranks that are only known to be below the listed ones."""
     unknown = next((rank for rank in ranks if rank.startswith(">")), None)
     if unknown is None:
         return ""
@@ -391,7 +394,7 @@ def _below(ranks: list[str]) -> str:
 
 
 def _score(ranked: Ranked, highest: Ranked | None) -> str:
-    """Return the score, marked where it is not significantly different from the highest one."""
+    """Return the score, with a mark if it does not differ significantly from the highest one."""
     from aegis.cli.tables import fixed
 
     if ranked.tied_with_best is None:
@@ -400,7 +403,7 @@ def _score(ranked: Ranked, highest: Ranked | None) -> str:
 
 
 def _certainty(advice: Advice) -> str:
-    """Say how sure the first score is, and what the mark next to others means."""
+    """Return the standard error of the first score, and the meaning of the mark at others."""
     from aegis.cli.tables import fixed
 
     first = advice.ranking[0] if advice.ranking else None
@@ -438,7 +441,9 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 
 def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
-    """Yield the masks of the best, and what each attribute predicts before and after."""
+    """Yield the masks of the best configuration, with the measure of each attribute before and
+    after.
+    """
     from aegis.advisor import utility_kept
     from aegis.cli.tables import Column, fixed, line, number, percent, table
     from aegis.measures import MEASURES

@@ -88,7 +88,7 @@ FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class AskedReleases:
-    """Which releases are compared, and how."""
+    """Options that choose the releases to compare, and how."""
 
     configurations: Configurations = None
     generate: Generate = None
@@ -128,7 +128,7 @@ class AskedReleases:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedTable:
-    """What of the table is counted, and under which conditions."""
+    """Options on what is counted of the table, and under which conditions."""
 
     after: After = None
     leave_out: LeaveOut = None
@@ -147,7 +147,7 @@ class AskedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedPages:
-    """What is printed, and which files are written."""
+    """Options on what is printed, and which files are written."""
 
     no_values: NoValues = False
     top: Annotated[
@@ -192,13 +192,13 @@ class AskedPages:
 
     @property
     def shell(self) -> Output:
-        """Where results and warnings go."""
+        """The output for results and warnings."""
         return Output(self.format, self.quiet)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdviseCommand:
-    """All that `aegis advise` is asked."""
+    """All options of `aegis advise`."""
 
     table: TableOrBundle
     policy_file: PolicyFile
@@ -247,7 +247,7 @@ class AdviseCommand:
 
     @property
     def searching(self) -> dict[str, object]:
-        """The options that only a search has, by name."""
+        """The options that only a search accepts, by name."""
         asked = self.searched
         return {
             "--objective": asked.objective,
@@ -257,7 +257,7 @@ class AdviseCommand:
         }
 
     def searches(self, policy: Policy) -> bool:
-        """Whether all combinations are searched; else configurations are ranked."""
+        """Whether all combinations are searched; if not, configurations are ranked."""
         asked = self.releases
         if asked.search or any(given is not None for given in self.searching.values()):
             return True
@@ -266,7 +266,7 @@ class AdviseCommand:
 
     @property
     def short(self) -> bool:
-        """Whether the best of a search is printed on one screen."""
+        """Whether the best result of a search is printed on one screen."""
         pages = self.pages
         listing = pages.explain or pages.top is not None or self.searched.front is not None
         return pages.format is Format.TABLE and not listing and not self.releases.methods
@@ -318,7 +318,7 @@ def command(asked: AdviseCommand) -> None:
 def _study(
     asked: AdviseCommand, subject: str | Source | Summary, policy: Policy, progress: Progress
 ) -> Study:
-    """Return the study of the table, together with earlier releases where some are named."""
+    """Return the study of the table, together with earlier releases if some are given."""
     from aegis import Study
 
     counted = asked.counted
@@ -350,7 +350,7 @@ def _advice(
     listed: Mapping[str, Configuration] | None,
     measure: str | None,
 ) -> Advice:
-    """Return the best of a search, or a ranking."""
+    """Return the advice of a search or of a ranking."""
     from aegis.study import SEARCH_SECONDS
 
     releases, given = asked.releases, asked.searched
@@ -376,7 +376,7 @@ def _advice(
 
 
 def _print(asked: AdviseCommand, advice: Advice, policy: Policy, *, short: bool) -> None:
-    """Print the advice, write the best, and say what to do next."""
+    """Print the advice, write the best configuration, and suggest the next step."""
     from aegis.files import write_text
 
     pages, shell, table = asked.pages, asked.pages.shell, shown(asked.table)
@@ -417,7 +417,7 @@ def _deciding(asked: AdviseCommand) -> dict[str, Any]:
 
 
 def _check_kind(asked: AdviseCommand) -> None:
-    """Raise where options of a ranking and of a search were given together."""
+    """Raise `PolicyError` if options of a ranking and of a search are given together."""
     ranking, searching = asked.releases.ranking, asked.searching
     estimate = asked.releases.estimate
     if estimate is not None:
@@ -440,17 +440,18 @@ def _check_kind(asked: AdviseCommand) -> None:
 
 
 def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
-    """Raise for the first of these options that was given."""
+    """Raise `PolicyError` for the first of these options that is given."""
     for name, given in options.items():
         if given is not None:
             raise PolicyError(f"{name} {why}.", hint=hint.format(name))
 
 
 def _written(best: Ranked, advice: Advice) -> str:
-    """Return the best as a file holds it: a configuration, or the recipe of a record-level release.
+    """Return the text of the file for the best: a configuration, or a recipe.
 
-    With it goes the measure that ranked it, by which its certificate then states what it keeps;
-    the default needs no name. Chosen from a summary, it also says under which rule that was made.
+    The text names the measure that ranked it, unless it is the default, so that its certificate
+    states the same measure. If it was chosen from a summary, the text also contains the rule of the
+    summary.
     """
     named = advice.stated_measure
     if best.method is None:
@@ -470,9 +471,9 @@ def _next(
     best: Ranked | None,
     stated: Sequence[str],
 ) -> list[RenderableType]:
-    """Return what to do next, with the options that read the same table and decide the same best.
+    """Return the next step, with the options that read the same table and give the same best.
 
-    `stated` are options that say of the release what was said of the advice.
+    `stated` has options that make the release state the same figures as the advice.
     """
     counted = asked.counted
     dropped = repeated(leave_out=counted.dropped, population=counted.population)

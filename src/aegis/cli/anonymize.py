@@ -66,7 +66,7 @@ FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
-    """The record-level method, by its name or by a recipe."""
+    """Options for the record-level method, by name or by recipe."""
 
     method: Annotated[
         str | None,
@@ -103,7 +103,7 @@ class MethodOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class AnonymizeCommand:
-    """All that `aegis anonymize` is asked."""
+    """All options of `aegis anonymize`."""
 
     table: Table
     policy_file: PolicyFile
@@ -212,7 +212,7 @@ def _recipe(asked: MethodOptions, file: Located | None, release: AnonymizeReques
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """Return name and value of `NAME=VALUE`, the value read as YAML."""
+    """Return name and value of `NAME=VALUE`; the value is parsed as YAML."""
     from aegis.policy import parse_value
 
     name, equals, value = text.partition("=")

@@ -69,7 +69,7 @@ FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyChanges:
-    """How a command uses a policy otherwise than it is written."""
+    """Options that change the policy for one command."""
 
     leave_out: LeaveOut = None
     suppressed_columns: Annotated[
@@ -89,7 +89,7 @@ class PolicyChanges:
         Raises
         ------
         PolicyError
-            There is no such way to show suppressed columns, or no such attribute to leave out.
+            The way to show suppressed columns, or an attribute to leave out, is unknown.
         """
         from aegis.policy import SuppressedColumns
 
@@ -104,7 +104,7 @@ class PolicyChanges:
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyCommand:
-    """All that `aegis apply` is asked."""
+    """All options of `aegis apply`."""
 
     table: Table
     policy_file: PolicyFile
@@ -170,7 +170,7 @@ def command(asked: ApplyCommand) -> None:
 
 
 def _check_target(asked: ApplyCommand) -> None:
-    """Raise unless the release goes to one place, and its files can be written."""
+    """Raise unless the release has exactly one target, and its files can be written."""
     output, into, opening = asked.release.output, asked.release.into, asked.opening
     if (output is None) == (into is None) or (asked.view and into is None):
         raise PolicyError(
@@ -214,7 +214,7 @@ def _released(
 
 
 def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -> None:
-    """Print the release, what to know of it, and what to do next."""
+    """Print the release, its cautions, and the next step."""
     certificate, opening = asked.release.certificate, asked.opening
     paths = [asked.release.output, certificate]
     shell = Output(asked.format, asked.quiet)
@@ -241,12 +241,12 @@ def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -
 
 
 def configuration_file(given: Path | None, policy_file: Path, policy: Policy) -> Path:
-    """Return the file that holds the configuration: where none is given, the policy's own.
+    """Return the file with the configuration: the given one, or else the policy.
 
     Raises
     ------
     PolicyError
-        The file does not exist, but the policy holds configurations.
+        The file does not exist, but the policy has configurations.
     """
     if given is None:
         return policy_file
@@ -262,7 +262,7 @@ def configuration_file(given: Path | None, policy_file: Path, policy: Policy) ->
 def choose(
     configurations: Mapping[str, Configuration], name: str | None, file: Path
 ) -> Configuration:
-    """Return the configuration of that name, or the only one where no name is given."""
+    """Return the configuration with this name; if no name is given, the only one."""
     if name is not None:
         if name not in configurations:
             raise PolicyError.unknown(f"configuration of {file}:", name, configurations)
@@ -276,7 +276,7 @@ def choose(
 
 
 def nothing_to_predict(policy: Policy) -> str:
-    """Return what is to be known of a release whose label distinguishes no classes."""
+    """Return a warning for a release whose label has fewer than two classes."""
     return (
         f"the label {policy.label.column} shows fewer than two classes in the released rows: there "
         "is nothing to predict, and the certificate states no utility"
@@ -284,7 +284,7 @@ def nothing_to_predict(policy: Policy) -> str:
 
 
 def _cautions(release: Release, policy: Policy, *, certified: bool) -> list[str]:
-    """Return what to know before relying on a release."""
+    """Return the warnings to read before you rely on a release."""
     account, override = release.differential_privacy, release.rule_override
     outside = release.audit.outside
     return [

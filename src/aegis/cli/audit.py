@@ -58,7 +58,7 @@ FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class AskedRoles:
-    """Roles, rule and masks that a table is audited with."""
+    """Options for roles, rule and masks of the audited table."""
 
     quasi_identifiers: QuasiIdentifiers = None
     sensitive: Annotated[
@@ -111,7 +111,7 @@ class AskedRoles:
 
     @property
     def given(self) -> dict[str, object]:
-        """The options that a certificate has no need of, by name."""
+        """The options that are not allowed together with a certificate, by name."""
         return {
             "--quasi-identifiers": self.quasi_identifiers,
             "--sensitive": self.sensitive,
@@ -124,7 +124,7 @@ class AskedRoles:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedCertificate:
-    """The certificate that a table is compared with."""
+    """Options for the certificate that a table is compared with."""
 
     certificate: Annotated[
         Path | None,
@@ -155,7 +155,7 @@ class AskedCertificate:
     ] = None
 
     def require(self) -> None:
-        """Raise where something is to be checked of a certificate that is not given."""
+        """Raise `PolicyError` if options for a certificate are given without a certificate."""
         for option, value in (("--verify-key", self.verify_key), ("--original", self.original)):
             if value is not None and self.certificate is None:
                 raise PolicyError(
@@ -166,7 +166,7 @@ class AskedCertificate:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditCommand:
-    """All that `aegis audit` is asked."""
+    """All options of `aegis audit`."""
 
     table: Table
     roles: AskedRoles
@@ -217,7 +217,9 @@ def command(asked: AuditCommand) -> None:
 def _check(
     asked: AuditCommand, certificate: Path, policy: Policy | None, key: PublicKey | None
 ) -> bool:
-    """Compare the table with its certificate, print what differs, and return whether nothing does."""
+    """Compare the table with its certificate and print the differences; return whether there are
+    none.
+    """
     from aegis.release import check_certificate
 
     with reporting(quiet=asked.quiet) as progress:
@@ -234,7 +236,7 @@ def _check(
 
 
 def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
-    """Measure the table as it is, print the figures, and return whether it meets the rule."""
+    """Measure the privacy of the table and print it; return whether it meets the rule."""
     from aegis.policy import load_configurations
     from aegis.privacy import PrivacyRule
     from aegis.release import audit
@@ -264,7 +266,7 @@ def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
 
 
 def _refuse(options: Mapping[str, object]) -> None:
-    """Raise for the first of these options that was given in addition to a certificate."""
+    """Raise for the first of these options that is given together with a certificate."""
     for name, given in options.items():
         if given is not None:
             raise PolicyError(

@@ -1,7 +1,8 @@
-"""What the shell offers when Tab is pressed: names of the registries, and columns of the table.
+"""Shell completion for the Tab key: names from registries, and columns of the table.
 
-`aegis --install-completion` sets it up. Nothing is scanned: columns come from the schema of a Parquet
-file or from the first megabyte of a text file, and what cannot be read offers nothing.
+`aegis --install-completion` sets it up. No table is scanned. Columns come from the schema of a
+Parquet file or from the first megabyte of a text file. If a file cannot be read, nothing is
+offered.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def measures(incomplete: str) -> list[str]:
 
 
 def objectives(incomplete: str) -> list[str]:
-    """Offer what a search can maximise or minimise."""
+    """Offer the names of objectives for a search."""
     from aegis.advisor.search.request import objective_names
 
     return _starting(objective_names(), incomplete)
@@ -36,7 +37,7 @@ def methods(incomplete: str) -> list[str]:
 
 
 def columns(context: typer.Context, incomplete: str) -> list[str]:
-    """Offer the columns of the table that the command line names; after a comma, one more."""
+    """Offer the columns of the table on the command line; after a comma, another column."""
     before, comma, last = incomplete.rpartition(",")
     # Behind an option that has no value yet, what came before it is still to be sorted out.
     table = context.params.get("table") or next(iter(context.args), "")
@@ -49,7 +50,7 @@ def columns(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _columns_of(path: Path) -> list[str]:
-    """Return the names of the columns; none where the shell is better off asking nothing."""
+    """Return the names of the columns; empty if they cannot be read quickly."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Defaults of options from files: of the folder, of the project, and of the user."""
+"""Defaults of options from files of the folder, the project and the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEVER = ("help", "version", "install-completion", "show-completion")
 
 
 def user_file() -> Path | None:
-    """Return where the user's defaults are looked for."""
+    """Return the path of the user's file of defaults; None if there is none."""
     named = os.environ.get(VARIABLE)
     if named is not None:
         return Path(named) if named else None
@@ -34,22 +34,22 @@ def user_file() -> Path | None:
 
 
 def read_defaults(root: Any) -> dict[str, Any]:
-    """Return the defaults of all commands as the parser of the command line takes them.
+    """Return the defaults of all commands, in the form of the command line's parser.
 
-    Top-level keys apply to all commands that have the option; a section such as `[advise]` applies to
-    that command only, and goes first. The folder's file goes before the project's,
-    that before the user's, and the command line before all.
+    Top-level keys apply to all commands that have the option. A section such as `[advise]` applies
+    to that command only, and overrides them. The folder's file overrides the project's, which
+    overrides the user's. Options on the command line override all files.
 
     Parameters
     ----------
     root
-        The command line: the group of all commands.
+        The group of all commands.
 
     Raises
     ------
     PolicyError
-        A file is no TOML, names a command or option that is not there, or gives an option a value
-        that it does not take.
+        A file is not TOML, names an unknown command or option, or has an invalid value for an
+        option.
     """
     defaults: dict[str, Any] = {}
     for where, data in _files():
@@ -58,12 +58,12 @@ def read_defaults(root: Any) -> dict[str, Any]:
 
 
 def has_defaults() -> bool:
-    """Return whether a file says anything, so that all commands have to be known to read it."""
+    """Return whether a file has defaults, so that all commands must be loaded to read them."""
     return any(data for _, data in _files())
 
 
 def _files() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what the files hold, the one that goes first last."""
+    """Yield each file's name and content, from the lowest to the highest priority."""
     own = user_file()
     if own is not None and own.is_file():
         yield str(own), _toml(own)
@@ -90,7 +90,7 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the defaults of a command and of those below it."""
+    """Return the defaults of a command and of its subcommands."""
     below: Mapping[str, Any] = getattr(command, "commands", {})
     options = _options(command)
     everywhere = {_dashed(k): v for k, v in data.items() if not isinstance(v, Mapping)}
@@ -120,7 +120,7 @@ def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, An
 
 
 def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return what of the defaults of all commands a command, and those below it, have options for."""
+    """Return the top-level defaults for which a command, or its subcommands, have options."""
     options = _options(command)
     defaults: dict[str, Any] = {
         options[key].name: _checked(command, options[key], value, f"{where}: {key}")
@@ -133,7 +133,7 @@ def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[st
 
 
 def _options(command: Any) -> dict[str, Any]:
-    """Return the options of a command by their long names without dashes."""
+    """Return the options of a command by their long names, without dashes."""
     return {
         spelling.lstrip("-"): option
         for option in command.params
@@ -154,7 +154,7 @@ def _dashed(key: str) -> str:
 
 
 def _checked(command: Any, option: Any, value: Any, where: str) -> Any:
-    """Return a value as the option takes it; raise where it does not."""
+    """Return a value in the form that the option accepts; raise if it does not accept it."""
     if option.is_flag and not isinstance(value, bool):
         raise PolicyError(f"{where} is {value!r}.", hint="Write true or false.")
     if isinstance(value, list) != bool(option.multiple):

@@ -1,4 +1,4 @@
-"""How a run ends: the exit code, and one clear block on standard error."""
+"""The end of a run: the exit code, and one clear error block on standard error."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ CLOSED_PIPE = 141
 
 @dataclass(frozen=True)
 class Failure:
-    """An error as a user sees it.
+    """An error in the form that a user sees.
 
     Attributes
     ----------
     kind
-        Word for programs: usage, policy, data, engine, no_admissible_configuration, file,
+        Kind of error, for programs: usage, policy, data, engine, no_admissible_configuration, file,
         internal.
     message
         What was given and what is allowed.
     hint
         What to do.
     exit_code
-        What the process answers with.
+        Exit code of the process.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception, arguments: Sequence[str] = ()) -> Failure:
-        """Return how `error` is shown, of a command line with these arguments."""
+        """Return the failure to display for `error`; `arguments` are those of the command line."""
         if isinstance(error, AegisError):
             hint = error.hint
             if isinstance(error, InternalError):
@@ -87,11 +87,11 @@ def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -
     Parameters
     ----------
     error
-        What ended the run.
+        The error that ended the run.
     arguments
         The command line.
     made
-        Files and tables that were made before.
+        Files and tables that were made before the error.
     """
     if os.environ.get("AEGIS_DEBUG") == "1":
         write(sys.stderr, "".join(traceback.format_exception(error)))
@@ -112,9 +112,9 @@ def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -
 
 
 def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) -> int:
-    """Say that results could not be shown; return 0 where files were written all the same.
+    """Report that results could not be displayed; return 0 if files were written nevertheless.
 
-    A reader that has seen enough is no error, and nothing is said of it.
+    If the reader closed the pipe, this is not an error, and there is no message.
     """
     closed = isinstance(why, BrokenPipeError)
     if made:
@@ -135,12 +135,12 @@ def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) ->
 
 
 def written_before(made: Sequence[str]) -> list[str]:
-    """Return a sentence on what was made before a run ended, in a list; none where nothing was."""
+    """Return a list with a sentence on what was made before a run ended; empty if nothing was."""
     return [f"Written: {', '.join(map(clean, made))}."] if made else []
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Return whether the arguments ask for JSON, also where they cannot be parsed."""
+    """Return whether the arguments request JSON, even if they cannot be parsed."""
     for option, value in zip(arguments, [*arguments[1:], ""], strict=True):
         name, _, inline = option.partition("=")
         if name in ("--format", "-f") and (inline or value).lower() == "json":
@@ -156,7 +156,7 @@ def _kind(error: AegisError) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return what the parser says as one line, without the name of the error that it caught itself."""
+    """Return the parser's message as one line, without the name of the error that it caught."""
     text = text.replace("\n\t", " ").replace(": Value error, ", ": ")
     return text if text.endswith((".", "?", "!")) else f"{text}."
 

@@ -45,24 +45,24 @@ def open_subject(
     reading: Reading | None = None,
     proposing: bool = False,
 ) -> Source | Summary:
-    """Return what a path or URL names: a summary, or a table, opened.
+    """Open the table or the summary at a path or URL.
 
     Parameters
     ----------
     given
         A path, glob or URL.
     name
-        The table, where a database is given.
+        Name of the table, if a database is given.
     memory_limit
-        Most memory of the embedded engine from now on.
+        Memory limit of the embedded engine from now on.
     engine, master
-        Who reads the table, and where Spark runs.
+        The engine that reads the table, and the address of Spark.
     verify_key
-        The public key (PEM) that a summary must be signed with.
+        The public key (PEM) that must verify a summary's signature.
     reading
-        How text files are written.
+        How to read text files.
     proposing
-        Whether more may be said of them than is: see `aegis.sources.open_proposing`.
+        Whether more reading options may be proposed: see `aegis.sources.open_proposing`.
     """
     refuse_added(given)
     elsewhere = engine is not None and engine.elsewhere
@@ -97,7 +97,7 @@ def open_subject(
 
 
 def read_summary(path: str | Path, verify_key: Path | None) -> Summary:
-    """Return the summary on disk, signed with the private key of `verify_key` where one is given."""
+    """Read a summary from disk; with `verify_key`, its signature must be valid under that key."""
     from aegis.signing import load_public_key
     from aegis.summary import load_bundle
 
@@ -106,7 +106,7 @@ def read_summary(path: str | Path, verify_key: Path | None) -> Summary:
 
 
 def shown(given: str) -> str:
-    """Return a path or URL as it may be printed: without a password."""
+    """Return a path or URL without a password, for display."""
     if "://" not in given:
         return given
     from aegis.sources.urls import shown_url
@@ -115,7 +115,7 @@ def shown(given: str) -> str:
 
 
 def is_bundle(given: str) -> bool:
-    """Return whether a path names a summary on disk."""
+    """Return whether a path names a summary file."""
     return given.lower().endswith(BUNDLE)
 
 
@@ -125,10 +125,10 @@ def check_outputs(
     force: bool,
     inputs: Sequence[str | Path | None] = (),
 ) -> None:
-    """Raise before any work is done unless every output can be written, each under its own name.
+    """Raise, before any work is done, unless every output can be written under a different name.
 
-    No output may be one of the inputs, whatever `force` says, and no table may lie within a folder
-    that is read: the next run would take it for data.
+    No output may be one of the inputs, even with `force`. No table may be inside a folder that is
+    read, because the next run would read it as data.
     """
     read = {Path(given).resolve() for given in inputs if given is not None}
     seen: set[Path] = set()
@@ -151,7 +151,7 @@ def check_outputs(
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Delete what a run that was killed has left of an output, and say so."""
+    """Delete the files that a killed run has left of an output, and warn about it."""
     from aegis.cli.output import Output
 
     for left in leftovers(path):
@@ -162,7 +162,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
-    """Return the line that says which files were written, with their sizes."""
+    """Return the line that lists the written files with their sizes."""
     from rich.filesize import decimal
 
     from aegis.cli.tables import heading
@@ -177,7 +177,7 @@ def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
 
 
 def written_dict(paths: Sequence[str | Path | None]) -> list[dict[str, Any]]:
-    """Return the files that were written, for JSON."""
+    """Return the written files, for JSON."""
     return [{"path": str(p), "bytes": _bytes(p)} for p in paths if p is not None]
 
 
@@ -190,20 +190,20 @@ def _bytes(path: str | Path) -> int | None:
 
 
 def unused(path: str | Path) -> str:
-    """Return a name for an output that no file has: the one given, or with a number after its stem."""
+    """Return a name that no file has: the given one, or with a number after its stem."""
     wanted = Path(path)
     names = (wanted.with_stem(f"{wanted.stem}-{number}") for number in count(2))
     return str(wanted if not wanted.exists() else next(n for n in names if not n.exists()))
 
 
 def repeated(**options: object) -> list[str]:
-    """Return options as they were given, to be given again: those that are None or off are left out.
+    """Return options as words of a command line; options that are None or off are left out.
 
     Parameters
     ----------
     options
-        Values by name of the option, with `_` for `-`: a switch, a value, a list of names, or one of
-        paths, for which the option is given again.
+        Values by name of the option, with `_` for `-`. A value may be a switch, a text, a list of
+        names, or a list of paths; for paths, the option is repeated.
     """
     words: list[str] = []
     for name, given in options.items():
@@ -221,15 +221,15 @@ def repeated(**options: object) -> list[str]:
 
 
 def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
-    """Return what to do next: a sentence, and a command that can be copied.
+    """Return the next step: a sentence, and a command to copy.
 
     Parameters
     ----------
     why
-        What the command does, as a sentence without its full stop.
+        The purpose of the command, as a sentence without its full stop.
     words
-        What follows `aegis` on its line, of which None is left out; where the command is long, it goes
-        on in a new line before an option.
+        The words after `aegis`; None is left out. A long command is split into lines before
+        options.
     """
     from aegis.cli.tables import heading, line
 
@@ -250,7 +250,7 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
 
 
 def _program() -> str:
-    """Return how to call this program: by its path where a shell does not find `aegis`."""
+    """Return the command that calls this program: its path if a shell does not find `aegis`."""
     called = Path(sys.argv[0])
     callable_by_name = called.name != "aegis" or shutil.which("aegis") is not None
     return "aegis" if callable_by_name else shlex.quote(str(called))

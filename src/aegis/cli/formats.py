@@ -1,4 +1,4 @@
-"""Commands that only some formats of summaries answer."""
+"""Commands that only some formats of summaries support."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from aegis.summary_formats import SummaryFormat, format_of_summary
 
 
 class ReconstructedFormat(SummaryFormat, Protocol):
-    """A format whose files tell something of an attribute and the label."""
+    """A format whose files have information on an attribute and the label."""
 
     def reconstruct(
         self, path: str, attribute: str, options: Mapping[str, Any], shell: Output
     ) -> None:
-        """Print the joint of an attribute and the label, as far as the file shows."""
+        """Print the joint counts of an attribute and the label, as far as the file shows them."""
 
 
 def reconstructed_format(given: str) -> ReconstructedFormat | None:
-    """Return the format of a file that is to be reconstructed; None if no package adds it."""
+    """Return the added format of a file to reconstruct; None if no package adds its format."""
     return cast("ReconstructedFormat | None", format_of_summary(given))

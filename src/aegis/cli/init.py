@@ -1,4 +1,4 @@
-"""`aegis init`: a first policy, to edit."""
+"""`aegis init`: write a first policy, for you to edit."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def command(
 
 
 def _print(shell: Output, policy: Policy, output: Path, read: Sequence[str]) -> None:
-    """Say which roles were proposed, and how to go on from the same table."""
+    """Print the proposed roles, and the next step for the same table."""
     shell.say(*_roles(policy))
     shell.say(*written([output]))
     shell.suggest(
@@ -103,13 +103,13 @@ def _print(shell: Output, policy: Policy, output: Path, read: Sequence[str]) -> 
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return names in a row, of many the first ones."""
+    """Return names as a list; if there are many, the first ones and the number of others."""
     more = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
 
 def _roles(policy: Policy) -> Iterator[RenderableType]:
-    """Return which attributes got which role, and what the rule lacks."""
+    """Yield the attributes of each role, and the missing parts of the rule."""
     from aegis.cli.tables import heading, line, pairs
     from aegis.policy import Role
 

@@ -1,4 +1,4 @@
-"""`aegis keygen`: a pair of keys to sign summaries with."""
+"""`aegis keygen`: make a pair of keys to sign summaries with."""
 
 from __future__ import annotations
 

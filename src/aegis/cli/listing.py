@@ -1,4 +1,4 @@
-"""Registries for people and programs: a list, or one entry in full."""
+"""Print registries, for people and programs: as a list, or one entry in full."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def print_list(
     Parameters
     ----------
     shell
-        Where and how.
+        The output.
     entries
         One mapping per entry, all with the same keys.
     shown
-        Keys of the columns of the table; the last one holds prose.
+        Keys of the columns of the table; the last column has prose.
     more
-        The command that explains one.
+        The command that explains one entry.
     """
     if shell.format is Format.JSON:
         shell.json({"schema": SCHEMA, "entries": entries})

@@ -1,4 +1,4 @@
-"""The command line: `aegis VERB`, each verb a thin shell over a public function."""
+"""The command line: `aegis VERB`; each verb calls a public function."""
 
 from __future__ import annotations
 
@@ -79,19 +79,22 @@ ADDED = Extensions("command")
 
 
 class Command(Protocol):
-    """What one verb runs: a module or a record, with a help that is its docstring and examples."""
+    """A verb: a module or record with a function, whose docstring is its help, and examples."""
 
     @property
     def command(self) -> Callable[..., None]:
-        """What the verb does, with options as typer reads them."""
+        """The function of the verb, with its options as typer reads them."""
 
     @property
     def EXAMPLES(self) -> tuple[str, ...]:  # noqa: N802 - modules have it, and write constants so
-        """Lines that the help shows."""
+        """Lines of examples in the help."""
 
 
 def _commands(verb: str) -> Mapping[str, Command]:
-    """Return what one verb runs, by name; several where it has verbs of its own (`VERBS`)."""
+    """Return the commands of one verb by name.
+
+    There are several if it has subcommands (`VERBS`).
+    """
     if verb in VERBS:
         module: Any = import_module(f"aegis.cli.{_MODULES.get(verb, verb)}")
     else:
@@ -107,9 +110,10 @@ def _all_verbs() -> tuple[str, ...]:
 
 @cache
 def all_commands() -> Mapping[str, Command]:
-    """Return every command by name; all their modules are loaded.
+    """Return every command by name, after loading all their modules.
 
-    What a package adds and cannot be loaded is left out, with a warning that names the package.
+    If a command of a package cannot be loaded, it is left out, with a warning that names the
+    package.
     """
     commands: dict[str, Command] = {}
     for verb in _all_verbs():
@@ -149,7 +153,7 @@ def _app(commands: Mapping[str, Command]) -> typer.Typer:
 
 
 def _about(module: ModuleType) -> str:
-    """Return what a verb with verbs of its own is for: its docstring, in one line."""
+    """Return the help of a verb with subcommands: its docstring, in one line."""
     return " ".join((module.__doc__ or "").split())
 
 
@@ -159,13 +163,13 @@ def _whole_app() -> typer.Typer:
 
 
 def _app_for(arguments: Sequence[str]) -> typer.Typer:
-    """Return a command line that can run these arguments: of one command where they name one."""
+    """Return a command line for these arguments: with one command only, if they name one."""
     verb = arguments[0] if arguments else ""
     return _app(_commands(verb)) if verb in VERBS or verb in ADDED else _whole_app()
 
 
 def __getattr__(name: str) -> Any:
-    """Return `app`, the whole command line, and `COMMANDS`, once they are asked for."""
+    """Return `app`, the whole command line, or `COMMANDS`, on first use."""
     if name == "app":
         return _whole_app()
     if name == "COMMANDS":
@@ -218,12 +222,12 @@ _TOLD = (RenamedWarning, PackageWarning)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return the exit code; every failure becomes one clear block.
+    """Run one command and return the exit code; every failure becomes one clear error block.
 
     Parameters
     ----------
     arguments
-        What follows `aegis` on the command line.
+        The words after `aegis` on the command line.
     """
     streams.start()
     with logs.until_the_end(), watching(), _warnings_told(), recording() as made:
@@ -239,7 +243,7 @@ def run(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def _warnings_told() -> Iterator[None]:
-    """Say once of each former name what it is called now, and of each package what cannot be used."""
+    """Print each warning on former names and unusable packages once."""
     told: set[str] = set()
     with warnings.catch_warnings():
         for category in _TOLD:
@@ -258,7 +262,7 @@ def _warnings_told() -> Iterator[None]:
 
 
 def _foremost(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the options of every command, wherever they stand, and the command with its own."""
+    """Return the global options, from any position, and the command with its own options."""
     first: list[str] = []
     rest: list[str] = []
     given = iter(arguments)
@@ -301,7 +305,7 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
 
 
 def process() -> None:
-    """Run the command line as its own process, which ends at once; the entry point of `aegis`."""
+    """Run the command line as a process that ends immediately; the entry point of `aegis`."""
     codes: list[int] = []
     atexit.register(startup.end, codes)  # registered first, so that it is called last
     try:

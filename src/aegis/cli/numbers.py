@@ -1,4 +1,4 @@
-"""Numbers of the command line, held to what any option can mean before a command sees them."""
+"""Check numbers on the command line before a command gets them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST = 1 << 63
 
 
 def with_numbers_checked(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that refuses numbers that are too large for any option, NaN and infinities."""
+    """Return the command with a check that refuses NaN, infinities and too large numbers."""
 
     @functools.wraps(command)
     def checked(**given: Any) -> None:

@@ -1,4 +1,4 @@
-"""How a table is opened: options that every command with a TABLE takes, declared once."""
+"""Options for opening a table, declared once for all commands with a TABLE."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _option(name: str, metavar: str, text: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class FileSyntax:
-    """How a text file separates, quotes and names its fields; None for nothing said."""
+    """How a text file separates, quotes and names its fields; None if not given."""
 
     encoding: Annotated[
         str | None,
@@ -74,7 +74,7 @@ class FileSyntax:
 
 @dataclass(frozen=True, kw_only=True)
 class FileValues:
-    """How a text file or workbook writes its values; None or empty for nothing said."""
+    """How a text file or workbook writes its values; None or empty if not given."""
 
     decimal: Annotated[str | None, _option("--decimal", "CHAR", "The decimal mark: . or ,")] = None
     thousands: Annotated[
@@ -114,7 +114,7 @@ class FileValues:
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """What a user says of how a table is opened; None or empty for nothing.
+    """The user's options for opening a table; None or empty if not given.
 
     Options for text files override the policy's `reading`.
     """
@@ -127,7 +127,7 @@ class Opening:
     values: FileValues
 
     def reading(self) -> Reading:
-        """Return what is said of text files and workbooks."""
+        """Return the options for text files and workbooks."""
         from aegis.sources import Reading
 
         said: dict[str, Any] = {
@@ -146,8 +146,10 @@ class Opening:
         proposing: bool = False,
         verify_key: Path | None = None,
     ) -> Source | Summary:
-        """Return the summary or the opened table that a path or URL names; what its user should
-        know of how it was read goes to standard error."""
+        """Return the summary or the opened table at a path or URL.
+
+        Warnings on how it was read go to standard error.
+        """
         from aegis.sources import Source
 
         subject = open_subject(
@@ -173,12 +175,13 @@ class Opening:
         quiet: bool = False,
         verify_key: Path | None = None,
     ) -> str | Source | Summary:
-        """Return what a study is made of: as `subject`, or the path of a summary of an added format.
+        """Return the subject for a `Study`: as `subject`, or the path of a summary in an added
+        format.
 
         Raises
         ------
         PolicyError
-            Such a summary cannot answer one of the options that the command's record `asked` holds.
+            A summary in this format does not support an option in `asked`, the command's record.
         """
         if format_of_summary(given) is None:
             return self.subject(given, policy, quiet=quiet, verify_key=verify_key)
@@ -186,7 +189,7 @@ class Opening:
         return given
 
     def words(self) -> list[str]:
-        """Return the options as they were given, to be given again."""
+        """Return the given options as words of a command line."""
         words: list[str] = []
         own = {f.name: getattr(self, f.name) for f in fields(self)[:4]}
         for option, given in (own | vars(self.syntax) | vars(self.values)).items():
@@ -200,12 +203,12 @@ class Opening:
 
 
 def opens_table(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that reads a table, with an option for each field of its records."""
+    """Return a command that reads a table, with one option for each field of its records."""
     return takes_records(command, _before_reading)
 
 
 def _before_reading(given: Mapping[str, Any]) -> None:
-    """Refuse a policy that is no text before all that reads a table is loaded for it."""
+    """Refuse a policy that is not a readable text file before anything else is loaded."""
     for name in _POLICIES & given.keys():
         if isinstance(given[name], Path):
             require_text(given[name], "policy", PolicyError)

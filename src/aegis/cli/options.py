@@ -53,7 +53,7 @@ class FileEngine(StrEnum):
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it runs outside this process, with files and memory of its own."""
+        """Whether the engine runs outside this process, with separate files and memory."""
         return self is FileEngine.SPARK
 
 
@@ -281,7 +281,7 @@ After = Annotated[
 
 
 def split_names(given: list[str] | None) -> list[str] | None:
-    """Return names from repeated options, each a list separated by commas; None for no option."""
+    """Return names from repeated options, each a comma-separated list; None if not given."""
     if given is None:
         return None
     names = [name.strip() for text in given for name in text.split(",")]
@@ -310,7 +310,7 @@ def column_names(given: list[str] | None) -> list[str] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOptions:
-    """By what configurations are ranked: a measure, or a metric that models are expected to reach."""
+    """Options on what ranks configurations: a measure, or an expected model metric."""
 
     measure: Measure = None
     merit: Merit = None
@@ -318,12 +318,12 @@ class MeasureOptions:
 
     @property
     def name(self) -> str | None:
-        """The name of the measure; None if nothing was asked for.
+        """The name of the measure; None if none was requested.
 
         Raises
         ------
         PolicyError
-            A measure and a metric were asked for, or a metric or model is unknown.
+            Both a measure and a metric were requested, or a metric or model is unknown.
         """
         return asked_measure(self.measure, self.merit, self.models)
 
@@ -334,12 +334,12 @@ class MeasureOptions:
 
 
 def asked_measure(measure: str | None, merit: str | None, models: str | None) -> str | None:
-    """Return the name of the measure that was asked for, by its name or by a figure of merit.
+    """Return the name of the requested measure, from its name or from a model metric.
 
     Raises
     ------
     PolicyError
-        Both were asked for, or a merit or model is unknown.
+        Both were requested, or a metric or model is unknown.
     """
     if merit is None and models is None:
         return measure

@@ -1,4 +1,4 @@
-"""Where words go: results to standard output, everything else to standard error."""
+"""Output: results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNLIMITED = 100_000
 
 @dataclass(frozen=True)
 class Output:
-    """How one run of a command speaks.
+    """The output of one run of a command.
 
     Attributes
     ----------
@@ -50,13 +50,13 @@ class Output:
     def say(self, *parts: RenderableType) -> None:
         """Print which files were written.
 
-        People find it below the results; where a program reads them, on standard error.
+        It is printed below results for people; if a program reads the results, on standard error.
         """
         if not self.quiet:
             _print(sys.stdout if self.tabular else sys.stderr, parts)
 
     def suggest(self, *parts: RenderableType) -> None:
-        """Print what to do next; programs know."""
+        """Print the next step; only for people."""
         if not self.quiet and self.tabular:
             _print(sys.stdout, parts)
 
@@ -67,12 +67,11 @@ class Output:
             print_note(*said)
 
     def caution(self, warnings: Iterable[str], *, shown: Sequence[str] | None = None) -> None:
-        """Print below a result what to know before relying on it, and log it.
+        """Print warnings below a result, and log them.
 
-        The log has every warning in full, also where shorter ones are `shown`.
-
-        It is printed with the result, so that nobody reads the next step first. Where a program reads
-        the result, it goes to standard error.
+        The log has every warning in full, even if shorter ones (`shown`) are printed. Warnings are
+        printed before the next step, so that everybody reads them first. If a program reads the
+        result, they go to standard error.
         """
         if not self.tabular:
             self.warn(warnings)
@@ -114,7 +113,7 @@ def _logged(warnings: Iterable[str]) -> list[str]:
 def _csv_line(row: Iterable[object]) -> str:
     """Return a line of CSV; null is an empty cell.
 
-    Python before 3.13 quotes a carriage return only where the line's own end has one.
+    Python before 3.13 quotes a carriage return only if the line terminator has one.
     """
     text = StringIO()
     csv.writer(text, lineterminator="\r\n").writerow("" if cell is None else cell for cell in row)
@@ -122,9 +121,9 @@ def _csv_line(row: Iterable[object]) -> str:
 
 
 def console(file: IO[str], onto: IO[str] | None = None) -> Console:
-    """Return the page that `file` is: as wide as the terminal, or unlimited where it is none.
+    """Return a console for `file`: as wide as the terminal, or unlimited if it is not a terminal.
 
-    It is written to `file`, or `onto` another one as it would be there.
+    With `onto`, the text is written to that file, but formatted as for `file`.
     """
     from rich.console import Console
 
@@ -141,7 +140,7 @@ def console(file: IO[str], onto: IO[str] | None = None) -> Console:
 
 
 def _print(file: IO[str], parts: Iterable[RenderableType]) -> None:
-    """Print parts one below the other, without the blanks that fill a line up."""
+    """Print parts one below the other, without trailing blanks."""
     text = StringIO()
     target = console(file, onto=text)
     for part in parts:
@@ -155,12 +154,12 @@ def print_note(*notes: str) -> None:
 
 
 def print_error(*lines: str) -> None:
-    """Print one block of an error on standard error."""
+    """Print one error block on standard error."""
     _print(sys.stderr, [labelled("Error: ", *map(clean, lines), style="bold red")])
 
 
 def labelled(label: str, *lines: str, style: str) -> RenderableType:
-    """Return a block of text that hangs next to its label."""
+    """Return a text block that is indented by its label."""
     from rich.table import Table
     from rich.text import Text
 
@@ -173,12 +172,12 @@ def labelled(label: str, *lines: str, style: str) -> RenderableType:
 
 
 def clean(text: object) -> str:
-    """Return text from the data with control characters shown, so that none reaches a terminal."""
+    """Return text with control characters escaped, so that none reaches a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
 def write_json(file: IO[str], data: object) -> None:
-    """Write one JSON document; what is not finite becomes null."""
+    """Write one JSON document; numbers that are not finite become null."""
     encoding = getattr(file, "encoding", None) or "utf-8"
     ascii_only = not encoding.lower().startswith("utf")
     text = json.dumps(finite(data), indent=2, ensure_ascii=ascii_only, allow_nan=False, default=str)
@@ -201,7 +200,7 @@ def _pointers(data: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a command that draws and writes is run: the options that its help lists last."""
+    """Options on how a command runs, which its help lists last."""
 
     format: FormatOption = Format.TABLE
     seed: Seed = 0
@@ -210,5 +209,5 @@ class RunOptions:
 
     @property
     def shell(self) -> Output:
-        """Where results and warnings go."""
+        """The output for results and warnings."""
         return Output(self.format, self.quiet)

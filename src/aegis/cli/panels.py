@@ -1,7 +1,8 @@
-"""The help of a command on one screen: the options that people use first, the others by name.
+"""The help of a command on one screen: first options in full, the others by name only.
 
-`--help` explains at most ten options and lists the names of the others in groups; `--help-all` explains
-all of them. A command names its first options in `FIRST`; without it they are those of no shared group.
+`--help` explains at most ten options, and lists the names of the others in groups. `--help-all`
+explains all of them. A command names its first options in `FIRST`; by default, these are the
+options that belong to no shared group.
 """
 
 from __future__ import annotations
@@ -65,16 +66,19 @@ PLACES = {
     "measures": "Explain what a policy can name",
     "privacy-models": "Explain what a policy can name",
 }
-"""Groups of the commands of the core in the help; a wing names the group of its command in `PANEL`."""
+"""Groups of the commands of the core in the help.
+
+A wing names the group of its command in `PANEL`.
+"""
 
 
 def panel_of(name: str) -> str | None:
-    """Return the group of an option that several commands have, by its parameter; None for no group."""
+    """Return the group of an option that several commands share; None if it has no group."""
     return _PANELS.get(name)
 
 
 class PanelCommand(TyperCommand):
-    """A command whose `--help` fits a screen."""
+    """A command whose `--help` fits on a screen."""
 
     first: tuple[str, ...] = ()
 
@@ -91,7 +95,7 @@ class PanelCommand(TyperCommand):
                 each.rich_help_panel = panel_of(each.name or "") or "More"
 
     def _foremost(self) -> tuple[str, ...]:
-        """Return the parameters of the options that come first."""
+        """Return the names of the options that come first."""
         if self.first:
             return (*self.first, _HELP_ALL)
         own = (
@@ -104,17 +108,17 @@ class PanelCommand(TyperCommand):
         return (*tuple(name for name in own if name)[:MOST], _HELP_ALL)
 
     def get_help_option(self, ctx: Any) -> Any:
-        """Return the option `--help`, a switch as the others."""
+        """Return the option `--help`, displayed as a switch."""
         return _switch(super().get_help_option(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: all of it after `--help-all`, else what fits a screen."""
+        """Write the help: all of it for `--help-all`, else the part that fits on a screen."""
         whole = bool(ctx.meta.get(_HELP_ALL))
         shown = self if whole else self._short()
         TyperCommand.format_help(shown, ctx, formatter)
 
     def _short(self) -> PanelCommand:
-        """Return this command with few examples and the first options, the others as names."""
+        """Return the command with few examples and the first options only; the others as names."""
         short = copy.copy(self)
         short.params = [each for each in self.params if getattr(each, "rich_help_panel", 0) is None]
         text, head, examples = (self.help or "").partition(EXAMPLES_HEAD)
@@ -141,14 +145,14 @@ def _long(option: Any) -> str:
 
 
 class PanelGroup(TyperGroup):
-    """The command line: switches without a type."""
+    """The group of all commands; its switches are displayed without a type."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         _name_plainly(self.params)
 
     def get_help_option(self, ctx: Any) -> Any:
-        """Return the option `--help`, a switch as the others."""
+        """Return the option `--help`, displayed as a switch."""
         return _switch(super().get_help_option(ctx))
 
 
@@ -158,21 +162,21 @@ def command_class(first: tuple[str, ...]) -> type[PanelCommand]:
 
 
 def _place(parameter: Any, foremost: Sequence[str]) -> int:
-    """Return the place of a parameter: arguments, then the options that come first, then others."""
+    """Return the sort position of a parameter: arguments, then first options, then others."""
     if not isinstance(parameter, TyperOption):
         return -1
     return foremost.index(parameter.name) if parameter.name in foremost else len(foremost)
 
 
 def _switch(option: Any) -> Any:
-    """Return an option that shows no type where it is given or not."""
+    """Return the option; if it is a switch, its help shows no type."""
     if option is not None and option.is_flag and option.metavar is None:
         option.metavar = ""
     return option
 
 
 def _name_plainly(params: list[Any]) -> None:
-    """Show no type of switches, which are given or not, and accept the other words for options."""
+    """Hide the type of switches in the help, and accept the alternative names of options."""
     for each in params:
         if isinstance(each, TyperOption):
             _switch(each)
@@ -188,7 +192,7 @@ def _show_all(context: typer.Context, wanted: bool) -> None:
 
 
 def with_help_all(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that explains all its options after `--help-all`, where it has many."""
+    """Return the command with an option `--help-all`, if it has many options."""
     signature = inspect.signature(command, eval_str=True)
     if len(signature.parameters) <= MOST + 1:
         return command

@@ -1,4 +1,4 @@
-"""Commands that take records: an option of the command line for each field, nested records included."""
+"""Commands with records as parameters: each field, also of nested records, becomes an option."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ ORDER = "ORDER"
 def takes_records(
     command: Callable[..., None], before: Callable[[Mapping[str, Any]], None] | None = None
 ) -> Callable[..., None]:
-    """Return a command whose parameters that are records became one option for each field.
+    """Return a command in which each parameter that is a record is replaced by options for its
+    fields.
 
     Parameters
     ----------
     command
-        Takes records, with the docstring that is its help.
+        The function with records as parameters; its docstring is the help.
     before
-        Is called with the values of all options by name, before any record is made.
+        Function that is called with the values of all options by name, before any record is made.
     """
     own = inspect.signature(command, eval_str=True).parameters
     records = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
@@ -52,7 +53,7 @@ def takes_records(
 
 
 def _ordered(record: Any) -> list[inspect.Parameter]:
-    """Return the options of a record in the order of its `ORDER`, else of its fields."""
+    """Return the options of a record in the order of its `ORDER`, or else of its fields."""
     listed = list(_parameters(record))
     order = getattr(record, ORDER, None)
     if order is None:
@@ -76,7 +77,7 @@ def _parameters(record: Any) -> Iterator[inspect.Parameter]:
 
 
 def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
-    """Yield the fields that the command line fills: all, or of a request those it has options for."""
+    """Yield the fields that the command line fills: all, or those of a request with options."""
     described = own_options(record)
     for field in fields(record):
         option, grouped = described.get(field.name), group_of(field)
@@ -88,7 +89,9 @@ def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
 
 
 def given_options(record: Any) -> dict[str, object]:
-    """Return the options of a command's record that are not at their defaults, by name, nested records' too."""
+    """Return the options of a record, and of nested records, that differ from their defaults, by
+    name.
+    """
     given: dict[str, object] = {}
     for field, option, kind in _asked(type(record)):
         value = getattr(record, field.name)
@@ -100,7 +103,7 @@ def given_options(record: Any) -> dict[str, object]:
 
 
 def _long_name(field: Field[Any], option: Option | None, kind: Any) -> str:
-    """Return what an option is called on the command line: the first name that it declares, else the field's."""
+    """Return an option's name on the command line: the first declared one, else the field's."""
     for described in getattr(kind, "__metadata__", ()):
         # Of an annotation typer keeps the first name as the default.
         for name in (described.default, *(described.param_decls or ())):
@@ -110,7 +113,7 @@ def _long_name(field: Field[Any], option: Option | None, kind: Any) -> str:
 
 
 def _kind(record: Any, field: Field[Any]) -> Any:
-    """Return the type of a field, evaluated where the class that declares it was written."""
+    """Return the type of a field, evaluated in the module of the class that declares it."""
     home = next(c for c in record.__mro__ if field.name in vars(c).get("__annotations__", {}))
     alone = type(field.name, (), {"__annotations__": {field.name: field.type}})
     names = vars(sys.modules[home.__module__])
@@ -133,7 +136,7 @@ def _typer_option(name: str, option: Option) -> Any:
 
 
 def _filled(record: Any, given: Mapping[str, Any]) -> Any:
-    """Return a record of the values that were given by the names of options."""
+    """Return a record filled with the values of options, by name."""
     values = {}
     for field, option, kind in _asked(record):
         name = _name(field, option)

@@ -1,4 +1,4 @@
-"""`aegis privacy-models`: what a privacy rule can ask for."""
+"""`aegis privacy-models`: the privacy models for rules."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _entry(model: PrivacyModel) -> dict[str, Any]:
 
 
 def _example(model: PrivacyModel) -> str:
-    """Return a demand for this model as a policy writes it: one that the model accepts."""
+    """Return a valid criterion of this model, as a policy writes it."""
     from aegis.privacy import PrivacyRule
     from aegis.privacy.model import ModelNeed
 
@@ -80,7 +80,7 @@ def _example(model: PrivacyModel) -> str:
 
 
 def _value(parameter: ModelParameter) -> float:
-    """Return a value in the middle of what people choose."""
+    """Return a typical value of a parameter."""
     if parameter.default is not None:
         return parameter.default
     if math.isinf(parameter.high):

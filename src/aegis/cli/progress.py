@@ -1,4 +1,4 @@
-"""Progress on a terminal: drawn on standard error, gone when the work is done."""
+"""Progress bars on standard error, which disappear when the work is done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _BarStep:
-    """One bar."""
+    """A step with one bar."""
 
     def __init__(self, bars: Bars, task: TaskID) -> None:
         self._bars = bars
@@ -35,14 +35,14 @@ class _BarStep:
 
 
 class TerminalProgress:
-    """Progress as one bar per running step."""
+    """Progress with one bar per running step."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Open a step of `total` units of work; its bar goes when it ends."""
+        """Open a step of `total` units of work; its bar disappears at the end."""
         task = self._bars.add_task(title, total=total, note="")
         try:
             yield _BarStep(self._bars, task)
@@ -51,7 +51,7 @@ class TerminalProgress:
 
 
 class Interruptible:
-    """Progress that ends with a step where the user has interrupted it and nobody noticed."""
+    """Progress that raises an interrupt at the end of a step, if a library swallowed it."""
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
@@ -65,14 +65,14 @@ class Interruptible:
 
 
 class QueryClock:
-    """How far the engine's running query is, and how long it will take.
+    """Share done and remaining time of the engine's running query.
 
     Parameters
     ----------
     done
-        Returns the share of the query that is done, or None.
+        Function that returns the share of the query that is done, or None.
     now
-        Returns the time in seconds.
+        Function that returns the time in seconds.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class QueryClock:
         self._started = now()
 
     def text(self) -> str:
-        """Return "query 40 %, 0:12 left"; nothing for a query that is new or not known about."""
+        """Return "query 40 %, 0:12 left"; empty if the query is new or unknown."""
         share, now = self._done(), self._now()
         if share is None or share < self._share:
             # Another query: what it has done so far was done since now at the earliest.
@@ -102,14 +102,14 @@ SHOWN_AFTER = 2.0
 
 
 def _query_progress() -> float | None:
-    """Return how far the engine is, without loading one that nobody has asked for."""
+    """Return the share done of the engine's query; None if no engine is loaded."""
     sources = sys.modules.get("aegis.sources")
     return None if sources is None else sources.query_progress()
 
 
 @contextmanager
 def reporting(*, quiet: bool) -> Iterator[Progress]:
-    """Yield the progress of one command: bars where a person watches, silence elsewhere."""
+    """Yield the progress of one command: bars on a terminal, otherwise nothing."""
     if quiet or logs.verbose() or not sys.stderr.isatty():
         yield _heard(SILENT)
         return
@@ -118,12 +118,12 @@ def reporting(*, quiet: bool) -> Iterator[Progress]:
 
 
 def _heard(progress: Progress) -> Progress:
-    """Return progress that interrupts end, and that is logged where that was asked for."""
+    """Return progress that raises interrupts, and that is logged if requested."""
     return Interruptible(logs.LoggedProgress(progress) if logs.listening() else progress)
 
 
 def _bars() -> Bars:
-    """Return bars with their times, and below them the note of the step that runs."""
+    """Return bars with their times; the note of the running step is below them."""
     from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
     from rich.progress import Progress as Bars
     from rich.text import Text
@@ -153,7 +153,7 @@ def _bars() -> Bars:
 
 
 def _clock(seconds: float) -> str:
-    """Return a time as minutes and seconds, with hours where there are any."""
+    """Return a time as minutes and seconds, with hours if there are any."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,7 +1,7 @@
-"""The reference of the command line, written from the commands themselves.
+"""Generate the reference of the command line from the commands.
 
-`python -m aegis.cli.reference docs/reference/cli.md` writes it; a test fails when the file in the
-repository is stale.
+Run `python -m aegis.cli.reference docs/reference/cli.md`. A test fails if the file in the
+repository is not up to date.
 """
 
 from __future__ import annotations

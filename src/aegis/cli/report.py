@@ -1,4 +1,4 @@
-"""`aegis report`: advice as one HTML file."""
+"""`aegis report`: write advice as one HTML file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class ReportedAdvice:
-    """The advice that a report is on."""
+    """Options for the advice that a report shows."""
 
     policy_file: Annotated[
         Path | None,
@@ -72,13 +72,13 @@ class ReportedAdvice:
 
     @property
     def models(self) -> list[str]:
-        """The models that are to be trained."""
+        """The models to train."""
         return [name.strip() for name in (self.evaluate or "").split(",") if name.strip()]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportCommand:
-    """All that `aegis report` is asked."""
+    """All options of `aegis report`."""
 
     table: Annotated[
         str,
@@ -143,7 +143,7 @@ def command(asked: ReportCommand) -> None:
 def _reported(
     asked: ReportCommand, policy: Policy, listed: Mapping[str, Configuration] | None
 ) -> Advice:
-    """Return the advice, once its report is written."""
+    """Write the report on the advice, and return the advice."""
     from aegis import Study
     from aegis.study import ask
 
@@ -173,7 +173,7 @@ def _reported(
 
 
 def _check_training(table: str, policy: Policy) -> None:
-    """Raise for what no models can be trained on, before the table is read."""
+    """Raise, before the table is read, if no models can be trained on it."""
     policy.require_label("--evaluate", number=True)
     if is_bundle(table):
         raise DataError(
@@ -183,7 +183,9 @@ def _check_training(table: str, policy: Policy) -> None:
 
 
 def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
-    """Return the advice with what models reach on its first admissible entries, and unmasked."""
+    """Return the advice with results of models, trained on its first admissible entries and
+    unmasked.
+    """
     evaluation: Reported = study.evaluate(
         advice, models=models, metric="roc_auc", splits=SPLITS, comparators=()
     )
@@ -191,7 +193,7 @@ def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
 
 
 def _report_release(certificate: Path, output: Path) -> None:
-    """Write the page on the release that a certificate states."""
+    """Write the page on the release of a certificate."""
     from aegis.report import render_certificate, write_page
 
     try:

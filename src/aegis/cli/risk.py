@@ -1,4 +1,4 @@
-"""`aegis risk`: the risk of single records of any table."""
+"""`aegis risk`: measure the risk of single records of any table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FORMATS = (".csv", ".parquet")
 
 @dataclass(frozen=True, kw_only=True)
 class RiskCommand:
-    """All that `aegis risk` is asked."""
+    """All options of `aegis risk`."""
 
     table: Table
     quasi_identifiers: QuasiIdentifiers = None

@@ -1,4 +1,4 @@
-"""`aegis sql`: a release as SQL, to review and to run where the data is."""
+"""`aegis sql`: write a release as SQL, to review it and to run it where the data is."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXAMPLES = (
 
 
 class SqlDialect(StrEnum):
-    """Dialects, as `aegis.release.Dialect` has them (which costs an engine to import)."""
+    """SQL dialects, as in `aegis.release.Dialect`, which is slow to import."""
 
     DUCKDB = "duckdb"
     POSTGRES = "postgres"
@@ -45,7 +45,7 @@ class SqlDialect(StrEnum):
 
 
 class SqlForm(StrEnum):
-    """Forms, as `aegis.release.Form` has them."""
+    """Forms of the statement, as in `aegis.release.Form`."""
 
     SELECT = "select"
     VIEW = "view"
@@ -54,7 +54,7 @@ class SqlForm(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class SqlText:
-    """The query or statement that is written."""
+    """Options for the query or statement to write."""
 
     dialect: Annotated[SqlDialect, typer.Option("--dialect", help="The dialect to write.")]
     table: Annotated[
@@ -92,7 +92,7 @@ class SqlText:
 
 @dataclass(frozen=True, kw_only=True)
 class SqlCommand:
-    """All that `aegis sql` is asked."""
+    """All options of `aegis sql`."""
 
     policy_file: PolicyFile
     text: SqlText

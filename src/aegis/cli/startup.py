@@ -1,7 +1,7 @@
-"""What a process that runs one command and ends need not load.
+"""Faster start of a process that runs one command: avoid loading modules that it does not need.
 
-Half of the time of a short command is Python loading modules. Nothing here changes what a command
-does; only `main` and `process` of `aegis.cli.main`, which own their process, ask for it.
+Half of the time of a short command is Python loading modules. Nothing here changes the effect of a
+command. Only `main` and `process` of `aegis.cli.main` call it, because they own their process.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ _own_process = False
 
 
 def start() -> None:
-    """Say that this process runs one command: fewer searches for garbage, no plug-ins of pydantic.
+    """Configure this process for one command: less garbage collection, no plug-ins of pydantic.
 
-    And no threads of BLAS, which is not loaded yet: see `aegis.blas`. A number that is given stays.
+    BLAS, which is not loaded yet, gets one thread (see `aegis.blas`), unless the environment sets a
+    number.
     """
     global _own_process
     _own_process = True
@@ -54,10 +55,10 @@ def start() -> None:
 
 
 def end(codes: Sequence[int]) -> None:
-    """End the process with an exit code, and leave its memory to the system; without one, do nothing.
+    """End the process immediately with an exit code; do nothing if `codes` is empty.
 
-    Python takes hundreds of modules apart object by object, which takes as long as importing Ibis.
-    Called where all else that is to happen at the end has happened.
+    Normally, Python frees hundreds of modules object by object, which takes as long as importing
+    Ibis. Call this last.
     """
     for code in codes:
         streams.flush()
@@ -65,12 +66,12 @@ def end(codes: Sequence[int]) -> None:
 
 
 def before_tables() -> None:
-    """Keep from loading what PyArrow and SciPy load beside, and no command uses.
+    """Prevent PyArrow and SciPy from loading modules that no command uses.
 
-    PyArrow loads pandas, where it is installed, at the first conversion, to tell whether it was
-    given a Series: as long as all imports of Aegis. No command makes one; packages that add to Aegis
-    might. SciPy names all modules of NumPy, of which one compiles Fortran, and loads all of its
-    linear algebra for one routine of LAPACK.
+    At its first conversion, PyArrow loads pandas, if installed, to check for a Series. This takes
+    as long as all imports of Aegis. No command makes a Series, but packages that extend Aegis
+    might. SciPy loads all modules of NumPy, one of which compiles Fortran, and all of its linear
+    algebra for one routine of LAPACK.
     """
     if not _own_process or "pyarrow" in sys.modules or "numpy" in sys.modules:
         return
@@ -89,16 +90,16 @@ def before_tables() -> None:
 
 
 class _Absent(MetaPathFinder):
-    """Says that pandas is not installed."""
+    """Import hook that pretends that pandas is not installed."""
 
     def find_spec(self, name: str, path: object, target: object = None) -> None:  # noqa: ARG002
-        """Raise for pandas; of all other modules other finders know."""
+        """Raise for pandas; leave all other modules to other finders."""
         if name == "pandas":
             raise ModuleNotFoundError(name=name)
 
 
 def _added_to() -> bool:
-    """Whether packages of others add to Aegis; its own wings need no more than it does."""
+    """Whether packages of others extend Aegis. Its own optional parts do not count."""
     return any(
         not point.value.startswith("aegis.")
         for group in _GROUPS
@@ -107,7 +108,7 @@ def _added_to() -> bool:
 
 
 def _load_when_used(name: str) -> None:
-    """Put a module in its place that is executed when a name in it is first asked for."""
+    """Replace a module by a lazy one, which is executed on first use of a name in it."""
     package, _, last = name.rpartition(".")
     spec = find_spec(name)
     if spec is None or spec.loader is None:
@@ -120,10 +121,10 @@ def _load_when_used(name: str) -> None:
 
 
 def _compile_for_one_engine() -> None:
-    """Let Ibis load the compiler of the engine that is used, in place of those of twenty engines.
+    """Make Ibis load only the compiler of the used engine, instead of those of twenty engines.
 
-    Its package of compilers imports all of them, and with each the tokens of a dialect of SQL. Here
-    a compiler is imported when it is first asked for.
+    Its package of compilers imports all of them, each with the tokens of an SQL dialect. This
+    function makes it import a compiler on first use.
     """
     import ibis.backends.sql
 
@@ -140,10 +141,10 @@ def _compile_for_one_engine() -> None:
 
 
 def _factorise_alone() -> None:
-    """Let LAPACK be called without SciPy's own linear algebra, which takes 20 times as long to load.
+    """Make LAPACK available without `scipy.linalg`, which takes 20 times as long to load.
 
-    The module of the routines names the compiled ones; it is executed, and with it its package is
-    loaded, when it is asked for anything else.
+    The module of LAPACK routines gets the compiled ones. If any other name of it is used, the
+    module is executed and its package is loaded.
     """
     import scipy
 
@@ -177,10 +178,10 @@ def _factorise_alone() -> None:
 
 
 class _OnDemand(Loader):
-    """Makes a package that imports a module in it, or a compiler of one, when it is asked for."""
+    """Loader of a package that imports a module, or a compiler of it, on first use."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the package its names."""
+        """Give the package a function that finds its names."""
 
         def of_engine(name: str) -> Any:
             own = name.removesuffix("Compiler")

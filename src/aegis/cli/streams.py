@@ -1,7 +1,7 @@
-"""Standard output and standard error that are closed, full, or read by nobody.
+"""Handle standard output and standard error that are closed, full or have no reader.
 
-What cannot be shown does not undo what was done: a stream that fails is pointed to nowhere, the
-command goes on, and `run` says at the end what became of it.
+A failure to display results does not undo the work. A stream that fails is redirected to the null
+device, the command continues, and `run` reports the failure at the end.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _LOST: ContextVar[OSError | None] = ContextVar("lost", default=None)
 
 
 def lost() -> OSError | None:
-    """Return why standard output could not be written since `start`; None if it could."""
+    """Return why standard output failed since `start`; None if it did not."""
     return _LOST.get()
 
 
 def start() -> None:
-    """Forget what an earlier run could not write."""
+    """Forget the error that an earlier run had when it wrote to standard output."""
     _LOST.set(None)
 
 
 def write(file: IO[str], text: str) -> None:
-    """Write text; where the stream fails, it and all that follows go nowhere."""
+    """Write text; if the stream fails, this text and all later text is dropped."""
     try:
         file.write(text)
         file.flush()
@@ -35,13 +35,13 @@ def write(file: IO[str], text: str) -> None:
 
 
 def flush() -> None:
-    """Write what is still in the buffers, so that nothing complains when Python exits."""
+    """Write buffered text, so that nothing fails when Python exits."""
     for file in (sys.stdout, sys.stderr):
         write(file, "")
 
 
 def lose(file: IO[str], error: OSError) -> None:
-    """Point a stream to nowhere, and remember why where it is standard output."""
+    """Redirect a stream to the null device; if it is standard output, remember the error."""
     if file is sys.stdout and _LOST.get() is None:
         _LOST.set(error)
     with suppress(OSError, ValueError):  # a stream of a program, without a number
@@ -51,10 +51,10 @@ def lose(file: IO[str], error: OSError) -> None:
 
 
 def open_missing() -> None:
-    """Open the streams that the shell has closed (>&-) to nowhere, each under its own number.
+    """Open streams that the shell has closed (>&-) on the null device, with their file descriptors.
 
-    Else the next file that is opened, a release perhaps, gets the number, and what libraries
-    print.
+    Otherwise, the next opened file, perhaps a release, would get the descriptor, and libraries
+    would print into it.
     """
     for number in (0, 1, 2):
         try:

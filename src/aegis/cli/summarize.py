@@ -1,4 +1,4 @@
-"""`aegis summarize`: aggregates of a table, in one file."""
+"""`aegis summarize`: write aggregates of a table to one file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryOptions:
-    """How a summary is made, and what it holds."""
+    """Options on how a summary is made, and what it contains."""
 
     exact: Annotated[
         bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
@@ -98,7 +98,7 @@ class SummaryOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SummarizeCommand:
-    """All that `aegis summarize` is asked."""
+    """All options of `aegis summarize`."""
 
     table: Table
     policy_file: PolicyFile
@@ -137,7 +137,7 @@ def command(asked: SummarizeCommand) -> None:
 
 
 def _summarized(asked: SummarizeCommand) -> tuple[Summary, str | None]:
-    """Return the summary of a table, once it is written, and the column of persons."""
+    """Write the summary of a table; return it and the name of the column with persons."""
     from aegis.policy import load_policy
     from aegis.signing import load_private_key
     from aegis.study import Study
@@ -268,7 +268,7 @@ def _overview(figures: dict[str, Any]) -> str:
 
 
 def _dialect(said: dict[str, Any]) -> str:
-    """Return in words how a text file is written."""
+    """Return a description of a text file's dialect."""
     quote = f"quote {said['quote']}" if said["quote"] else "no quotes"
     escape = f", escape {said['escape']}" if said["escape"] not in ("", said["quote"]) else ""
     return (

@@ -1,4 +1,4 @@
-"""Tables for people: aligned, readable at 80 columns, and whole where nobody cuts them."""
+"""Tables for people: aligned, readable with 80 columns, and never cut outside a terminal."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Column:
     Attributes
     ----------
     title
-        Its heading.
+        Heading of the column.
     right
-        Whether it is aligned to the right, as numbers are.
+        Whether cells are aligned to the right, as numbers are.
     wraps
-        Whether its cells may take several lines where the page is narrow.
+        Whether cells may wrap if the page is narrow.
     """
 
     title: str
@@ -62,7 +62,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Ta
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Table:
-    """Return names and what belongs to them, in two columns without headings."""
+    """Return names and their values in two columns without headings."""
     from rich.table import Table
     from rich.text import Text
 
@@ -82,21 +82,21 @@ def heading(text: str) -> RenderableType:
 
 
 def line(text: str, *, style: str = "") -> RenderableType:
-    """Return one paragraph; data in it is shown without control characters."""
+    """Return one paragraph; control characters in it are escaped."""
     from rich.text import Text
 
     return Text("\n".join(map(clean, text.split("\n"))), style=style)
 
 
 def figure(value: float | None, digits: int = 5) -> str:
-    """Return a figure with `digits` significant digits; `-` for none."""
+    """Return a figure with `digits` significant digits; `-` for None and NaN."""
     if value is None or math.isnan(value):
         return NOTHING
     return f"{value:.{digits}g}"
 
 
 def fixed(value: float | None, decimals: int = 4) -> str:
-    """Return a figure with fixed decimals, so that a column of them compares at a glance."""
+    """Return a figure with fixed decimals, so that a column of them is easy to compare."""
     if value is None or math.isnan(value):
         return NOTHING
     if value and (abs(value) < 0.5 * 10**-decimals or abs(value) >= 1e15):
@@ -107,10 +107,10 @@ def fixed(value: float | None, decimals: int = 4) -> str:
 
 
 def percent(value: float | None, decimals: int = 1) -> str:
-    """Return a percentage; `-` for none."""
+    """Return a percentage; `-` for None and NaN."""
     return NOTHING if value is None or math.isnan(value) else words.percent(value, decimals)
 
 
 def share(part: int, whole: int) -> str:
-    """Return rows with their share of all rows: `312 (1.0 %)`."""
+    """Return a number of rows with its share of all rows: `312 (1.0 %)`."""
     return f"{part:,} ({percent(100 * part / whole)})" if whole else f"{part:,}"

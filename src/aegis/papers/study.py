@@ -1,4 +1,4 @@
-"""What a study answers of what the papers do: estimates, reconstructions, trained models."""
+"""The papers' questions to a study: estimates, reconstructions and trained models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Trained = Mapping[str, Configuration] | Sequence[Configuration] | Advice
 
 
 def check_evaluation(study: Study, **options: Any) -> None:
-    """Raise for what no evaluation can be asked, before the table is read."""
+    """Raise for invalid options of an evaluation, before the table is read."""
     from aegis.papers.evaluation import check_request
 
     study.rows_to("train models on")
@@ -70,7 +70,7 @@ def _evaluated(
 
 
 def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> Evaluation:
-    """Return models trained on the first admissible entries of an advice."""
+    """Train models on the first admissible entries of an advice; return the evaluation."""
     finalists = [ranked for ranked in advice.ranking if ranked.admissible][:FINALISTS]
     masked = [ranked.configuration for ranked in finalists if ranked.method is None]
     methods = [
@@ -83,9 +83,9 @@ def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> E
 
 
 def proxy(study: Study, advice: Advice, models: Sequence[str]) -> Advice:
-    """Return an advice with what small models reached on a sample of its finalists.
+    """Return the advice with results of small models, trained on sampled rows of its best entries.
 
-    Boosted trees are trained for `pairs`, which says what the same trees reach with interactions.
+    For `pairs`, which estimates boosted trees with interactions, boosted trees are trained.
     """
     from aegis.measures import Learner
     from aegis.papers.evaluation.proxy import train_proxy
@@ -110,7 +110,7 @@ def estimate(
     know: Information | str | None,
     method: str | None,
 ) -> tuple[Estimate, ...]:
-    """Return what configurations are estimated to take from each attribute."""
+    """Return the estimated loss of each attribute under configurations."""
     from aegis.papers.estimates.deviation import DEFAULT_METHOD, estimate_pud
 
     listed = [configurations] if isinstance(configurations, Configuration) else configurations
@@ -133,7 +133,7 @@ def reconstruct(
     masks: Sequence[str] | None,
     measure: str,
 ) -> JointEstimate:
-    """Return the estimated joint of an attribute and the label."""
+    """Return the estimated joint counts of an attribute and the label."""
     from aegis.papers.estimates.deviation import DEFAULT_METHOD
     from aegis.papers.estimates.reconstructed_joint import estimate_joint, measure_of_attributes
 

@@ -1,15 +1,15 @@
-"""Which cells to suppress so that every class is large enough: greedy, one pattern at a time.
+"""Choose the cells to suppress so that every class is large enough: greedy, one pattern at a time.
 
-A *pattern* is a set of attributes whose cells a record loses. Records that are the same in all other
-attributes are then one class. Few cells come first: the records that are safe as they are stay so;
-of the patterns of one cell the one that rescues most records is taken, and so on until it rescues
-none; then the patterns of two cells, and so on. What is left in the end joins the class that it
-costs the fewest cells to join: some records of a large class, or all of a small one, lose the cells
-in which they differ from it.
+A *pattern* is a set of attributes whose cells are suppressed in a record. Records that are equal in
+all other attributes then form one class. Records that are safe without suppression come first. Then
+the patterns of one cell are tried: each step takes the pattern that rescues most records, until
+none rescues any. The patterns of two cells follow, and so on. Each remaining record joins the class
+that costs the fewest cells. For this, some records of a large class, or all of a small one, lose
+the cells in which they differ from it.
 
-A suppressed cell is its own value: it is like other suppressed cells, and like nothing else. To
-find the fewest cells is NP-hard (Meyerson and Williams 2004); the tests hold the greedy answer
-against all answers on small tables.
+A suppressed cell counts as a separate value, which equals only other suppressed cells. Finding the
+fewest cells is NP-hard (Meyerson and Williams 2004). The tests compare the greedy solution with all
+solutions on small tables.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class CellSearch:
     columns
         Codes of each of the A attributes, each of shape (N,).
     costs
-        What a cell of each attribute counts, shape (A,), above 0.
+        Cost of suppressing a cell of each attribute, shape (A,), above 0.
     fits
-        Whether groups may be classes. What holds a group that fits must fit, and so must all
-        records together.
+        Function that returns whether groups may be classes. Every superset of a fitting group must
+        fit, and all records together must fit.
     spare
-        How many records of a class of that size make a class with one more, and leave one behind,
-        per size; 0 where a class can only be joined as a whole.
+        For each class size: the number of its records that can form a class with one more record,
+        while the others still form a class; 0 if the class can only be joined as a whole.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class CellSearch:
                 return
 
     def _by_number(self, step: Step | None) -> None:
-        """Try patterns of one cell, of two, and so on; not all where they are many."""
+        """Try patterns of one cell, then of two, and so on; if they are many, not all."""
         grown: list[Pattern] = [()]
         for cells in range(len(self.columns) + 1):
             grown = self._advance(self._patterns(cells, grown), step)
@@ -103,7 +103,7 @@ class CellSearch:
                 return
 
     def _advance(self, patterns: Sequence[Pattern], step: Step | None) -> list[Pattern]:
-        """Take patterns; return those worth growing, none where no record is left."""
+        """Apply patterns; return those to extend. The list is empty if no record is left."""
         before = len(self.pending)
         grown = self._level(patterns)
         if step is not None:
@@ -126,10 +126,10 @@ class CellSearch:
         return sorted(wider)
 
     def _level(self, patterns: Sequence[Pattern]) -> list[Pattern]:
-        """Take patterns while one rescues a record; return those worth growing, the best first.
+        """Apply patterns while one rescues a record; return those to extend, the best first.
 
-        What a pattern rescues can only fall as records are rescued by others, so a count that is
-        still the largest when it is taken again is the largest of all.
+        The number of records that a pattern rescues can only fall when others rescue records. So if
+        a count is still the largest when it is computed again, it is the largest of all.
         """
         waiting: list[tuple[float, int]] = []
         ranked: list[tuple[float, int]] = []
@@ -154,13 +154,13 @@ class CellSearch:
         return [patterns[place] for _, place in sorted(ranked)[:WIDTH]]
 
     def _tried(self, pattern: Pattern) -> tuple[int, Integers]:
-        """Return how many classes the pending records form under a pattern, and who is rescued."""
+        """Return the number of pending records' classes under a pattern, and the rescued ones."""
         of = self.grouped(self.pending, pattern)
         fitting = self.fits(self.pending, of)
         return len(fitting), self.pending[fitting[of]]
 
     def grouped(self, rows: Integers, pattern: Pattern) -> Integers:
-        """Return the group of each of `rows` by the attributes that are not in `pattern`."""
+        """Return the group of each of `rows` by the attributes outside `pattern`."""
         shown = [i for i in range(len(self.columns)) if i not in pattern]
         if not shown:
             return np.zeros(len(rows), dtype=np.int64)
@@ -168,14 +168,14 @@ class CellSearch:
 
 
 class _Leftovers:
-    """Joins what no pattern rescued to the classes that were made."""
+    """Joins the records that no pattern rescued to the existing classes."""
 
     def __init__(self, search: CellSearch) -> None:
         self.search = search
         self.codes: Integers = np.column_stack(search.columns).astype(np.int64)
 
     def join(self) -> None:
-        """Join each pending record to the class where that costs the fewest cells."""
+        """Join each pending record to the class that costs the fewest cells."""
         search = self.search
         while len(search.pending):
             shown = np.where(search.starred, -1, self.codes)

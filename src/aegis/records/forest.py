@@ -1,6 +1,6 @@
-"""Random forests of scikit-learn, for pattern-friendly attributes and for accuracy.
+"""Random forests of scikit-learn, to find pattern-friendly attributes and to measure accuracy.
 
-scikit-learn is an extra: it is imported when a forest is first asked for.
+scikit-learn is an optional dependency, so it is imported only when a forest is first made.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _classifier(trees: int, seed: int) -> Any:
 
 
 class Forest:
-    """A forest grown on one part of the records and tried on the rest.
+    """A forest that is trained on one part of the records and tested on the rest.
 
     Parameters
     ----------
@@ -54,12 +54,15 @@ class Forest:
             self._model.fit(features[self._test], target[self._test])
 
     def accuracy(self, features: npt.NDArray[Any] | None = None) -> float:
-        """Share of held-out records whose target is predicted; of other features if given."""
+        """Share of held-out records whose target is predicted correctly, by `features` if given."""
         shown = self._features[self._test] if features is None else features
         return float(np.mean(self._model.predict(shown) == self._target[self._test]))
 
     def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
-        """Loss of accuracy when the values of one feature are shuffled; mean over `repeats`."""
+        """Return the loss of accuracy when the values of one feature are shuffled.
+
+        It is the mean of `repeats` runs.
+        """
         whole = self.accuracy()
         scores = []
         for _ in range(repeats):

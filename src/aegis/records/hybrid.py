@@ -1,10 +1,10 @@
-"""The hybrid scheme of Majeed and Hwang (2023): noise and generalisation where privacy is at stake.
+"""The hybrid scheme of Majeed and Hwang (2023): noise for some records, generalisation for others.
 
-What the published release does not guarantee, although it is said to: it is not differentially
-private, because categorical values of the non-violating part are released exactly, the partition
-depends on the data, and noise on several attributes adds up; and it is not k-anonymous, because
-the non-violating part is not grouped and noisy numbers differ within a cluster. `strict` makes a
-release that is k-anonymous, and says so only because it is checked.
+The paper claims two guarantees that its release does not give. It is not differentially private:
+categorical values of the non-violating part are released exactly, the partition depends on the
+data, and the epsilons of several attributes add up. It is not k-anonymous: the non-violating part
+is not grouped, and noisy numbers differ within a cluster. With `strict`, the release is
+k-anonymous, and this is verified.
 """
 
 from __future__ import annotations
@@ -121,11 +121,11 @@ class HybridOptions(Options):
 
     @property
     def by_chance(self) -> bool:
-        """Whether noise is added: a reader must not be able to take it off."""
+        """Whether noise is added, so that no reader may be able to remove it."""
         return not self.strict
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and where there is no sensitive attribute or a wrong name."""
+        """Raise as `Options.check`, and if there is no sensitive attribute or a name is wrong."""
         super().check(records)
         if not records.sensitive:
             raise PolicyError(
@@ -148,20 +148,20 @@ class HybridOptions(Options):
 
 @dataclass(frozen=True)
 class Pattern:
-    """How one categorical quasi-identifier fared in the search for pattern-friendly ones.
+    """Result of the search for pattern-friendly attributes, for one categorical quasi-identifier.
 
     Attributes
     ----------
     name
         The attribute.
     drop
-        Accuracy that shuffling it costs; NaN where it was named by the user.
+        Loss of accuracy when its values are shuffled; NaN if the user named the attribute.
     coverage
         Share of rows that its two most frequent values cover.
     friendly
         Whether it is pattern-friendly.
     bands
-        (value, rows, band) in falling frequency.
+        Triples (value, rows, band) in order of falling frequency.
     """
 
     name: str
@@ -171,7 +171,7 @@ class Pattern:
     bands: tuple[tuple[Any, int, str], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the figures as JSON values."""
         return {
             "name": self.name,
             "accuracy_drop": self.drop,
@@ -186,9 +186,9 @@ def patterns(
 ) -> tuple[Pattern, ...]:
     """Examine each categorical quasi-identifier (step 2 of the scheme).
 
-    A forest predicts the first sensitive attribute from all quasi-identifiers. An attribute whose
-    shuffling costs at most `importance` accuracy and whose two most frequent values cover at
-    least `coverage` of the rows is pattern-friendly.
+    A forest predicts the first sensitive attribute from all quasi-identifiers. An attribute is
+    pattern-friendly if shuffling it costs at most `importance` of accuracy, and its two most
+    frequent values cover at least `coverage` of the rows.
     """
     categorical = [
         (number, attribute)
@@ -221,12 +221,12 @@ def _pattern(attribute: RecordAttribute, drop: float, options: HybridOptions) ->
 
 
 def band(share: float, limits: tuple[float, float, float]) -> str:
-    """Return the band of a value that holds `share` of the rows."""
+    """Return the band of a value that occurs in this `share` of the rows."""
     return BANDS[sum(share < limit for limit in limits)]
 
 
 def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOptions) -> Integers:
-    """Records with a minor value in a pattern-friendly attribute; all, where there is none."""
+    """Records with a minor value in a pattern-friendly attribute; all if there is none."""
     violating = np.zeros(len(records), dtype=bool)
     friendly = [pattern.name for pattern in drawn if pattern.friendly]
     for name in friendly:
@@ -237,7 +237,7 @@ def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOpti
 
 
 def _dropped(records: Records, options: HybridOptions) -> dict[str, Integers]:
-    """Records that preprocessing leaves out, by reason; one is counted under its first."""
+    """Records that preprocessing leaves out, by reason; each is listed under its first reason."""
     gone = np.zeros(len(records), dtype=bool)
     reasons: dict[str, Integers] = {}
     outliers = np.zeros(len(records), dtype=bool)
@@ -304,10 +304,11 @@ def _run(
 
 
 def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
-    """What is spent on telling any two values apart, summed over the noisy attributes, per part.
+    """Return the epsilon that any two records can differ by, summed over noisy attributes, per
+    part.
 
-    With a sensitivity below the range, values at its ends are distinguished by as many times epsilon as
-    the range holds it. Strict releases spend none.
+    If the sensitivity is smaller than the range of an attribute, epsilon grows by the factor range
+    / sensitivity for values at its ends. Strict releases spend nothing.
     """
     spent = 0.0
     for attribute in records.attributes:
@@ -344,7 +345,7 @@ def _notes(
 def _published(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
 ) -> tuple[ReleasedCells, Integers]:
-    """Steps 3 and 4 as published; labels are the classes of equal released values."""
+    """Do steps 3 and 4 as published; the labels are classes of equal released values."""
     cells = ReleasedCells(records)
     rows = np.flatnonzero(violating)
     if len(rows):
@@ -363,7 +364,7 @@ def _published(
 def _strict(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
 ) -> tuple[ReleasedCells, Integers]:
-    """Group everything: exact categories where k records share them, clusters elsewhere."""
+    """Group all records: exact categories if k records share them, otherwise clusters."""
     labels = np.full(len(records), -1, dtype=np.int64)
     shared = _shared(records, np.flatnonzero(~violating), options, labels)
     rest = np.flatnonzero(labels < 0)
@@ -380,7 +381,10 @@ def _strict(
 
 
 def _shared(records: Records, rows: Integers, options: HybridOptions, labels: Integers) -> int:
-    """Group `rows` that share all categories with enough others; return the number of groups."""
+    """Group those of `rows` that share all categories with enough others.
+
+    Returns the number of groups.
+    """
     exact = [a for a in records.attributes if a.kind is not AttributeKind.NUMERIC]
     if not len(rows):
         return 0
@@ -401,7 +405,7 @@ def _shared(records: Records, rows: Integers, options: HybridOptions, labels: In
 
 
 def _fits(part: Records | None, options: HybridOptions) -> bool:
-    """Whether records can be one group: k of them, l values of each sensitive attribute."""
+    """Whether the records can be one group: k records, l values of each sensitive attribute."""
     return (
         part is not None
         and len(part) >= options.k
@@ -416,7 +420,7 @@ def _outcome(
     labels: Integers,
     options: HybridOptions,
 ) -> Outcome:
-    """Spread what was done to the `chosen` records over all."""
+    """Return the outcome for all records from that of the `chosen` ones."""
     everyone = np.full(len(records), -1, dtype=np.int64)
     everyone[chosen] = labels
     columns: dict[str, tuple[Any, ...]] = {}

@@ -1,4 +1,4 @@
-"""Cell by cell, what the hybrid scheme releases, and what that costs."""
+"""The cells that the hybrid scheme releases, and their information loss."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from aegis.policy import AttributeKind
 
 
 class ReleasedCells:
-    """Released values under construction: a height per categorical cell, a range per number.
+    """The released values while they are built: a hierarchy height per category, a range per
+    number.
 
-    A number is released as a range [low, high]; an exact or noisy one has equal ends. An ordinal
-    attribute is generalised like categories, by its hierarchy or to "*"; where numbers are
-    generalised and it has no hierarchy, it is shown as a range like them.
+    A number is stored as a range [low, high]; for an exact or noisy number both ends are equal. An
+    ordinal attribute is generalised like a category, by its hierarchy or to "*". If numbers are
+    generalised and it has no hierarchy, it becomes a range like a number.
     """
 
     def __init__(self, records: Records) -> None:
@@ -51,13 +52,13 @@ class ReleasedCells:
         numbers: bool,
         exact_below: int = 0,
     ) -> None:
-        """Make the groups `labels` of `rows` uniform.
+        """Make the values within each group equal; `labels` is the group of each of `rows`.
 
-        Where the entropy of every sensitive attribute in a group reaches `diversity`, categories
-        go to the lowest level that makes the group uniform; elsewhere at least to the middle
-        level. Groups below `exact_below` keep their categories, which are the same already.
-        `numbers` generalises numbers, and ordinal attributes without a hierarchy, to the range of
-        the group as well.
+        If the entropy of every sensitive attribute in a group is at least `diversity`, categories
+        go to the lowest level on which they are equal; otherwise at least to the middle level.
+        Groups with a number below `exact_below` keep their categories, which are equal already.
+        With `numbers`, numbers and ordinal attributes without a hierarchy are generalised to the
+        range of the group.
         """
         part = self.records.take(rows)
         groups = RecordGroups(labels)
@@ -96,11 +97,10 @@ class ReleasedCells:
     def perturb(
         self, epsilon: Floats, sensitivity: float | None, random: np.random.Generator
     ) -> None:
-        """Add Laplace noise of scale sensitivity / epsilon to every number, kept within the domain.
+        """Add Laplace noise of scale sensitivity / epsilon to every number.
 
-        Without a sensitivity the range of the domain is taken.
-        Noise that would leave the domain puts the value on its end. Values are rounded to the
-        attribute's resolution; missing ones stay missing.
+        A sensitivity of None means the range of the domain. Values beyond the domain are set to its
+        end. Values are rounded to the attribute's resolution; missing values stay missing.
         """
         for attribute in self.records.attributes:
             if attribute.kind is not AttributeKind.NUMERIC:
@@ -116,7 +116,7 @@ class ReleasedCells:
     def columns(self) -> list[list[Any]]:
         """Return the released values of each quasi-identifier, N each.
 
-        Numbers stay numbers where no range was made of them; everything else is text.
+        Numbers that did not become ranges stay numbers; everything else is text.
         """
         return [self._column(attribute) for attribute in self.records.attributes]
 
@@ -141,7 +141,7 @@ class ReleasedCells:
         return values
 
     def classes(self) -> Integers:
-        """Number the classes of records with equal released values, shape (N,)."""
+        """Number the classes of records with equal released values; return them, shape (N,)."""
         columns: list[Codes] = []
         for values in self.columns():
             texts = np.array([str(value) for value in values])
@@ -164,10 +164,11 @@ class ReleasedCells:
         return covered / (len(self.records) * len(self.records.attributes))
 
     def distortion(self) -> float:
-        """Distortion DM per cell, 0..1: level over height, attributes weighing the same.
+        """Mean distortion DM per cell, 0..1, with equal weights for all attributes.
 
-        For numbers and ranks, the distance of the farther end from the true value over the
-        domain's range.
+        For a category, it is the level divided by the height of the hierarchy. For numbers and
+        ranks, it is the distance of the farther end from the true value, divided by the domain's
+        range.
         """
         shares = [float(np.mean(self._moved(a))) for a in self.records.attributes]
         return float(np.mean(shares))
@@ -191,9 +192,9 @@ class ReleasedCells:
     def loss(self, labels: Integers, k: int, *, left_out: int) -> InformationLoss:
         """Information loss of the released cells.
 
-        The centroid figures compare each number with the middle of its released range, and count
-        a category as lost where it was generalised at all. `left_out` records count as
-        suppressed.
+        The centroid figures compare each number with the middle of its released range. A
+        generalised category counts as lost. `left_out` is a number of additional records that count
+        as suppressed.
         """
         groups = RecordGroups.number(labels)
         suppressed = groups.suppressed + left_out
@@ -245,7 +246,7 @@ class ReleasedCells:
 
 
 def _span(attribute: RecordAttribute) -> float:
-    """Range of a numeric attribute; 1 where it has none, so that it can divide."""
+    """Range of a numeric attribute, as a divisor: 1 if the range is 0."""
     least, most = attribute.bounds
     return most - least if most > least else 1.0
 

@@ -1,9 +1,9 @@
-"""Local suppression: only the cells that keep a record out of a class are left out.
+"""Local suppression: suppress single cells that keep a record out of a large class.
 
-The cells are those of the quasi-identifiers as masks show them. Whether a class is large enough is
-counted with a suppressed cell as its own value, as every audit of the release counts it. Others
-(sdcMicro) let a suppressed cell match any value, and so suppress fewer; but a record that is the only
-one to match a combination of known values is then told by it.
+The cells are masked values of the quasi-identifiers. In class sizes, a suppressed cell counts as a
+separate value, as in every audit of the release. In other tools (sdcMicro) a suppressed cell
+matches any value, so that fewer cells are suppressed. But then a record may be the only one that
+matches a combination of known values, and is identified by it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SuppressionOptions(Options):
     empty: bool = False
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and where `importance` names no quasi-identifier."""
+        """Raise as `Options.check`, and if `importance` names other columns."""
         super().check(records)
         for name in self.importance:
             records.attribute(name)
@@ -104,13 +104,13 @@ def _run(
 
 
 def _costs(records: Records, importance: Sequence[str]) -> Floats:
-    """Return what a cell of each attribute counts, shape (A,)."""
+    """Return the cost of suppressing a cell of each attribute, shape (A,)."""
     worth = {name: len(importance) + 1 - place for place, name in enumerate(importance)}
     return np.array([float(worth.get(a.name, 1)) for a in records.attributes])
 
 
 def _star(attribute: RecordAttribute, *, empty: bool) -> int:
-    """Return the code of a suppressed cell: that of the value it is shown as, else a new one."""
+    """Return the code of a suppressed cell: that of `*` (or null) if it occurs, else a new one."""
     shown = None if empty else SUPPRESSED_VALUE
     domain = attribute.domain
     return domain.index(shown) if shown in domain else attribute.size
@@ -123,7 +123,7 @@ def _released_codes(attribute: RecordAttribute, starred: Flags, *, empty: bool) 
 
 
 def _shown(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:
-    """Return the released values: text where a star stands among them, else the values' own type."""
+    """Return the released values, as text if a star is among them, else in their own type."""
     mark = None if empty else SUPPRESSED_VALUE
     as_text = bool(starred.any()) and not empty
     values = [str(value) if as_text and value is not None else value for value in attribute.domain]
@@ -164,7 +164,7 @@ def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
 
 
 def _loss(records: Records, starred: Flags, labels: Integers, k: int) -> InformationLoss:
-    """Return the loss of suppressed cells: each counts like one that shows the overall centroid."""
+    """Return the loss of suppressed cells; each counts as replaced by the overall centroid."""
     groups = RecordGroups.number(labels)
     average = len(records) / len(groups)
     return InformationLoss(

@@ -1,8 +1,8 @@
-"""Greedy clustering by least increase of information loss: k-member and (k,l)-member.
+"""Greedy clustering by the smallest increase of information loss: k-member and (k,l)-member.
 
-Records with equal quasi-identifiers are interchangeable to both methods, so they work on the
-distinct combinations of values, each with the queue of its records: exact, and far below N^2 on
-tables of few combinations.
+Records with equal quasi-identifiers are interchangeable for both methods. So they work on distinct
+combinations of values, each with a queue of its records. This is exact, and takes much less time
+than N^2 on tables with few combinations.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from aegis.progress import Progress, Step
 
 @dataclass(frozen=True)
 class DiverseOptions(Options):
-    """Options of kl-member: l is 2 unless said otherwise."""
+    """Options of kl-member; l is 2 by default."""
 
     l: int = 2  # noqa: E741 - the field's term
 
 
 class _Reach:
-    """What one cluster covers in one attribute, and what covering more would cost.
+    """The range of one cluster in one attribute, and the cost of adding a value to it.
 
-    Cost lies in 0..1: width of the range over that of the domain (numbers; ranks for ordinal
-    values), or height of the lowest common ancestor over that of the tree. A missing value shares
-    nothing with a present number or rank: together they cost 1.
+    The cost is in 0..1. For numbers, and ranks of ordinal values, it is the width of the range
+    divided by that of the domain. With a hierarchy, it is the height of the lowest common ancestor
+    divided by that of the root. A missing value together with a number or rank costs 1.
     """
 
     def __init__(self, attribute: RecordAttribute, combination_codes: Integers) -> None:
@@ -40,7 +40,10 @@ class _Reach:
         self._heights = np.empty(0)
 
     def begin(self, combination: int) -> Floats:
-        """Start a cluster at `combination`; return the cost of adding each one, shape (D,)."""
+        """Start a cluster at `combination`.
+
+        Returns the cost of adding each combination, shape (D,).
+        """
         if self._tree:
             tree = self._attribute.tree
             heights = tree.heights_to(int(self._codes[combination])) / tree.height
@@ -51,7 +54,7 @@ class _Reach:
         return self._costs()
 
     def include(self, combination: int) -> Floats | None:
-        """Add `combination`; return the new costs, or None if nothing has changed."""
+        """Add `combination`; return the new costs, or None if they did not change."""
         if self._tree:
             height = float(self._heights[combination])
             if height <= self._covered:
@@ -74,7 +77,7 @@ class _Reach:
 
 
 class _Cluster:
-    """The cluster under construction: cost of adding each combination, summed over attributes."""
+    """The cluster that is being built: the cost of adding each combination, over all attributes."""
 
     def __init__(self, reaches: list[_Reach], combination: int) -> None:
         self._reaches = reaches
@@ -93,7 +96,7 @@ class _Cluster:
 
 
 class _Queues:
-    """The unassigned records of each combination, first to last."""
+    """The unassigned records of each combination, in order."""
 
     def __init__(self, of: Integers, count: int) -> None:
         self.order = np.argsort(of, kind="stable")
@@ -116,11 +119,11 @@ class _Queues:
         return record
 
     def cheapest(self, cost: Floats) -> int:
-        """Return the open combination of least cost, of equals that of the first record."""
+        """Return the open combination with the least cost; ties: that of the first record."""
         return self._first(np.where(self.open, cost, np.inf))
 
     def farthest(self, distance: Floats) -> int:
-        """Return the open combination at the largest distance, of equals the first record's."""
+        """Return the open combination at the largest distance; ties: that of the first record."""
         return self._first(np.where(self.open, -distance, np.inf))
 
     def _first(self, cost: Floats) -> int:
@@ -139,30 +142,32 @@ def k_member(
     """Cluster by k-member (Byun et al. 2007, figure 3), or by (k,l)-member when `distinct` > 1.
 
     The first cluster starts at the record farthest from a random one, each later cluster at the
-    record farthest from the seed before it; the record of least increase in information loss is
-    added until there are k; remaining records go, each, to the cluster of least increase.
-    Information loss of a cluster e is |e| times the sum over attributes of the range over the
-    domain's range, or the height of the lowest common ancestor over that of the tree.
+    record farthest from the seed of the cluster before. The record with the smallest increase in
+    information loss is added until the cluster has k records. Each remaining record joins the
+    cluster with the smallest increase. The information loss of a cluster e is |e| times a sum over
+    attributes. A term is the range divided by the domain's range, or the height of the lowest
+    common ancestor divided by that of the root.
 
-    With `distinct` > 1 a cluster of k keeps growing in the same way until it holds that many
-    distinct values of each sensitive attribute (Zheng et al. 2019, whose text we know only by
-    summary). A last cluster that the remaining records cannot complete is dissolved into the
-    others; where even the first cannot be completed all records are one cluster.
+    With `distinct` > 1, a cluster of k records grows in the same way until it has that many
+    distinct values of each sensitive attribute (Zheng et al. 2019, whose text we know only from its
+    summary). If the remaining records cannot complete the last cluster, they join the others. If
+    not even the first cluster can be completed, all records are one cluster.
 
     Parameters
     ----------
     records
-        N >= k encoded records; ordinal and numeric attributes cost by range, categorical ones by
-        their hierarchy.
+        N >= k encoded records. The loss of ordinal and numeric attributes follows from ranges, that
+        of categorical attributes from their hierarchy.
     k
         Least size of a cluster.
     random
-        Picks the record from which the first seed is farthest.
+        Generator that picks the random record at the start.
 
     Returns
     -------
     labels
-        Shape (N,), int64. Cost O(N D A), D distinct combinations of A attributes.
+        Cluster of each record, shape (N,), int64. The time is O(N D A) for D distinct combinations
+        of A attributes.
     """
     first, of = records.combinations
     queues = _Queues(of, len(first))
@@ -196,7 +201,7 @@ def _grow(
     k: int,
     distinct: int,
 ) -> list[int] | None:
-    """Take records until the cluster satisfies k and l; None if the records run out."""
+    """Add records until the cluster satisfies k and l; None if no records are left before that."""
     members = [queues.take(seed)]
     seen: list[set[int]] = [{int(a.codes[members[0]])} for a in records.sensitive]
     while len(members) < k or (distinct > 1 and min(map(len, seen)) < distinct):
@@ -231,7 +236,7 @@ def _join_cheapest(records: Records, rest: Integers, labels: Integers, clusters:
 
 
 class _Cover:
-    """What every finished cluster covers in one attribute, and its cost there, shape (G,)."""
+    """The range of every finished cluster in one attribute, and its cost, shape (G,)."""
 
     def __init__(self, attribute: RecordAttribute, grouped: Integers, starts: Integers) -> None:
         self.codes = attribute.codes

@@ -43,8 +43,8 @@ class VariableOptions(Options):
 class _Unassigned:
     """The records that are in no cluster yet, kept in ascending order.
 
-    Rows of assigned records stay in the arrays, marked dead, until enough of them have gathered
-    to make copying worth while.
+    Rows of assigned records stay in the arrays, marked dead, until there are enough of them to
+    justify a copy.
     """
 
     def __init__(self, space: Space) -> None:
@@ -57,7 +57,7 @@ class _Unassigned:
         return len(self.rows) - self._gone
 
     def compact(self) -> None:
-        """Drop dead rows; positions found before are no longer valid."""
+        """Remove dead rows; positions from before are no longer valid."""
         if self._gone:
             alive = np.flatnonzero(~self._dead)
             self.space, self.rows = self.space.take(alive), self.rows[alive]
@@ -70,11 +70,11 @@ class _Unassigned:
         return self.space.take(np.flatnonzero(~self._dead)).centre()
 
     def masked(self, distances: Floats) -> Floats:
-        """Return a copy of `distances` in which assigned records are infinitely far."""
+        """Return a copy of `distances` in which assigned records have an infinite distance."""
         return np.where(self._dead, np.inf, distances)
 
     def compact_when_worth(self) -> None:
-        """Drop dead rows when there are enough of them."""
+        """Remove dead rows if there are enough of them."""
         if COMPACT_AT * self._gone > len(self.rows):
             self.compact()
 
@@ -84,7 +84,7 @@ class _Unassigned:
         self._gone += len(positions)
 
     def farthest(self, distances: Floats) -> int:
-        """Return the position of the farthest record, the first of equals."""
+        """Return the position of the farthest record; ties: the first."""
         return int(np.argmax(np.where(self._dead, -1.0, distances)))
 
     def nearest(self, distances: Floats, count: int, own: int) -> Integers:
@@ -105,22 +105,22 @@ def smallest(values: Floats, count: int) -> Integers:
 def mdav(space: Space, k: int, step: Step | None = None) -> Integers:
     """Cluster by MDAV-generic (Domingo-Ferrer and Torra 2005, algorithm 4.1).
 
-    While at least 3k records remain: r is the farthest from the average record, s the farthest
-    from r; each takes its k - 1 nearest. From 2k to 3k - 1 remaining, one cluster forms around
-    the record farthest from the average and the rest is the last one; fewer than 2k are one
-    cluster. Ties go to the record that comes first.
+    While at least 3k records remain, r is the record farthest from the average record, and s the
+    record farthest from r. Each forms a cluster with its k - 1 nearest records. If 2k to 3k - 1
+    records remain, the record farthest from the average forms a cluster in this way, and the rest
+    is the last cluster. Fewer than 2k records are one cluster. Ties go to the first record.
 
     Parameters
     ----------
     space
         Coordinates of N records, N >= k.
     k
-        Least size of a cluster; sizes lie in k..2k-1.
+        Least size of a cluster; sizes are k to 2k - 1.
 
     Returns
     -------
     labels
-        Shape (N,), int64. Cost O(N^2 / k) time, O(N) memory.
+        Cluster of each record, shape (N,), int64. It takes O(N^2 / k) time and O(N) memory.
     """
     labels = np.zeros(len(space), dtype=np.int64)
     pool = _Unassigned(space)
@@ -146,7 +146,9 @@ def mdav(space: Space, k: int, step: Step | None = None) -> Integers:
 
 
 def _around_farthest(pool: _Unassigned, k: int, labels: Integers, cluster: int) -> Floats:
-    """Cluster the record farthest from the average with its nearest; return distances to it."""
+    """Cluster the record farthest from the average with its nearest records; return distances to
+    it.
+    """
     r = pool.farthest(pool.space.distances(pool.centre()))
     from_r = pool.space.distances(pool.space.at(r))
     near = pool.nearest(from_r, k, r)
@@ -158,13 +160,14 @@ def _around_farthest(pool: _Unassigned, k: int, labels: Integers, cluster: int) 
 def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Integers:
     """Cluster by V-MDAV (Solanas and Martinez-Balleste 2006).
 
-    While at least k records remain: the record farthest from the centre of the whole table takes
-    its k - 1 nearest, and the cluster grows up to 2k - 1 by the nearest unassigned record while
-    the distance of that record to the cluster (to its nearest member) is below gamma times its
-    distance to the nearest other unassigned record. Fewer than k remaining records join, each,
-    the cluster with the nearest centre. Distances are Euclidean, not squared.
+    While at least k records remain, the record farthest from the centre of the table forms a
+    cluster with its k - 1 nearest records. The cluster then takes the nearest unassigned record, up
+    to 2k - 1 records in all. It does so as long as the distance of that record to the cluster (its
+    nearest member) is below gamma times its distance to the nearest other unassigned record. If
+    fewer than k records remain, each joins the cluster with the nearest centre. Distances are
+    Euclidean, not squared.
 
-    Parameters and result as in `mdav`; sizes may exceed 2k - 1 by the remaining records.
+    Parameters and result are as in `mdav`. The remaining records may increase sizes above 2k - 1.
     """
     labels = np.full(len(space), -1, dtype=np.int64)
     pool = _Unassigned(space)
@@ -207,7 +210,7 @@ def _extend(
 
 
 def _join_nearest(space: Space, rows: Integers, labels: Integers, clusters: int) -> None:
-    """Add each of `rows` to the cluster whose centre is nearest."""
+    """Add each of `rows` to the cluster with the nearest centre."""
     if not len(rows):
         return
     centres = [space.take(np.flatnonzero(labels == c)).centre() for c in range(clusters)]

@@ -1,4 +1,4 @@
-"""Mondrian as a method: recursive cuts at the median, as `mondrian_cuts` makes them."""
+"""Mondrian as a record-level method; the module `mondrian_cuts` makes the recursive cuts."""
 
 from __future__ import annotations
 

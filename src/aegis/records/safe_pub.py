@@ -1,10 +1,11 @@
 """Differential privacy by sampling and generalisation (SafePub).
 
-Each record is drawn with its own chance, shown by masks that do not depend on the table, and left
-out where fewer than k drawn records show the same: see `aegis.privacy.sampling`. The masks are named, or
-drawn by a search that spends a part of epsilon (`aegis.privacy.scheme_search`): it looks at all records,
-and draws by itself, so that it and the sample compose by adding up. The guarantee is one of the
-quasi-identifiers; what is released next to them it does not cover.
+Records are drawn independently, and their values are masked by masks that do not depend on the
+table. If fewer than k drawn records have the same masked values, they are left out; see
+`aegis.privacy.sampling`. You name the masks, or a search that spends a part of epsilon draws them
+(`aegis.privacy.scheme_search`). The search reads all records and uses separate random draws, so the
+epsilons of search and sample add up. The guarantee covers the quasi-identifiers, not other released
+columns.
 """
 
 from __future__ import annotations
@@ -74,23 +75,23 @@ class SampledOptions(Options):
 
     @property
     def by_chance(self) -> bool:
-        """True: a reader must not know which records were drawn."""
+        """True, because no reader may know which records were drawn."""
         return True
 
     @property
     def privacy(self) -> SampledPrivacy:
-        """The rate and the k that the guarantee of the sample requires: epsilon less the search."""
+        """Sampling rate and k for the guarantee, from epsilon without the search's part."""
         rest = math.nextafter(self.epsilon - self.search, 0) if self.search else self.epsilon
         return sampled_privacy(rest, self.delta, self.rate)
 
     @property
     def searched_class(self) -> int:
-        """Rows of the smallest class that a search takes for kept: k of them are drawn on average."""
+        """Least class size that a search counts as kept: on average, k of its rows are drawn."""
         privacy = self.privacy
         return math.ceil(max(privacy.k, self.k) / privacy.rate)
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and where a person may have several records."""
+        """Raise as `Options.check`, and if a person may have several records."""
         super().check(records)
         if records.persons is not None:
             raise PolicyError(
@@ -105,7 +106,7 @@ def sample_records(
     random: np.random.Generator,
     progress: Progress,
 ) -> Outcome:
-    """Draw the sample, and leave out the classes that are too small."""
+    """Draw the sample, and leave out classes that are too small."""
     privacy = options.privacy
     with progress.step("Drawing records", len(records)):
         drawn = random.random(len(records)) < privacy.rate

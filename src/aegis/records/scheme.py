@@ -1,7 +1,7 @@
 """Masks of quasi-identifiers drawn with differential privacy, for `safe-pub`.
 
-What the search looks at in addition to the rows must not depend on them: the candidates of the policy in the
-order in which it names them, and the leaves of hierarchies.
+Everything else that the search reads must not depend on the rows. It reads the candidates of the
+policy, in their order, and the leaves of hierarchies.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ def drawn_masks(
     Parameters
     ----------
     table
-        The table, quasi-identifiers unmasked.
+        The table with unmasked quasi-identifiers.
     policy
-        Its candidates are searched, from the last, the coarsest, to the first.
+        The policy; its candidates are searched from the last, the coarsest, to the first.
     options
         Masks of attributes that are not searched, the score, the budget and the number of draws.
     seed
-        Which draws.
+        Seed of the random draws.
     progress
         Receives one step.
 
     Raises
     ------
     PolicyError
-        A candidate learns from the table or draws at random, or the score uses leaves of an
-        attribute without a hierarchy.
+        A candidate learns from the table or is random, or the score needs leaves of an attribute
+        without a hierarchy.
     """
     given = options.masks or {}
     quasi = policy.quasi_identifiers
@@ -84,7 +84,7 @@ def _specs(quasi: tuple[Attribute, ...], chains: list[Chain], drawn: DrawnScheme
 
 
 def _chain(attribute: Attribute, given: Mapping[str, Any]) -> Chain:
-    """Return the masks of an attribute that are searched, in the order of the policy."""
+    """Return the masks of an attribute to search, in the order of the policy."""
     if attribute.name in given:
         return (given_mask(attribute, given[attribute.name]) or Identity(),)
     chain = attribute.masks or (Identity(),)
@@ -107,22 +107,22 @@ def scheme_cells(
     beyond: int = 0,
     targets: tuple[int, ...] = (),
 ) -> SchemeCells:
-    """Return a table as a search for masks sees it.
+    """Return the data of a table for the search for masks.
 
     Parameters
     ----------
     table
-        Has the quasi-identifiers as they are.
+        The table with unmasked quasi-identifiers.
     quasi, chains
         The attributes, and the masks of each from the finest to the coarsest.
     score
-        What is searched by: it may ask for leaves.
+        The score of the search; it may need leaves.
     least
-        Rows of the smallest class that is kept.
+        Least class size that counts as kept.
     beyond
-        Rows that are not in the table, and left out.
+        Number of rows that are not in the table; they count as left out.
     targets
-        Places of the attributes that others should predict.
+        Indices of the attributes that others should predict.
     """
     codes, groups, shares = [], [], []
     for attribute, chain in zip(quasi, chains, strict=True):
@@ -153,7 +153,7 @@ def scheme_cells(
 
 
 def _targets(policy: Policy, quasi: tuple[Attribute, ...]) -> tuple[int, ...]:
-    """Return the place of the label among the quasi-identifiers."""
+    """Return the index of the label among the quasi-identifiers."""
     names = [attribute.name for attribute in quasi]
     label = policy.label.column if policy.label else None
     if label not in names:
@@ -167,7 +167,7 @@ def _targets(policy: Policy, quasi: tuple[Attribute, ...]) -> tuple[int, ...]:
 
 
 def _shows_nothing(mask: Mask) -> bool:
-    """Whether a mask shows the same of all values, whatever they are."""
+    """Whether a mask gives the same output for all possible values."""
     if isinstance(mask, Level) and mask.hierarchy is not None:
         return mask.level > 0 and len(mask.hierarchy.groups(mask.level)) == 1
     return isinstance(mask, Suppress)
@@ -176,7 +176,7 @@ def _shows_nothing(mask: Mask) -> bool:
 def _shares(
     attribute: Attribute, mask: Mask, codes: npt.NDArray[np.integer], shown: pa.Array
 ) -> npt.NDArray[np.float64]:
-    """Return the share of a hierarchy's leaves that each value's group has, shape (V,)."""
+    """Return the share of the hierarchy's leaves in each value's group, shape (V,)."""
     if isinstance(mask, Suppress):
         return np.ones(len(codes))
     hierarchy = attribute.hierarchy
@@ -196,7 +196,7 @@ def _shares(
 def _searched(
     table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress
 ) -> dict[str, Any] | None:
-    """Return the masks that are drawn where the options require a search."""
+    """Return the drawn masks if the options require a search; else None."""
     if not isinstance(options, SampledOptions) or not options.search:
         return None
     return drawn_masks(table, policy, options, seed, progress)

@@ -1,9 +1,9 @@
 """The coordinates in which microaggregation measures distance.
 
-Squared distance is the sum over attributes of: the squared difference of z-scores (numeric), of
-ranks over V - 1 (ordinal), or 0/1 (categorical). A missing number or rank is at the mean (the
-middle of the scale), one unit aside of the present ones. This is the metric of `losses`, so what
-the methods minimise is what is reported.
+The squared distance is a sum over attributes: the squared difference of z-scores (numeric), of
+ranks divided by V - 1 (ordinal), or 0/1 (categorical). A missing number is at the mean, a missing
+rank at the middle of the scale, plus one unit in a separate dimension. The module `losses` uses the
+same metric, so the methods minimise the loss that is reported.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Space:
     points
         Coordinates, shape (P, N).
     ranked
-        Which rows of `points` are ordinal, so that their centre is a median; shape (P,), bool.
+        Whether each row of `points` is ordinal, so that its centre is a median; shape (P,).
     nominal
         Codes of the categorical attributes, shape (Q, N).
     sizes
-        Number of values of each, shape (Q,).
+        Number of values of each categorical attribute, shape (Q,).
     """
 
     points: Floats
@@ -39,7 +39,7 @@ class Space:
 
     @classmethod
     def of(cls, records: Records, *, scaled: bool = True) -> Space:
-        """Return the coordinates of `records`; not `scaled`, numbers keep their unit."""
+        """Return the coordinates of `records`; numbers that are not `scaled` keep their unit."""
         points: list[Floats] = []
         ranked: list[bool] = []
         nominal: list[Codes] = []
@@ -75,7 +75,7 @@ class Space:
         return int(self.points.shape[1] if len(self.points) else self.nominal.shape[1])
 
     def take(self, rows: Integers) -> Space:
-        """Return the space of the records `rows`."""
+        """Return the coordinates of the records `rows`."""
         return Space(
             np.ascontiguousarray(self.points[:, rows]),
             self.ranked,
@@ -84,7 +84,7 @@ class Space:
         )
 
     def centre(self) -> tuple[Floats, Codes]:
-        """Return the average record: means, lower medians of ranks, modes (lowest code)."""
+        """Return the average record: means, lower medians of ranks, modes (ties: lowest code)."""
         middle = (len(self) - 1) // 2
         place = np.array(
             [

@@ -1,9 +1,9 @@
-"""Swapping: values change places between records, so that every column keeps its distribution.
+"""Swapping: records exchange values, so that every column keeps its distribution.
 
-`rank-swap` swaps numbers and other ordered values with values of a close rank: Moore, Controlled
-data-swapping techniques for masking public use microdata (US Census Bureau, RR 96-04). `record-swap`
-swaps where records lie, those that are at risk there first, between records that are the same in chosen
-columns: targeted record swapping, as in the 2021 census round (sdcMicro's recordSwap).
+`rank-swap` swaps numbers and other ordered values with values of a close rank (Moore, Controlled
+data-swapping techniques for masking public use microdata, US Census Bureau, RR 96-04).
+`record-swap` swaps the geography of records that are equal in chosen columns, records at risk
+first. This is targeted record swapping, as in the 2021 census round (sdcMicro's recordSwap).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RankSwapOptions(Options):
 
     @property
     def by_chance(self) -> bool:
-        """True: a reader must not know which values were swapped."""
+        """True, because no reader may know which values were swapped."""
         return True
 
 
@@ -80,11 +80,11 @@ class RecordSwapOptions(Options):
 
     @property
     def by_chance(self) -> bool:
-        """True: a reader must not know which values were swapped."""
+        """True, because no reader may know which values were swapped."""
         return True
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and where columns are not as they have to be."""
+        """Raise as `Options.check`, and if the columns of the geography do not fit."""
         super().check(records)
         for name in (*self.geography, *self.similar):
             records.attribute(name)
@@ -119,9 +119,10 @@ def _rank_swap(
 
 
 def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.Generator) -> Codes:
-    """Return the codes of an attribute with each present value swapped with one of a close rank.
+    """Return the codes of an attribute after each value was swapped with a value of close rank.
 
-    Values that are the same have their ranks by lot. A value whose partners are all taken stays.
+    Equal values are ranked in random order. A value stays if all its possible partners are taken.
+    Missing values stay.
     """
     rows = np.flatnonzero(attribute.codes != attribute.missing)
     ranked = rows[np.lexsort((random.random(len(rows)), attribute.codes[rows]))]
@@ -147,7 +148,9 @@ def _free(
     end: int,
     random: np.random.Generator,
 ) -> int | None:
-    """Return a place from `start`, below `end`, that is not taken, each with the same chance."""
+    """Return a random free place from `start` to `end` - 1, all equally likely; None if there is
+    none.
+    """
     if start >= end:
         return None
     for place in random.integers(start, end, _TRIES).tolist():
@@ -178,11 +181,13 @@ def _record_swap(
 def swapped_places(
     records: Records, options: RecordSwapOptions, random: np.random.Generator
 ) -> tuple[Integers, int, int]:
-    """Return whose place each record has, shape (N,), how many were at risk, and how many of them stay.
+    """Swap the geography of records.
 
-    A record is at risk at a level of the geography where fewer than k records there have its other
-    values. From the coarsest level on each is swapped with a record of another area of that level;
-    then more are, at the finest level, until the rate is reached.
+    Returns the index of the record whose place each record gets, shape (N,); the number of records
+    at risk; and how many of these stay. A record is at risk at a level of the geography if fewer
+    than k records of its area have its other values. From the coarsest level on, each record at
+    risk is swapped with a record from another area. Then more records are swapped at the finest
+    level, until the rate is reached.
     """
     geography = [records.attribute(name) for name in options.geography]
     others = [a for a in records.attributes if a.name not in options.geography]
@@ -200,7 +205,7 @@ def swapped_places(
 
 
 class _Swap:
-    """Records that change places, each at most once."""
+    """Swaps records, each at most once."""
 
     def __init__(
         self, records: Records, options: RecordSwapOptions, random: np.random.Generator
@@ -215,7 +220,9 @@ class _Swap:
         self._pools = np.split(order, starts[1:])
 
     def each(self, rows: Integers, area: Integers, *, until: int | None = None) -> None:
-        """Swap rows, in an order by lot, with ones of other areas; stop where `until` are swapped."""
+        """Swap `rows` in random order with rows of other areas; stop when `until` are swapped in
+        all.
+        """
         for row in self._random.permutation(rows).tolist():
             if until is not None and int(self._taken.sum()) >= until:
                 return
@@ -286,7 +293,7 @@ def _loss(
 
 
 def _moved(records: Records, released: Mapping[str, Codes], *, scaled: bool) -> float:
-    """Return how far values moved, over how far they are from the overall centroids."""
+    """Return the squared distance that values moved, divided by that from the overall centroids."""
     whole = total_groups(records)
     moved = total = 0.0
     for attribute in records.attributes:

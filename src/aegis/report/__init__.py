@@ -1,4 +1,4 @@
-"""One offline HTML file for an advice: what to release, what it keeps, and why it may be released."""
+"""One offline HTML file on an advice: the recommended release, its utility and its privacy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Render one record-level release as one HTML file that needs nothing but itself."""
+"""Render a record-level release as one HTML file without external resources."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def render_anonymized(
     before: PrivacyReport | None,
     title: str = "Record-level release",
 ) -> str:
-    """Return the report on a record-level release, with MO-OBAM's front where it was searched.
+    """Return the report on a record-level release, with MO-OBAM's front if it was searched.
 
-    Like the report on advice, it loads nothing, and the same release gives the same bytes, apart
-    from the time that grouping took.
+    Like the report on advice, it loads nothing. The same release gives the same bytes, except for
+    the time that grouping took.
 
     Parameters
     ----------
     release
         The checked release.
     before
-        Privacy of the table as it is; None leaves those figures out.
+        Privacy of the unmasked table; None leaves these figures out.
     title
-        The report's heading; plain text.
+        The report's heading as plain text.
     """
     context = _context(release, before, title)
     drawings = {"histogram": histogram_drawing(context["privacy"])}

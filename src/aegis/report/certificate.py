@@ -1,4 +1,4 @@
-"""A page on one release, from its certificate: what was written, what it keeps, who signs."""
+"""A page on one release, from its certificate: what was written, its utility, and its signature."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
     Parameters
     ----------
     certificate
-        What `aegis apply --certificate` wrote, or `Release.certificate`.
+        The document that `aegis apply --certificate` wrote, or `Release.certificate`.
     title
         The page's heading.
 
     Raises
     ------
     DataError
-        The document is no certificate.
+        The document is not a certificate.
     """
     missing = [key for key in NEEDED if not isinstance(certificate.get(key), Mapping)]
     if missing:
@@ -99,7 +99,7 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _stated(utility: Mapping[str, Any]) -> UtilityFigure:
-    """Return the utility that a certificate states."""
+    """Return the utility in a certificate."""
     try:
         return UtilityFigure.from_dict(utility)
     except (KeyError, TypeError, ValueError) as error:
@@ -110,7 +110,7 @@ def _stated(utility: Mapping[str, Any]) -> UtilityFigure:
 
 
 def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
-    """Return the utility as the terminal states it; earlier certificates name the measure alone."""
+    """Return the utility, as the terminal prints it; earlier certificates have only the measure."""
     share = utility.get("kept")
     value = measured(utility.get("value", utility.get("released")))
     note = f"by {utility['measure']}"
@@ -124,7 +124,7 @@ def _utility(utility: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield the figures that an officer looks for first."""
+    """Yield the most important privacy figures."""
     yield {"name": "Equivalence classes", "value": count(audit.get("classes"))}
     yield {"name": "Rows unique by quasi-identifiers", "value": count(audit.get("uniques"))}
     risk = audit.get("risk") or {}
@@ -138,7 +138,7 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a reader should know first: classes that vanish, a rule overridden, then the rest."""
+    """Yield the notes for a reader: first lost classes and an overridden rule, then the rest."""
     utility = certificate.get("utility")
     if utility and "reference_name" in utility:
         yield from _stated(utility).caveats(int(certificate.get("suppressed_rows") or 0))
@@ -154,7 +154,7 @@ def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _outside(certificate: Mapping[str, Any]) -> Outside | None:
-    """Return what the certificate says that the rule does not cover."""
+    """Return the risks in a certificate that the rule does not cover."""
     outside = certificate["privacy"].get("outside")
     if not isinstance(outside, Mapping):
         return None

@@ -1,9 +1,9 @@
-"""The report's charts: from plain points to Altair charts, and nothing else.
+"""The report's charts: make Altair charts from plain points.
 
-Names from the data are never a field, a scale's domain or an expression: charts count places, and
-axes look the names up in a list. So no name can be mistaken for syntax, and two that look the same
-stay two. Admissible configurations are filled circles, all others hollow diamonds: shape says what
-colour says.
+Names from the data are never used as a field, a domain of a scale or an expression. Charts use
+indices, and axes look up the names in a list. So no name can be mistaken for syntax, and two names
+that look the same stay separate. Admissible configurations are filled circles, all others hollow
+diamonds, so that shape and colour carry the same information.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Plot:
     chart
         An Altair chart on named data.
     data
-        The rows of each name.
+        The rows of each named data set.
     """
 
     chart: Any
@@ -45,7 +45,7 @@ class Plot:
 def ranking_chart(points: Points, axis: str, width: int) -> Plot:
     """Return the ranking as points: utility kept per configuration, best on top.
 
-    The axis spans the scores and not all from zero, so that it shows how they differ.
+    The axis does not start at zero but spans the scores, so that it shows their differences.
     """
     import altair as alt
 
@@ -75,8 +75,8 @@ def ranking_chart(points: Points, axis: str, width: int) -> Plot:
 def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None) -> Plot:
     """Return privacy against utility, one point per configuration.
 
-    Privacy is the share of rows that the rule makes the release leave out, with the limit as a
-    line; without a limit it is the size of the smallest class.
+    Privacy is the share of rows that must be suppressed, with the limit as a line. Without a limit
+    it is the size of the smallest class.
     """
     import altair as alt
 
@@ -111,10 +111,10 @@ def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None)
 
 
 def _spread(values: Sequence[float]) -> tuple[float, float]:
-    """Return a range of an axis that shows differences as small as they are.
+    """Return a range of an axis that does not exaggerate small differences.
 
-    At least a fiftieth of the largest value is spanned, so that scores that differ by sampling
-    error alone do not look far apart.
+    It spans at least a fiftieth of the largest value. So scores that differ only by sampling error
+    do not look far apart.
     """
     low, high = min(values, default=0.0), max(values, default=1.0)
     least = 0.02 * max(abs(low), abs(high), 1e-9)
@@ -167,7 +167,7 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
 def histogram_chart(
     points: Points, sizes: Sequence[str], series: Sequence[str], width: int
 ) -> Plot:
-    """Return the share of rows by the size of their class, hollow before and solid after."""
+    """Return the share of rows by class size; marks are hollow before masking and solid after."""
     import altair as alt
 
     labels = [f"{size} (unique)" if size == "1" else size for size in sizes]
@@ -197,7 +197,7 @@ def histogram_chart(
 
 
 def front_chart(points: Points, parameter: str, width: int) -> Plot:
-    """Return the Pareto front: utility kept by the level of the demand, the knee filled."""
+    """Return the Pareto front: utility kept by the value of the parameter, with the knee filled."""
     import altair as alt
 
     levels = [p["value"] for p in points]
@@ -233,7 +233,7 @@ def front_chart(points: Points, parameter: str, width: int) -> Plot:
 
 
 def tradeoff_chart(points: Points, width: int) -> Plot:
-    """Return information loss against diversity, the efficient settings filled."""
+    """Return information loss against diversity, with the efficient settings filled."""
     import altair as alt
 
     base = alt.Chart(alt.NamedData("points")).encode(
@@ -266,7 +266,7 @@ SYMBOL: Mapping[str, Any] = {"strokeWidth": 2, "opacity": 1, "fillOpacity": 1}
 
 
 def with_status(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a point with the status that its symbol shows."""
+    """Return a point with the status that determines its symbol."""
     chosen = 0 if point["recommended"] else 1 if point["admissible"] else 2
     return {**point, "status": _STATUS[chosen]}
 
@@ -296,7 +296,7 @@ def _by_status(colours: list[str]) -> Any:
 
 
 def by_step(family: str, undefined: str) -> Any:
-    """Return a colour by step of the heat map, `undefined` where nothing was to keep."""
+    """Return the colour for each step of the heat map; `undefined` is for cells without utility."""
     import altair as alt
 
     colours = [variable(f"{family}-{step}") for step in range(HEAT_STEPS)] + [variable(undefined)]
@@ -318,29 +318,29 @@ def _tiles(cells: Sequence[Points]) -> list[dict[str, Any]]:
 
 
 def _room(width: int) -> int:
-    """Return the most pixels that names on the left may take."""
+    """Return the largest width, in pixels, for names on the left."""
     return 104 if width == SMALL else 130 if width == HALF else 190
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Return names as they fit on the left."""
+    """Return names, cut to fit on the left."""
     return [fit(name, _room(width) - 14) for name in names]
 
 
 def left(names: Sequence[str]) -> int:
-    """Return the pixels that fitted names take on the left."""
+    """Return the width, in pixels, of fitted names on the left."""
     return int(max(map(text_width, names), default=0)) + 14
 
 
 def row_axis() -> Any:
-    """Return an axis that looks its labels up by place in `row_names`."""
+    """Return an axis that looks up its labels by index in `row_names`."""
     import altair as alt
 
     return alt.Axis(labelExpr="row_names[datum.value]", labelLimit=0, labelColor=variable("ink"))
 
 
 def _column_axis(upright: bool) -> Any:
-    """Return the axis above the heat map, which looks its labels up in `column_names`."""
+    """Return the axis above the heat map, which looks up its labels in `column_names`."""
     import altair as alt
 
     return alt.Axis(
@@ -361,7 +361,7 @@ def grid(ticks: int, **more: Any) -> Any:
 
 
 def with_names(chart: Any, **lists: Sequence[str]) -> Any:
-    """Return the chart with the lists in which its axes look labels up."""
+    """Return the chart with the lists in which its axes look up labels."""
     import altair as alt
 
     return chart.add_params(*[alt.param(name=n, value=list(v)) for n, v in lists.items()])

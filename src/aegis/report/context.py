@@ -1,7 +1,7 @@
-"""From an advice to what the templates show: pure data in, plain values out.
+"""Convert an advice into plain values for the templates.
 
-Nothing here knows HTML or colours. A section whose key is None or empty is left out by the
-templates, so the report only speaks of what was computed.
+This module does not use HTML or colours. If the key of a section is None or empty, the templates
+leave the section out. So the report has only what was computed.
 """
 
 from __future__ import annotations
@@ -67,21 +67,21 @@ def build_context(
     finest: bool = False,
     shown: Shown | None = None,
 ) -> dict[str, Any]:
-    """Return everything that the templates show, charts aside.
+    """Return all values for the templates, except charts.
 
     Parameters
     ----------
     advice
-        The ranking, with front and binding where it carries them.
+        The advice, with front and obstacles if they were computed.
     before, after, finest
         As in `PrivacyChange`.
     title, shown
-        The report's heading, and values of the release, where its owner wants to see them.
+        The report's heading, and values of the release for its owner (None: no values).
 
     Raises
     ------
     PolicyError
-        The advice names a measure, or its policy a privacy model, that is not registered.
+        The measure of the advice, or a privacy model of its policy, is not registered.
     """
     measure = MEASURES.get(advice.measure)
     rule = _rule(advice.policy)
@@ -117,27 +117,28 @@ def build_context(
 
 
 def heat_step(utility: float | None) -> int | None:
-    """Return the step of the heat map for a percent kept, from 0; None if it is undefined."""
+    """Return the step of the heat map for a percentage, from 0; None if it is undefined."""
     return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)
 
 
 def score_axis(advice: Advice) -> str:
-    """Return what charts write at the axis of the score."""
+    """Return the title of the score's axis in charts."""
     if is_relative(advice):
         return f"utility kept (% of {advice.baseline_word})"
     return f"score ({MEASURES.get(advice.measure).title})"
 
 
 def is_relative(advice: Advice) -> bool:
-    """Whether utility is shown in percent of the unmasked: charts then leave out what has none.
+    """Whether utility is shown in percent of the unmasked one.
 
-    Decided once for the report, so that each axis of it says what its chart shows.
+    It is decided once for the whole report, so that all axes agree. Charts leave out entries
+    without a percentage.
     """
     return any(r.utility_kept is not None for r in advice.ranking)
 
 
 def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
-    """Return the policy's rule; None if it has no criterion, so that nothing can fall short."""
+    """Return the policy's rule; None if it has no criterion."""
     written = dict(policy.get("privacy") or {})
     return PrivacyRule.parse(written) if written.keys() - {"suppression"} else None
 
@@ -167,7 +168,7 @@ def _measure(measure: Measure) -> dict[str, str]:
 
 
 def _objective(advice: Advice) -> str | None:
-    """Return what a search optimised, where that is not the measure of the report."""
+    """Return the objective of a search, if it is not the report's measure."""
     search = advice.search
     return search.objective if search and search.objective != advice.measure else None
 
@@ -203,7 +204,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
 
 
 def _proof(advice: Advice) -> dict[str, str | None]:
-    """Return among how many the best is the best, what is proven, and why it comes first."""
+    """Return the proof of the best, the number of configurations, and why it comes first."""
     best, search = advice.best, advice.search
     proven = None if search is None or search.optimal else search.proven
     preferred = None if search is None else search.preferred
@@ -229,7 +230,7 @@ def _key_figures(
     *,
     finest: bool,
 ) -> list[dict[str, str]]:
-    """Return the few figures that stand large under the recommendation."""
+    """Return the few figures in large type below the recommendation."""
     if subject is None:
         return []
     total = advice.summary["rows"]
@@ -273,7 +274,7 @@ def _key_figures(
 
 
 def _expected_figure(advice: Advice) -> list[dict[str, str]]:
-    """Return what models are expected to reach, as one of the key figures."""
+    """Return the expected AUC of models as a key figure; empty if it is unknown."""
     told = advice.expectation
     if told is None or MEASURES.get(told.measure).unit != "AUC":
         return []
@@ -284,7 +285,7 @@ def _expected_figure(advice: Advice) -> list[dict[str, str]]:
 
 
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:
-    """Return what the configuration does to each attribute, in the order of the policy."""
+    """Return the mask and the utility of each attribute, in the order of the policy."""
     known, rows = advice.summary["attributes"], advice.label_rows
     columns = advice.stated_utility(subject).columns
     entries = []
@@ -326,7 +327,7 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
 
 
 def _withheld(advice: Advice) -> list[dict[str, str]]:
-    """Return the columns that the release does not show as they are, and why."""
+    """Return the columns that are left out or tokenised, and why."""
     columns = []
     for name, entry in advice.policy.get("attributes", {}).items():
         if entry["role"] in _NOT_RELEASED:
@@ -340,7 +341,7 @@ def _withheld(advice: Advice) -> list[dict[str, str]]:
 
 
 def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
-    """Return the ranking's head as a table, and the points of its charts."""
+    """Return the first entries of the ranking as a table, and the points of its charts."""
     total = advice.summary["rows"]
     shown = advice.ranking[:TOP]
     relative = is_relative(advice)
@@ -415,13 +416,13 @@ def _differences(ranked: Ranked, first: Ranked) -> str:
 
 
 def _label(ranked: Ranked, first: Ranked) -> str:
-    """Return the name of a configuration, and the attributes that it masks differently."""
+    """Return the name of a configuration, with the attributes that it masks differently."""
     changed = ", ".join(_changed(ranked, first))
     return clean(f"{ranked.name}: {changed}" if changed else ranked.name, limit=NAME_LIMIT)
 
 
 def _point(ranked: Ranked, relative: bool, total: int, *, first: bool) -> dict[str, Any]:
-    """Return one configuration as charts draw it; percent unless there was no utility to keep."""
+    """Return a configuration as a point of charts, in percent or with its score."""
     return {
         "name": clean(ranked.name, limit=NAME_LIMIT),
         "utility": ranked.utility_kept if relative else ranked.score,
@@ -443,7 +444,7 @@ def _cell(ranked: Ranked, name: str, measure: Measure, rows: list[float] | None)
 
 
 def _shortfalls(advice: Advice) -> dict[str, Any]:
-    """Return what falls short in each configuration that does not meet the rule."""
+    """Return the violated requirements of each configuration that does not meet the rule."""
     failing = [r for r in advice.ranking if r.violations]
     total = advice.summary["rows"]
     return {
@@ -480,7 +481,7 @@ def _rule_section(
 
 
 def _in_one_phrase(criteria: Sequence[str]) -> str:
-    """Return criteria joined as a phrase, whose equations do not break across lines."""
+    """Return criteria joined as a phrase; equations in it do not break across lines."""
     *first, last = criteria
     phrase = f"{', '.join(first)} and {last}" if first else last
     return clean(phrase, limit=200).replace(" = ", "\u00a0=\u00a0")
@@ -508,7 +509,7 @@ def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return nested mappings and sequences as the plain types that YAML can write."""
+    """Return nested mappings and sequences as types that YAML can write."""
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -517,7 +518,7 @@ def _plain(value: Any) -> Any:
 
 
 def _provenance(advice: Advice) -> list[dict[str, Any]]:
-    """Return versions, digests and how the figures came about."""
+    """Return versions, digests and the origin of the figures."""
     summary = advice.summary
     facts = [("Aegis", __version__, False), ("Rows summarised", count(summary["rows"]), False)]
     if advice.estimated is None:
@@ -537,7 +538,7 @@ def _provenance(advice: Advice) -> list[dict[str, Any]]:
 
 
 def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
-    """Return which rows an exact summary counts, and how."""
+    """Return the rows that an exact summary counts, and how it counts them."""
     summary = advice.summary
     joint = summary["cooccurrence_rows"]
     how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
@@ -548,6 +549,6 @@ def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
 
 
 def _sentence(text: str) -> str:
-    """Return foreign text as a sentence: cleaned, with a capital letter unless it is a symbol."""
+    """Return text from elsewhere as a sentence: cleaned and, unless it is a symbol, capitalised."""
     shown = clean(text, limit=600)
     return shown if shown[1:2] == "-" else shown[:1].upper() + shown[1:]

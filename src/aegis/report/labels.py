@@ -1,7 +1,7 @@
-"""How wide text is in a chart, and how it is cut to fit.
+"""Estimate the width of text in a chart, and cut text to fit.
 
-Vega's own limit cuts between UTF-16 units, which breaks characters beyond the basic plane and stops
-the renderer; so labels are cut here, between characters, and Vega draws them as they come.
+Vega cuts labels between UTF-16 units, which breaks characters beyond the basic plane and stops the
+renderer. So labels are cut here, between characters, and Vega draws them unchanged.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _BROAD = frozenset("mwMW@%&")
 def text_width(text: str, size: int = SIZE) -> float:
     """Return an estimate of the pixels that `text` takes in the report's typeface.
 
-    It leans to the safe side; fonts of other scripts differ more than any table could tell.
+    The estimate is rather too large. Fonts of other scripts vary too much for a precise one.
     """
     return size * sum(map(_ems, text))
 
 
 def fit(text: str, pixels: float, size: int = SIZE) -> str:
-    """Return `text`, cut and ended by "…" where it would take more than `pixels`."""
+    """Return `text`; if it takes more than `pixels`, it is cut and ends in "…"."""
     if text_width(text, size) <= pixels:
         return text
     room, used = pixels - size, 0.0
@@ -36,7 +36,7 @@ def fit(text: str, pixels: float, size: int = SIZE) -> str:
 
 
 def _ems(character: str) -> float:
-    """Return the width of one character in units of the type's size."""
+    """Return the width of a character, in units of the type size."""
     if unicodedata.combining(character) or unicodedata.category(character) == "Cf":
         return 0.0
     if unicodedata.east_asian_width(character) in "WF":

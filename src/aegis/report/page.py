@@ -1,4 +1,4 @@
-"""Write a report to a file: HTML as it is, PDF by printing it with an installed browser."""
+"""Write a report to a file: HTML directly, PDF by printing it with an installed browser."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SECONDS = 120
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write an HTML document as the path's extension says: .html, or .pdf.
+    """Write an HTML document in the format of the path's extension: .html or .pdf.
 
     Raises
     ------
     PolicyError
-        A PDF is asked for, and no browser that prints one is installed, or printing fails; nothing
-        is written.
+        A PDF is requested, and no suitable browser is installed or printing fails. Nothing is
+        written then.
     """
     if path.suffix.lower() != ".pdf":
         write_text(path, page)
@@ -49,7 +49,7 @@ def write_page(path: Path, page: str) -> None:
 
 
 def _print(browser: str, source: Path, target: Path, profile: Path) -> None:
-    """Print a page without headers of the browser's own; raise `PolicyError` where it fails."""
+    """Print a page without the browser's headers; raise `PolicyError` if it fails."""
     command = [
         browser,
         "--headless",

@@ -1,8 +1,8 @@
-"""Colours of the report, for light and dark; the one place where a colour has a value.
+"""Colours of the report, for light and dark mode; only here do colours have values.
 
-Templates and charts name a colour by its CSS variable, so that one drawing serves both schemes.
-Text on its ground reaches a contrast of 4.5, marks that carry meaning 3 (WCAG 2.2, success criteria
-1.4.3 and 1.4.11); a test computes every pair.
+Templates and charts refer to a colour by its CSS variable, so that one drawing works in both modes.
+Text has a contrast of at least 4.5 to its background, and marks that carry meaning of at least 3
+(WCAG 2.2, success criteria 1.4.3 and 1.4.11). A test computes every pair.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ DARK: Mapping[str, str] = MappingProxyType(
 
 
 def variable(name: str) -> str:
-    """Return the CSS reference to a colour, for attributes of a drawing.
+    """Return the CSS variable of a colour, for attributes of a drawing.
 
     Raises
     ------
     KeyError
-        The palette has no colour of that name.
+        The palette has no colour with this name.
     """
     LIGHT[name]
     return f"var(--{name})"

@@ -1,4 +1,4 @@
-"""Render an advice as one HTML file that needs nothing but itself."""
+"""Render an advice as one HTML file without external resources."""
 
 from __future__ import annotations
 
@@ -33,27 +33,26 @@ def render(
 ) -> str:
     """Return the report on `advice` as one HTML document, without any external resource.
 
-    The document is made for offline reading: no script, no font, no image is loaded, and its own
-    content security policy forbids it. It holds no time of its making, so that the same advice
-    gives the same bytes.
+    The document is for offline reading. It loads no script, font or image, and its content security
+    policy forbids it. It contains no date, so that the same advice gives the same bytes.
 
     Parameters
     ----------
     advice
-        The ranking; the recommendation is its best configuration. When none is admissible, the
-        report says which came closest and what would admit it. Its `privacy` gives the figures
-        before and after masking; without them that section is left out.
+        The advice; its best configuration is the recommendation. If no configuration is admissible,
+        the report names the closest one and what would admit it. The figures before and after
+        masking come from its `privacy`; without it, that section is left out.
     title
-        The report's heading; plain text.
+        The report's heading as plain text.
     shown
         Values of the release, for its owner; None leaves them out.
     sections
-        What packages add: see `aegis.report.section.added_sections`.
+        Sections of packages: see `aegis.report.section.added_sections`.
 
     Raises
     ------
     PolicyError
-        The advice names a measure, or its policy a privacy model, that is not registered.
+        The measure of the advice, or a privacy model of its policy, is not registered.
     """
     privacy = advice.privacy
     context = build_context(
@@ -79,18 +78,18 @@ def render_report(
     shown: Shown | None = None,
     sections: Sequence[ReportSection] = (),
 ) -> str:
-    """Return the report on an advice, or on an object that holds one, as one HTML document.
+    """Return the report on an advice, or on an object with an advice, as one HTML document.
 
     Parameters
     ----------
     given
         The result of `advise`, `search`, `evaluate` or a method of `Study`.
     title
-        The report's heading; plain text.
+        The report's heading as plain text.
     shown
-        Values of the release, which `Study.report` adds; None leaves them out.
+        Values of the release, as `Study.report` makes them; None leaves them out.
     sections
-        Sections of installed packages, which `Study.report` also collects.
+        Sections of installed packages, as `Study.report` collects them.
 
     Examples
     --------
@@ -109,7 +108,7 @@ def render_report(
 
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
-    """Return the templates of these folders and of the report, with autoescaping."""
+    """Return a template environment for these folders and the report's, with autoescaping."""
     import jinja2
 
     return jinja2.Environment(
@@ -186,12 +185,12 @@ def histogram_drawing(privacy: Mapping[str, Any]) -> Drawing:
 
 
 def _columns(ranking: Mapping[str, Any], limit: int | None) -> tuple[charts.Points, Any]:
-    """Return the columns of the heat map and their cells, the first `limit`."""
+    """Return the first `limit` columns of the heat map, and their cells."""
     return ranking["points"][:limit], ranking["heat"][:limit]
 
 
 def _ranking_words(points: Sequence[Mapping[str, Any]]) -> str:
-    """Return what the ranking chart shows, for those who cannot see it."""
+    """Return a description of the ranking chart, for people who cannot see it."""
     entries = [
         f"{p['name']} {p['text']}, {'meets the rule' if p['admissible'] else 'does not meet the rule'}"
         for p in points[:5]
@@ -206,7 +205,7 @@ def draw_twice(
     chart: Callable[[int], charts.Plot],
     width: int = charts.FULL,
 ) -> Drawing:
-    """Draw a chart for a broad screen, `width` pixels wide, and for a small one."""
+    """Draw a chart for a wide screen, `width` pixels wide, and for a small one."""
     return Drawing(
         wide=draw(chart(width), name=f"{name}-wide", title=title, description=description),
         narrow=draw(

@@ -1,4 +1,4 @@
-"""Sections that wings and packages add to the report."""
+"""Sections that packages add to the report."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ SECTIONS = Extensions("report section")
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A section that is below those of the report's own.
+    """An additional section, which follows the report's standard sections.
 
     Attributes
     ----------
     anchor
-        Where the contents lead: the `id` of its first element.
+        The `id` of its first element, to which the table of contents links.
     title
-        What the contents call it.
+        Its title in the table of contents.
     html
-        The section as it is in the page. Its maker has escaped every value of the table.
+        The section as HTML. Its maker must have escaped every value of the table.
     """
 
     anchor: str
@@ -38,20 +38,20 @@ class ReportSection:
 
 
 class Reported(Protocol):
-    """What a report is on besides an advice: it holds one, and has sections of its own to show."""
+    """An object to report on, which has an advice and additional sections."""
 
     @property
     def advice(self) -> Advice:
-        """What is recommended."""
+        """The advice."""
 
     def report_sections(self) -> Sequence[ReportSection]:
-        """Return what the report shows below the sections on the advice."""
+        """Return the sections that the report shows after those on the advice."""
 
 
 def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...]:
-    """Return what all packages add to the report on an advice.
+    """Return the sections that all packages add to the report on an advice.
 
-    One that cannot be loaded leaves a sentence that names its package.
+    If a section cannot be loaded, a sentence names its package instead.
     """
     made = []
     for name in SECTIONS.names():

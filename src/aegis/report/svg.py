@@ -1,8 +1,8 @@
-"""From a chart to inline SVG: rendered offline, named for screen readers, one scheme of colours.
+"""Convert a chart to inline SVG, offline, with texts for screen readers.
 
-Vega-Lite writes attributes verbatim, so a colour given as `var(--accent)` follows the page from
-light to dark. Text is escaped by its SVG writer; what comes out is still parsed and checked here,
-because the template has to insert it without escaping.
+Vega-Lite writes attributes verbatim, so a colour such as `var(--accent)` changes with the page's
+light or dark mode. Its SVG writer escapes text. The result is still parsed and checked here,
+because the template inserts it without escaping.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 @dataclass(frozen=True)
 class Drawing:
-    """One chart as it is in the page.
+    """A chart in the form that the page contains.
 
     Attributes
     ----------
     wide, narrow
-        The SVG for a broad and for a small screen.
+        The SVG for a wide and for a small screen.
     """
 
     wide: Markup
@@ -59,8 +59,8 @@ class Drawing:
 def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
     """Return a chart as an inline SVG with a title and a description.
 
-    The data joins the specification only here: Altair copies and checks whatever is in a
-    chart, which for data would be the larger part of the time.
+    The data is added to the specification only here. Altair copies and checks everything in a
+    chart, which would take most of the time for data.
 
     Parameters
     ----------
@@ -69,12 +69,12 @@ def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
     name
         Identifier, unique in the page.
     title, description
-        What screen readers say; plain text.
+        Plain text for screen readers.
 
     Raises
     ------
     EngineError
-        The process may not have as much memory as the chart engine takes.
+        The process does not get as much memory as the chart engine needs.
     InternalError
         The renderer made something other than a plain drawing.
     """
@@ -97,12 +97,12 @@ def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
 
 
 def _short(tag: re.Match[str]) -> str:
-    """Return a tag without what nobody sees."""
+    """Return a tag without invisible parts."""
     return _DIGITS.sub(r"\1", _NOISE.sub("", tag.group()))
 
 
 def _config() -> dict[str, Any]:
-    """Return the report's type, lines and colours for every chart."""
+    """Return the report's type, lines and colours, for every chart."""
     return {
         "font": FONT,
         "aria": False,
@@ -125,7 +125,7 @@ def _config() -> dict[str, Any]:
 
 
 def _require_plain(text: str) -> None:
-    """Raise unless the SVG holds nothing but shapes and text."""
+    """Raise `InternalError` unless the SVG has only shapes and text."""
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
@@ -140,7 +140,7 @@ def _require_plain(text: str) -> None:
 
 
 def _size(text: str) -> tuple[int, int]:
-    """Return width and height of an SVG in pixels, as its opening states them."""
+    """Return the width and height of an SVG in pixels, from its opening tag."""
     opening = _OPENING.search(text)
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', opening.group()) if opening else None
     if box is None:

@@ -1,8 +1,8 @@
-"""The chart engine, in its own process where this one may not have what it takes.
+"""The chart engine, in a child process if the address space is limited.
 
-The engine holds a JavaScript machine, which reserves tens of gigabytes of addresses at once and ends the
-process with a trap where it does not get them. So under a limit of addresses (`ulimit -v`) a child
-draws, and its end is an error that can be told.
+The engine contains a JavaScript machine, which reserves tens of gigabytes of address space at once.
+If it does not get them, it kills the process. So under a limit (`ulimit -v`) a child process draws,
+and its death becomes an error message.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ for line in sys.stdin:
 
 
 def to_svg(specification: dict[str, Any], version: str) -> str:
-    """Return a chart of Vega-Lite as SVG; nothing is loaded for it.
+    """Return a Vega-Lite chart as SVG, without loading external resources.
 
     Parameters
     ----------
     specification
-        The chart, its data within.
+        The chart with its data.
     version
-        Version of Vega-Lite: "5.20".
+        Version of Vega-Lite, such as "5.20".
 
     Raises
     ------
     EngineError
-        The process may not have as much memory as the chart engine takes.
+        The process does not get as much memory as the chart engine needs.
     """
     if not addresses_limited():
         return _drawn_here(specification, version)
@@ -80,7 +80,7 @@ def _drawn_here(specification: dict[str, Any], version: str) -> str:
 
 @cache
 def _child() -> tuple[IO[str], IO[str]]:
-    """Return what the child reads, and what it writes: one line each a chart."""
+    """Start the child process; return its input and output, which have one line per chart."""
     child = subprocess.Popen(
         [sys.executable, "-P", "-c", _CHILD],
         stdin=subprocess.PIPE,

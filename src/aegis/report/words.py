@@ -1,4 +1,4 @@
-"""How the report writes figures and foreign text."""
+"""Figures and text from the data, as the report writes them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\
 
 
 def clean(text: object, *, limit: int | None = None) -> str:
-    """Return text from the data in a form that can be shown.
+    """Return text from the data in a form that is safe to display.
 
-    Control characters, lone surrogates, non-characters and marks of direction become U+FFFD, so that they are seen
-    and cannot disturb their surroundings; white space becomes one space each. Escaping is the
-    template's work, not done here.
+    Control characters, lone surrogates, non-characters and direction marks become U+FFFD, so that
+    they are visible and cannot affect the text around them. Each white space character becomes a
+    space. HTML is escaped by the template, not here.
 
     Parameters
     ----------
     text
         A name or value, however hostile.
     limit
-        Most characters to show; what is longer ends in "…".
+        Largest number of characters; longer text ends in "…".
     """
     shown = "".join(_visible(character) for character in str(text))
     if limit is not None and len(shown) > limit:
@@ -52,7 +52,7 @@ def _visible(character: str) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Return a number of percent that stays on one line, for example "93.4 %"; undefined for None."""
+    """Return a percentage that stays on one line, for example "93.4 %"; undefined for None."""
     return NONE if value is None else _unbroken(words.percent(value, digits))
 
 
@@ -61,19 +61,19 @@ def _unbroken(text: str) -> str:
 
 
 def share(number: int, whole: int) -> str:
-    """Return `number` of `whole` as percent; undefined when the whole is empty."""
+    """Return `number` of `whole` as a percentage; undefined if the whole is 0."""
     if not whole:
         return NONE
     return percent(100 * number / whole, 2 if 0 < number < 0.01 * whole else 1)
 
 
 def part(number: int, whole: int) -> str:
-    """Return a number of rows and its share, for example "398 (1.2 %)"; nothing has no share."""
+    """Return a number of rows with its share, for example "398 (1.2 %)"; 0 has no share."""
     return f"{number:,} ({share(number, whole)})" if number and whole else f"{number:,}"
 
 
 def figure(value: float | None) -> str:
-    """Return a figure with four significant digits, never in exponents that few can read."""
+    """Return a figure with four significant digits, if possible without an exponent."""
     if value is None:
         return NONE
     if value == 0:
@@ -84,7 +84,7 @@ def figure(value: float | None) -> str:
 
 
 def measured(value: float | None) -> str:
-    """Return the value of a measure with so many decimals that columns of them align."""
+    """Return the value of a measure, with decimals such that a column of values aligns."""
     if value is None:
         return NONE
     digits = 4 if abs(value) < 10 else 2 if abs(value) < 1000 else 0
@@ -92,7 +92,7 @@ def measured(value: float | None) -> str:
 
 
 def count(value: int | None) -> str:
-    """Return a whole number with separated thousands."""
+    """Return an integer with separators of thousands."""
     return NONE if value is None else amount(value)
 
 
@@ -102,5 +102,5 @@ def rows(value: int) -> str:
 
 
 def plural(value: int, noun: str, many: str | None = None) -> str:
-    """Return a count and its noun, for example "3 classes"; `many` unless the noun just adds s."""
+    """Return a count with its noun, for example "3 classes"; by default the plural adds an s."""
     return counted(value, noun, many)

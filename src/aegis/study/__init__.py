@@ -1,4 +1,4 @@
-"""The public door: a table and a policy, summarised once, and every question to them."""
+"""The main Python interface: `Study` summarises a table once for all questions about it."""
 
 from aegis.study.advising import SEARCH_SECONDS
 from aegis.study.questions import ask

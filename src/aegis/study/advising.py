@@ -1,4 +1,4 @@
-"""What a study answers from the summary alone: advice, proofs, fronts, costs and estimates."""
+"""The questions that a study answers from the summary: advice, fronts, costs and estimates."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Advising(ABC):
 
     @property
     def policy(self) -> Policy:
-        """Roles, candidate masks, the privacy rule."""
+        """The roles, the candidate masks and the privacy rule."""
         return self._subject.policy
 
     @property
     def seed(self) -> int:
-        """Seed of whatever is random."""
+        """Seed of all random draws."""
         return self._subject.seed
 
     @property
@@ -70,7 +70,7 @@ class Advising(ABC):
 
     @property
     def progress(self) -> Progress:
-        """Receives the steps of long work."""
+        """Receiver of the steps of long work."""
         return self._subject.progress
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Advising(ABC):
 
     @property
     def searchable(self) -> bool:
-        """Whether there are candidate masks to combine: counts of masked tables have none.
+        """Whether there are candidate masks to combine. A summary of masked tables only has none.
 
         Examples
         --------
@@ -109,7 +109,7 @@ class Advising(ABC):
 
     @property
     def plan(self) -> PrivacyPlan:
-        """Checks configurations against the rule."""
+        """The plan that checks configurations against the privacy rule."""
         return self._subject.plan
 
     def advise(
@@ -123,14 +123,15 @@ class Advising(ABC):
         methods: Sequence[str | Recipe] | None = None,
         explain_best: bool = False,
     ) -> Advice:
-        """Return the best release and its runners-up: a search, unless configurations are named.
+        """Return the best release and its runners-up: search, or rank if configurations are given.
 
         Parameters
         ----------
         configurations, generate_count, measure, methods
-            As in `rank`. Configurations that the policy lists are ranked without being given.
+            As in `rank`. If the policy lists configurations, they are ranked by default.
         top, time_limit, explain_best
-            As in `search`; a search that is stopped says how far from the best it may be.
+            As in `search`. If the search stops early, the advice says how much better another
+            configuration could be.
 
         Examples
         --------
@@ -153,7 +154,7 @@ class Advising(ABC):
         )
 
     def costs(self, measure: str | None = None) -> tuple[MaskCost, ...]:
-        """Return what each candidate mask costs by itself, every other attribute unmasked.
+        """Return the cost of each candidate mask when it is the only mask in the table.
 
         Examples
         --------
@@ -186,12 +187,12 @@ class Advising(ABC):
         Parameters
         ----------
         configurations
-            Configurations to rank; by default those of the policy, else 50 random ones.
+            Configurations to rank; by default those that the policy lists, or else 50 random ones.
         request, options
             How to rank: a `RankRequest`, or its fields as keywords.
         methods
-            Record-level methods whose releases are ranked together with the configurations: names or
-            recipes; by default those of the policy, with an estimate none.
+            Record-level methods whose releases are ranked together with the configurations: names
+            or recipes; by default those of the policy, or none if `estimate` is given.
         exact
             Count co-occurrences on all rows for this ranking, as `Study(exact=True)` does for all.
 
@@ -237,13 +238,15 @@ class Advising(ABC):
         methods: Sequence[str | Recipe] | None = None,
         **options: Unpack[SearchOptions],
     ) -> Advice:
-        """Search the combinations of candidate masks; `optimal` of the advice says whether its best is proven.
+        """Search the combinations of candidate masks for the best that meets the rule.
+
+        The field `optimal` of the advice says whether the result is proven to be the best.
 
         Parameters
         ----------
         request, options
-            The search: a `SearchRequest`, or its fields as keywords. Without a time limit the
-            search runs to its end; the 30 seconds are the default of the command and of `advise`.
+            How to search: a `SearchRequest`, or its fields as keywords. Without a time limit the
+            search runs to its end. (`aegis advise` and `advise` stop after 30 seconds by default.)
         methods
             Record-level methods whose releases are also ranked, as in `rank`.
 
@@ -291,13 +294,14 @@ class Advising(ABC):
         measure: str | None = None,
         time_limit: float | None = None,
     ) -> Front:
-        """Return the best configuration for each of several strengths of the rule.
+        """Return the best configuration for each of several values of a privacy parameter.
 
         Parameters
         ----------
         span
-            The number to vary and its values: "k=2..50", "k=2,5,10", "risk=0.05..0.5",
-            "suppression=0..0.1", or a number of a model that the policy requires: "l=2..4", "t=0.1..0.4".
+            The parameter to vary and its values: "k=2..50", "k=2,5,10", "risk=0.05..0.5",
+            "suppression=0..0.1", or a parameter of a privacy model that the policy requires:
+            "l=2..4", "t=0.1..0.4".
         objective, measure, time_limit
             As in `search`.
 
@@ -329,19 +333,19 @@ class Advising(ABC):
         know: Information | str | None = None,
         method: str | None = None,
     ) -> tuple[Estimate, ...]:
-        """Estimate the loss of each attribute under configurations, without its raw joint.
+        """Estimate the loss of each attribute under configurations, from masked values.
 
         Parameters
         ----------
         configurations
             One or more configurations of candidate masks.
         measure
-            A measure of single attributes.
+            A measure that scores each attribute separately.
         know
             Knowledge beyond the masked values: `raw`, `histogram` or `nothing`; by default that of
             the summary.
         method
-            A method of reconstruction; by default all evidence.
+            A method of reconstruction; by default the one that uses all evidence.
 
         Examples
         --------
@@ -367,7 +371,7 @@ class Advising(ABC):
         masks: Sequence[str] | None = None,
         measure: str = "mi",
     ) -> Any:
-        """Return the `JointEstimate` of an attribute and the label from what its masks show.
+        """Return a `JointEstimate` of an attribute and the label, from masked values.
 
         Parameters
         ----------
@@ -377,16 +381,17 @@ class Advising(ABC):
             Knowledge beyond the masked values: `raw`, `histogram` or `nothing`; by default the
             histogram, if the summary holds it.
         method
-            A method of reconstruction; by default all evidence.
+            A method of reconstruction; by default the one that uses all evidence.
         masks
-            The candidates that were seen, such as `quantiles`; by default all.
+            The candidate masks whose values are used, such as `quantiles`; by default all.
         measure
-            A measure of single attributes, to be estimated and bounded.
+            A measure of single attributes; its value is estimated, with bounds.
 
         Raises
         ------
         PolicyError
-            There is no label, or attribute, method, mask or measure is unknown or does not fit.
+            There is no label, or the attribute, the method, a mask or the measure is unknown or
+            unsuitable.
 
         Examples
         --------

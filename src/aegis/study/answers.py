@@ -1,4 +1,4 @@
-"""What answers take in addition to a ranking: releases of records, figures of privacy, training, a page."""
+"""Parts of an answer beyond the ranking: record-level releases, privacy, utility and reports."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def added_summary(
     request: RankRequest | SearchRequest,
     methods: Sequence[str | Recipe] | None,
 ) -> AddedSummary | None:
-    """Return the summary of an added format that answers; None if the table or its summary does.
+    """Return the summary to ask, if it has a format that a package adds; else None.
 
     Raises
     ------
     PolicyError
-        It cannot be asked that.
+        Summaries of this format do not support an option of the request.
     """
     if subject.added is not None:
         refuse_options(subject.added, {**vars(request), "methods": methods or None})
@@ -56,7 +56,7 @@ def check_methods(policy: Policy, methods: Iterable[str | Recipe] | None, seed: 
 
 
 def check_estimate(estimate: str | None, methods: Iterable[str | Recipe] | None) -> None:
-    """Raise for an unknown estimate, or one of releases that have no masks to estimate."""
+    """Raise `PolicyError` if the estimate is unknown or record-level methods are given with it."""
     if estimate is None:
         return
     ESTIMATES.get(estimate)
@@ -75,9 +75,9 @@ def complete_advice(
     *,
     measured: bool = True,
 ) -> Advice:
-    """Return the advice with record-level releases and with its figures of privacy.
+    """Return the advice with record-level releases and with its privacy figures.
 
-    Where its utility is to be measured, that is on the rows that its best release keeps.
+    If `measured`, the utility is measured on the rows that the best release keeps.
     """
     policy, summary = subject.policy, subject.summary
     if methods or (methods is None and policy.anonymizers):
@@ -104,13 +104,13 @@ def complete_advice(
 
 
 def _with_utility(subject: Subject, advice: Advice) -> Advice:
-    """Return the advice with the utility of the rows that its best release keeps."""
+    """Return the advice with the utility of its best release, measured on the released rows."""
     released = ReleasedRows(subject.plan, subject.source, subject.policy, subject.seed)
     return with_utility(advice, released, scorer_of(subject.summary), subject.progress)
 
 
 def check_report(path: str | Path | None, *, force: bool) -> None:
-    """Raise where a report cannot be written there, before any work is done."""
+    """Raise `PolicyError` if no report can be written to this path, before any work is done."""
     from aegis.files import check_output
 
     if path is not None:
@@ -125,7 +125,7 @@ def draw_report(
     title: str | None,
     values: bool,
 ) -> str:
-    """Return the report on an advice or an evaluation, and write it where `path` says."""
+    """Return the report on an advice or an evaluation as HTML; write it to `path` if given."""
     from aegis.advisor.owner_preview import show_release
     from aegis.report import added_sections, render_report, write_page
 
@@ -150,7 +150,10 @@ def draw_report(
 def release_table(
     subject: Subject, configuration: Configuration | Ranked | Advice, request: ApplyRequest
 ) -> Release:
-    """Return the masked table, whose utility is measured by what chose its configuration."""
+    """Return the masked table.
+
+    Its utility is measured with the measure that chose the configuration.
+    """
     from aegis.release import apply
 
     chosen, measure, owner = configuration_to_apply(configuration)
@@ -168,15 +171,16 @@ def release_table(
 def configuration_to_apply(
     given: Configuration | Ranked | Advice,
 ) -> tuple[Configuration, str | None, OwnerRule | None]:
-    """Return a configuration to apply; the measure that chose it and the rule of the summary that
-    it was chosen from, where they are known.
+    """Return a configuration, the measure that chose it, and the owner's rule of its summary.
+
+    The measure and the rule are None where they are not known.
 
     Raises
     ------
     NoAdmissibleConfiguration
-        The advice has none.
+        The advice has no admissible configuration.
     PolicyError
-        It is none of these; or the best is a record-level release, which has no masks.
+        `given` has another type, or the best is a record-level release, which has no masks.
     """
     if isinstance(given, Configuration):
         return given, None, None

@@ -1,4 +1,4 @@
-"""What a study asks of a summary of another format, which a package adds."""
+"""The protocol for summaries of other formats, which packages add."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ if TYPE_CHECKING:
 
 
 class AddedSummary(Protocol):
-    """A summary of another format under one policy: what can be advised from it."""
+    """A summary of another format under a policy, from which Aegis can advise."""
 
     summary_format: ClassVar[str]
     """The name of its format."""
 
     @property
     def searchable(self) -> bool:
-        """Whether it knows candidate masks to combine; else it only ranks what it holds."""
+        """Whether the summary has candidate masks to combine.
+
+        If not, it only ranks the configurations it holds.
+        """
 
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
-        """Rank the configurations that are asked for, or those that it holds."""
+        """Rank the configurations of the request; if it has none, those that the summary holds."""
 
     def search(self, request: SearchRequest, *, progress: Progress) -> Advice:
-        """Search all combinations of its candidate masks."""
+        """Search all combinations of the summary's candidate masks."""
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:
-        """Return what the report on an advice shows of it."""
+        """Return the sections that this summary adds to the report on an advice."""

@@ -1,4 +1,4 @@
-"""Questions to a study that packages answer, through the entry points `aegis.questions`."""
+"""Methods of a study that packages implement, through the entry points `aegis.questions`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ QUESTIONS = Extensions("question")
 
 
 def ask(question: str, study: Any, *values: Any, **options: Any) -> Any:
-    """Return the answer of the package that adds a question.
+    """Call the function that a package registers for a method of `Study`; return its result.
 
     Raises
     ------
     PolicyError
-        No package adds it, or the package cannot be loaded.
+        No package registers the question, or the package cannot be loaded.
     """
     if question not in QUESTIONS:
         raise PolicyError(

@@ -1,4 +1,4 @@
-"""How a study shows itself: one line, and in a notebook its attributes with their masks."""
+"""How a study is displayed: one line of text, and in a notebook also a table of attributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aegis.words import counted
 
 
 def describe_subject(subject: Subject) -> str:
-    """Return what the study is of, in one line."""
+    """Return one line that describes the study: its table, rows, label and rule."""
     of = "a summary" if subject.source is None else str(subject.source.origin)
     summary = subject.summarised
     read = "not read yet" if summary is None else counted(summary.rows, "row")
@@ -20,14 +20,14 @@ def describe_subject(subject: Subject) -> str:
 
 
 def subject_html(subject: Subject) -> str:
-    """Return the line, and below it the attributes where the table has been read."""
+    """Return that line as HTML, with a table of the attributes once the data are summarised."""
     summary = subject.summarised
     line = f"<p>{html.escape(describe_subject(subject))}</p>"
     return line + ("" if summary is None else _attributes_html(summary))
 
 
 def _attributes_html(summary: Summary) -> str:
-    """Return the attributes of a summary as a table."""
+    """Return an HTML table of a summary's attributes."""
     rows = "".join(
         "<tr>"
         + "".join(

@@ -1,4 +1,4 @@
-"""The questions of a study in one call each, for whoever asks only one."""
+"""Functions that answer one question in one call, without a `Study`."""
 
 from __future__ import annotations
 

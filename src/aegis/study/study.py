@@ -1,7 +1,7 @@
-"""One table, one policy, every question: the public door of Aegis.
+"""The class `Study`: one table, one policy, and every question about them.
 
-The command line, a notebook and a service do the same thing: they hold a `Study` and call its
-methods. The table is read when the first question needs it, once, whatever is asked after that.
+The command line, notebooks and the service all use a `Study` and call its methods. The table is
+read once, when the first question needs it.
 """
 
 from __future__ import annotations
@@ -36,30 +36,31 @@ if TYPE_CHECKING:
 
 
 class Study(Advising):
-    """A table, or its summary, under one policy: summarised once, for every question.
+    """A table, or its summary, under one policy. It is summarised once, for every question.
 
     Parameters
     ----------
     table
         Anything that holds rows: a path or glob, a URL of a database, pandas, Polars, PyArrow,
-        DuckDB, Ibis. Or a summary, or the path of one (`.aegis`), which answers every question that
-        needs no rows, so not `apply`, `anonymize`, `audit` and `evaluate`.
+        DuckDB, Ibis. You can also give a summary, or its path (`.aegis`). A summary holds no rows,
+        so it cannot answer `apply`, `anonymize`, `audit` and `evaluate`.
     policy
-        Roles, candidate masks, the privacy rule: a `Policy`, or the path of its YAML. A summary contains
-        its policy, so you need not give one.
+        Roles, candidate masks, the privacy rule: a `Policy`, or the path of its YAML. A summary
+        contains its policy, so you need not give one.
     exact
-        Count co-occurrences on all rows, not on a sample of a large table.
+        Count co-occurrences on all rows. By default, a large table is sampled for this.
     seed
-        Seed of samples, folds and estimates: the same seed gives the same answers. A release whose
-        draws protect does not use it: `apply` and `anonymize` take a `seed` for that.
+        Seed of samples, folds and estimates: the same seed gives the same answers. Noise and other
+        draws that protect a release do not use it; for these, give `seed` to `apply` or
+        `anonymize`.
     progress
         Receives the steps of long work.
     rule_override
-        Accept another rule than that of the summary. A rule weaker than a locked one is still
-        refused.
+        Accept a rule that differs from the summary's. If the summary is locked, a weaker rule is
+        still refused.
     like
-        The summary of another part of the same data: masks that it has fitted and groups that it
-        pools are taken from it, so that `aegis.merge` can add both up.
+        The summary of another part of the same data. Its fitted masks and pooled groups are reused,
+        so that `aegis.merge` can add both summaries.
 
     Raises
     ------
@@ -101,8 +102,8 @@ class Study(Advising):
     def under(self, policy: Policy | str | Path, *, rule_override: bool = False) -> Study:
         """Return a study of the same table under another policy.
 
-        The summary is used again if only the rule, the measure or weights differ, or
-        candidates were left out; else the table is summarised again by its first question.
+        If the new policy changes only the rule, the measure or weights, or leaves out candidates,
+        the summary is reused. Otherwise, the first question summarises the table again.
         `rule_override` has the same meaning as in `Study`.
 
         Examples
@@ -127,11 +128,12 @@ class Study(Advising):
         Parameters
         ----------
         configurations
-            Configurations to train on; by default as in `rank`. For an advice, these are its first
-            three entries that meet the rule; the evaluation then shows that advice.
+            Configurations to train on; by default as in `rank`. If you give an advice, models are
+            trained on its first three entries that meet the rule, and the evaluation contains that
+            advice.
         options
-            As of `aegis.papers.evaluation.evaluate_models`: `generate_count`, `models`, `metric`, `splits`,
-            `test_share`, `unmasked`, `comparators`, `methods`, `store`, `jobs`.
+            Options of `aegis.papers.evaluation.evaluate_models`: `generate_count`, `models`,
+            `metric`, `splits`, `test_share`, `unmasked`, `comparators`, `methods`, `store`, `jobs`.
 
         Examples
         --------
@@ -144,7 +146,9 @@ class Study(Advising):
         return ask("evaluate", self, configurations, **options)
 
     def proxy(self, advice: Advice, models: Sequence[str] = ("lr",)) -> Advice:
-        """Return an advice with the results of small models on 2,000 rows of its finalists.
+        """Return the advice with results of small models for its best entries.
+
+        Each model is trained on 2,000 rows.
 
         Examples
         --------
@@ -166,19 +170,19 @@ class Study(Advising):
         values: bool = True,
         force: bool = False,
     ) -> str:
-        """Return the report on an advice as one HTML document, and write it where `path` says.
+        """Return the report on an advice as one HTML document; write it to `path` if given.
 
         Parameters
         ----------
         advice
             The result of `advise`, `rank`, `search` or `evaluate`; by default `advise()` is called.
         path
-            File to write: .html, or .pdf where a Chromium browser is installed.
+            File to write: .html, or .pdf if a Chromium browser is installed.
         title
             The report's heading.
         values
-            Whether to show values of the table: columns before and after, rows of the release,
-            who is left out.
+            Whether to show values of the table: columns before and after masking, rows of the
+            release, and suppressed groups.
         force
             Overwrite the file.
 
@@ -201,24 +205,25 @@ class Study(Advising):
         request: ApplyRequest | None = None,
         **options: Unpack[StudyApplyOptions],
     ) -> Release:
-        """Mask the table, leave out rows that fail the rule, and verify the written file.
+        """Mask the table, suppress rows that fail the rule, and verify the written file.
 
         Parameters
         ----------
         configuration
-            A configuration, an entry of a ranking, or an advice, of which the best is applied.
+            A configuration, an entry of a ranking, or an advice (its best entry is applied).
         output
-            Path of the masked table; without one the rows come back in memory.
+            Path of the masked table; without it, the rows are returned in memory.
         request, options
             How to make the release, as in `aegis.apply`: an `ApplyRequest`, or its fields as
-            keywords. By default measure and rule are those of the advice.
+            keywords. By default, the measure and the rule are those of the advice.
 
         Raises
         ------
         NoAdmissibleConfiguration
-            The rule is not met; nothing is written.
+            The release does not meet the rule; nothing is written.
         DataError
-            The study is of a summary, or a value is in no mask and the policy says `unseen: error`.
+            The study has only a summary; or a mask does not cover a value and the policy says
+            `unseen: error`.
 
         Examples
         --------
@@ -251,9 +256,9 @@ class Study(Advising):
             Name of an anonymizer, or a `Recipe`.
         request, options
             How to make the release, as in `aegis.anonymize`: an `AnonymizeRequest`, or its fields
-            as keywords. Methods that draw use the seed of the study by default.
+            as keywords. Methods that draw at random use the seed of the study by default.
         report
-            Write a report on the release there, one HTML file.
+            Path of an HTML file for a report on the release.
 
         Examples
         --------
@@ -283,7 +288,7 @@ class Study(Advising):
         return release
 
     def audit(self, *, population: Any = None) -> Audit:
-        """Return the privacy of the table as it is, compared with the policy's rule.
+        """Measure the privacy of the unmasked table and compare it with the policy's rule.
 
         Examples
         --------
@@ -300,13 +305,16 @@ class Study(Advising):
         return audit(rows, policy=self.policy, population=population, progress=progress)
 
     def protect(self, output: str | Path | None = None, **options: Any) -> Any:
-        """Return the `ProtectedSummary` that may leave your organisation: see `aegis.safe.protect.protect` for the options.
+        """Return a `ProtectedSummary`, which may leave your organisation.
+
+        The function `aegis.safe.protect.protect` describes the options.
 
         Parameters
         ----------
         output
-            Write it there, with the extension `.protected`; then `force`, `ledger`,
-            `population` and `new_version` are options too: see `aegis.safe.protect.release_protected`.
+            File to write, with the extension `.protected`. With it, `force`, `ledger`, `population`
+            and `new_version` are options too; `aegis.safe.protect.release_protected` describes
+            them.
         options
             `level`, and with it `epsilon`, `delta`, `unit`, `rows_per_person`, `person`, `public`
             for noise, or `key`, `method`, `threshold`, `step`, `variance` for counts; `verdicts`.
@@ -330,19 +338,19 @@ class Study(Advising):
         key: PrivateKey | None = None,
         force: bool = False,
     ) -> Summary:
-        """Write the summary and return it: `Study(path)` continues from it.
+        """Write the summary to a file and return it. `Study(path)` continues from the file.
 
         Parameters
         ----------
         path
             The file, with the extension `.aegis`.
         information
-            Counts of each attribute beyond its masked values: `raw`, the joint with the label;
-            `histogram`; or `nothing`.
+            Counts of each attribute's unmasked values to include: `raw` (jointly with the label),
+            `histogram` (alone) or `nothing`.
         locked
-            Whether no rule weaker than the policy's is accepted with it.
+            Whether to refuse rules that are weaker than the policy's when the summary is used.
         key
-            Sign it with this private key, as `aegis.signing.load_private_key` reads it.
+            Private key to sign the file with; `aegis.signing.load_private_key` reads one.
         force
             Overwrite an existing file.
 

@@ -1,4 +1,4 @@
-"""What a study is of: a table or its summary, with the policy, read and summarised once."""
+"""The subject of a study: a table or its summary, with the policy, read and summarised once."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Subject:
     exact
         Whether co-occurrences are counted on all rows.
     seed
-        Seed of whatever is random.
+        Seed of all random draws.
     progress
-        Receives the steps of long work.
+        Receiver of the steps of long work.
     rule_override
-        Whether another rule than that of a summary's owner is meant.
+        Whether the user accepts that the rule differs from that of the summary's owner.
     overridden
         How the policy's rule differs from the owner's; None if it does not.
     like
-        The summary of another part of the same data, whose groups of values are taken.
+        The summary of another part of the same data, whose groups of values are reused.
     added
-        The summary where it is of a format that a package adds; else None.
+        The summary if it has a format that a package adds; else None.
     """
 
     policy: Policy
@@ -76,13 +76,13 @@ class Subject:
         rule_override: bool = False,
         like: Summary | None = None,
     ) -> Subject:
-        """Return the subject that a table, a summary, the path of either, or a subject is.
+        """Return the subject for a table, a summary, the path of either, or a subject.
 
         Raises
         ------
         PolicyError
-            The summary was made for another policy, or under another rule that `rule_override` does not
-            allow; or a table has no policy.
+            The summary was made for another policy, or under another rule that `rule_override` does
+            not allow; or a table has no policy.
         DataError
             The table cannot be opened.
         """
@@ -115,12 +115,12 @@ class Subject:
 
     @property
     def summarised(self) -> Summary | None:
-        """The summary where it has been made."""
+        """The summary if it has been made; else None."""
         return None if self._counted is None else self._counted[0]
 
     @property
     def known(self) -> CodedRows | None:
-        """The rows as codes, where the summary was made here and they are few enough to be held."""
+        """The rows as codes; None if there are too many or the summary was not made here."""
         return None if self._counted is None else self._counted[1]
 
     @property
@@ -144,14 +144,14 @@ class Subject:
             return self._counted[0]
 
     def counted_exactly(self) -> Subject:
-        """Return the table with co-occurrences counted on all rows: itself where they are."""
+        """Return the subject with co-occurrences counted on all rows; itself if they are."""
         if self.exact or self.rows_to("count").rows <= SAMPLE_ROWS:
             return self
         return replace(self, exact=True, _counted=None, _plan=None, _lock=RLock())
 
     @property
     def plan(self) -> PrivacyPlan:
-        """Checks configurations against the rule."""
+        """The plan that checks configurations against the privacy rule."""
         with self._lock:
             if self._plan is None:
                 self._require_rule()
@@ -166,17 +166,17 @@ class Subject:
             )
 
     def check_rules(self, rules: Iterable[PrivacyRule]) -> None:
-        """Raise where there is only a summary, and a rule is weaker than its owner allows."""
+        """Raise `PolicyError` if a rule is weaker than the owner of a lone summary allows."""
         if self.source is None:
             check_front_rules(self.summary, rules, override=self.rule_override)
 
     def under(self, policy: Policy, *, rule_override: bool = False) -> Subject:
-        """Return the same table under another policy, with its summary where that serves.
+        """Return the same table under another policy, with its summary if that fits the new policy.
 
         Raises
         ------
         PolicyError
-            There is only a summary, and it does not serve the policy or its rule.
+            There is only a summary, and it does not fit the policy or its rule.
         """
         with self._lock:
             narrowed = None if self._counted is None else narrow(self._counted[0], policy)

@@ -1,4 +1,4 @@
-"""Aggregation near the data: the sufficient statistic, and the bundle that holds it on disk."""
+"""Aggregation of a table near the data: the summary, and the bundle that stores it on disk."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,9 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Load what reads and writes bundles when it is asked for: most commands have the table."""
+    """Load the functions that read and write bundles when first used; most commands do not need
+    them.
+    """
     if name in ("load_bundle", "save_bundle"):
         return getattr(import_module("aegis.summary.bundle.file"), name)
     if name == "merge_bundles":

@@ -1,4 +1,4 @@
-"""One attribute's values, counts and candidate masks as an `AttributeSummary`."""
+"""Build the `AttributeSummary` of one attribute from its values, counts and candidate masks."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def describe(
     Parameters
     ----------
     name, role, weight
-        As the policy says.
+        As in the policy.
     data
-        The distinct values and the rows of each.
+        The distinct values and the number of rows of each.
     joint
         Rows per value and class, shape (V, C).
     masks
-        The candidates, fitted and as declared.
+        The candidate masks: pairs of the fitted mask and the declared one.
     max_levels
-        Most levels of a candidate in multi-attribute measures.
+        Largest number of levels of a candidate in multi-attribute measures.
     like
-        The same attribute of another table: where that one pools the groups of a candidate, the
-        same groups keep their own level here, all others are pooled, and ranges are cut where
-        they are there.
+        The same attribute of another table, to imitate. If it pools groups of a candidate, the
+        groups that have their own level there also have one here, and all others are pooled. Ranges
+        have the same bounds as there.
     groupings
-        What each mask, and the identity after them, treats in the same way, where that is known.
+        The grouping of the values by each mask, followed by the identity's; computed if None.
     """
     masks = with_identity(masks)
     if groupings is None:
@@ -90,7 +90,7 @@ def _ranges(
 
 
 def with_identity(masks: Masks) -> Masks:
-    """Return the masks followed by the baseline of every comparison."""
+    """Return the masks followed by the identity, the baseline of every comparison."""
     return [*masks, (Identity(), Identity())]
 
 
@@ -107,7 +107,7 @@ def assemble(
 ) -> AttributeSummary:
     """Return the summary of an attribute whose groupings, levels and ranges per value are known.
 
-    `masks`, `groupings`, `pooled` and `ranges` end with those of the identity.
+    The last entry of `masks`, `groupings`, `pooled` and `ranges` belongs to the identity.
     """
     known = [own for own in ranges if own is not None]
     atoms, told = atomise([*pooled, *known], len(data.values))
@@ -145,8 +145,8 @@ def assemble(
 def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Array | None) -> Ints:
     """Return the level of each value, shape (V,).
 
-    `model` holds what the groups show that keep their own level, and all others share one
-    level; with None the most frequent groups keep theirs.
+    `model` lists the masked values of the groups that have their own level; all other groups share
+    one level. If it is None, the most frequent groups have their own level.
     """
     if model is None:
         return pool(grouping.codes, counts, max_levels)
@@ -157,7 +157,7 @@ def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Arr
 
 
 def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array | None:
-    """Return what the groups show that keep their own level; None if none is pooled."""
+    """Return the masked values of the groups with their own level; None if no group is pooled."""
     if candidate.size <= candidate.n_levels:
         return None
     alone = ~pooled_groups(attribute, candidate)

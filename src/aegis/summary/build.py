@@ -80,8 +80,9 @@ def summarize(
 ) -> Summary:
     """Reduce a table to the aggregates that advice needs.
 
-    Label joints and the frequency table come from a full scan. Co-occurrence counts come from a
-    seeded uniform sample when the table has more than `sample_rows` rows, unless `exact`.
+    The joint counts with the label and the frequency table come from a full scan. If the table has
+    more than `sample_rows` rows, co-occurrence counts come from a seeded uniform sample, unless
+    `exact` is set.
 
     Parameters
     ----------
@@ -90,25 +91,24 @@ def summarize(
     policy
         Roles, candidate masks and the label.
     exact
-        Count co-occurrences on all rows, whatever their number.
+        Count co-occurrences on all rows, however many.
     sample_rows
-        Rows of the co-occurrence sample.
+        Number of rows in the co-occurrence sample.
     max_levels
-        Most levels of one attribute in multi-attribute measures; at least 2.
+        Largest number of levels of one attribute in multi-attribute measures; at least 2.
     seed
         Seed of the sample.
     like
-        The summary of another part of the same data under the same policy. Masks that it has
-        fitted, the bins of the label, its classes and the groups that it pools are taken from it,
-        so that the two can be merged.
+        The summary of another part of the same data under the same policy. Its fitted masks, label
+        bins, classes and pooled groups are reused, so that both summaries can be merged.
     progress
         Receives one step per stage.
 
     Raises
     ------
     DataError
-        A column is missing or has no usable type, the table is empty, or the label has no value,
-        one class only or too many classes.
+        A column is missing or has no usable type, or the table is empty. Or the label has no value,
+        only one class or too many classes.
     PolicyError
         A mask does not fit its column, or `like` was made under another policy.
 
@@ -132,7 +132,10 @@ def summarize_rows(
     like: Summary | None = None,
     progress: Progress = SILENT,
 ) -> tuple[Summary, CodedRows | None]:
-    """Return `summarize`, and the rows as they were read, where they are few enough to be held."""
+    """Return the summary and the rows as codes; None for the rows if they are too many to keep.
+
+    The parameters are those of `summarize`; a `sample_rows` of None means `exact`.
+    """
     policy = as_policy(policy)
     if like is not None:
         _check_model(like, policy)
@@ -163,16 +166,16 @@ def _with_tasks(whole: _Builder, summary: Summary, sample_rows: int | None) -> S
 
 @dataclass(frozen=True, eq=False)
 class _Response:
-    """A number to predict.
+    """A numeric label.
 
     Attributes
     ----------
     name
-        Its column.
+        Name of its column.
     values
         Its distinct values.
     unit
-        What it is a whole multiple of.
+        The unit of which every value is a whole multiple.
     """
 
     name: str
@@ -180,16 +183,16 @@ class _Response:
     unit: NumberUnit
 
     def of(self, column: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the number of each row in its unit; 0 where it is missing."""
+        """Return the label of each row in its unit; 0 where it is missing."""
         return self.unit.of_values(self.values)[code_values(column, self.values)]
 
     def expression(self, table: ir.Table) -> ir.Value:
-        """Return the same of a table of an engine."""
+        """Return the label in its unit as an expression of an engine's table."""
         return self.unit.expression(table[self.name])
 
 
 class _Builder:
-    """The steps of `summarize`, sharing what they found."""
+    """The steps of `summarize`, with the results that they share."""
 
     def __init__(
         self,
@@ -294,7 +297,10 @@ class _Builder:
         return now
 
     def _label(self) -> tuple[LabelSummary, pa.Array]:
-        """Count the classes; return the label's summary and the classes as the engine has them."""
+        """Count the classes.
+
+        Return the label's summary, and the classes as the engine stores them.
+        """
         declared = self.policy.label
         if not declared:
             return self._no_label()
@@ -324,7 +330,7 @@ class _Builder:
     def _number(
         self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
     ) -> tuple[LabelSummary, pa.Array]:
-        """Return the summary of a number to predict, whose rows are of one class."""
+        """Return the summary of a numeric label, where all rows form one class."""
         numbers = check_number(column, values)
         known = ~np.isnan(numbers)
         like = None if self.like is None else self.like.label.unit
@@ -339,7 +345,7 @@ class _Builder:
     def _label_mask(
         self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
     ) -> Mask:
-        """Return what makes classes of the label's values: its bins, or the one mask that it shows."""
+        """Return the mask that turns label values into classes: its bins, or its only candidate."""
         declared, mask = self.policy.label, self.policy.label_mask
         if mask is None:
             return label_bins(column, values, counts, declared)
@@ -348,7 +354,7 @@ class _Builder:
         return mask.fit(ValueCounts(kind, values, counts, self.policy.shared_rows))
 
     def _no_label(self) -> tuple[LabelSummary, pa.Array]:
-        """Count the rows, which are of one class."""
+        """Count the rows, which form one class."""
         self.rows = self.source.rows
         if self.rows == 0:
             raise DataError(f"{self.source.origin} has no rows.", hint="Give a table with rows.")
@@ -389,7 +395,7 @@ class _Builder:
         return read_coded(self.source, names, self._class, classes, label or None)
 
     def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
-        """Summarise the attributes; what their masks treat in the same way comes from one query."""
+        """Summarise the attributes. One query evaluates all their masks."""
         features = self.policy.features
         counted, fitted = [], []
         with self.progress.step("Counting values by class", len(features)) as step:
@@ -422,7 +428,7 @@ class _Builder:
     def _counts(
         self, attribute: Attribute, classes: pa.Array
     ) -> tuple[ValueCounts, npt.NDArray[np.int64]]:
-        """Return the rows of each value, and by class."""
+        """Return the rows of each value, in all (V,) and by class (V, C)."""
         table = self.source.table
         column = table[attribute.name]
         kind = kind_of(column, attribute)
@@ -451,7 +457,7 @@ class _Builder:
     def _label_attribute(
         self, attribute: Attribute, label: LabelSummary, classes: pa.Array
     ) -> AttributeSummary:
-        """Return the label as an attribute: its values are the classes, and null if it occurs."""
+        """Return the label as an attribute. Its values are the classes, and null if it occurs."""
         kind = Kind.of(self._class(self.source.table).type()) or Kind.TEXT
         values, counts = classes, label.counts
         joint = np.diag(label.weighted)
@@ -463,7 +469,7 @@ class _Builder:
         return self._described(attribute, data, joint, self._fitted(attribute, data))
 
     def _fitted(self, attribute: Attribute, data: ValueCounts) -> Masks:
-        """Return an attribute's masks, fitted to its values, or as the model has fitted them."""
+        """Return an attribute's masks, fitted to its values or taken from the summary `like`."""
         for mask in attribute.masks:
             mask.check(data.kind, attribute.name)
         check_hierarchy(attribute, data)
@@ -529,14 +535,14 @@ class _Builder:
             )
 
     def _held(self, sample_rows: int | None) -> bool:
-        """Whether pairs are counted from the rows as they are held."""
+        """Whether pairs are counted from the rows that are kept in memory."""
         by_row = self.coded is not None and self.policy.person is None
         return by_row and self._all_rows(sample_rows)
 
     def _row_pairs(
         self, attributes: Mapping[str, AttributeSummary], classes: int, step: Step
     ) -> PairCounts:
-        """Return counts of the pairs of many attributes, which are taken when they are asked for."""
+        """Return pair counts of many attributes; each pair is counted when it is first used."""
         assert self.coded is not None
         labelled, every = self.coded.labelled, bool(self.coded.labelled.all())
         atoms = []
@@ -572,7 +578,7 @@ class _Builder:
         return self.weights.of_codes(self.coded.codes[self.weights.column][rows])
 
     def _held_response(self, rows: npt.NDArray[np.bool_] | slice) -> npt.NDArray[np.int64] | None:
-        """Return the number to predict of some of the rows that are held; None of classes."""
+        """Return the numeric label of these rows in memory; None if the label has classes."""
         if self.response is None or self.coded is None:
             return None
         name = self.response.name
@@ -586,9 +592,9 @@ class _Builder:
         sample_rows: int | None,
         step: Step,
     ) -> Iterator[Chunk]:
-        """Stream the atoms and the class of each labelled row, of a sample where asked for.
+        """Stream the atoms and the class of each labelled row, or of a sample of `sample_rows`.
 
-        Rows of one person fall into one fold: else what is held out would be known in part.
+        All rows of one person are in one fold, so that no person is both held out and trained on.
         """
         if self.coded is not None and self._held(sample_rows):
             labelled = slice(None) if self.coded.labelled.all() else self.coded.labelled
@@ -636,7 +642,7 @@ class _Builder:
         return sample_rows is None or self.rows <= sample_rows
 
     def _sample(self, rows: int | None) -> Source:
-        """Return a sample of that many rows, or the table itself where it has no more."""
+        """Return a sample of that many rows, or the table itself if it has no more."""
         if rows is None or self._all_rows(rows):
             return self.source
         return Source(self.source.sample(rows, seed=self.seed), self.source.origin)

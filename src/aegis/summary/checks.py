@@ -1,4 +1,4 @@
-"""What a table must be like to be summarised, and the classes of a label that is cut into bins."""
+"""Checks whether a table can be summarised, and the bins that make classes of a numeric label."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
 
 
 def check_label(column: ir.Column) -> None:
-    """Raise `DataError` where a label is of a type that has no classes."""
+    """Raise `DataError` if the type of the label cannot have classes."""
     dtype = column.type()
     if Kind.of(dtype) is None and not dtype.is_null():
         raise DataError(
@@ -53,7 +53,7 @@ def check_label(column: ir.Column) -> None:
 def label_bins(
     column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64], label: Label
 ) -> Mask:
-    """Return the mask that cuts a numeric label into classes: at declared cuts, else at quantiles."""
+    """Return the mask that cuts a numeric label into classes, at declared cuts or at quantiles."""
     kind = Kind.of(column.type())
     bins = label.bins or len(label.cuts) + 1
     if kind is None or not kind.numeric:
@@ -65,7 +65,7 @@ def label_bins(
 
 
 def check_values(name: str, values: int, most: int) -> None:
-    """Raise `DataError` where an attribute has more values than are counted one by one."""
+    """Raise `DataError` if an attribute has more than `most` distinct values."""
     if values > most:
         raise DataError(
             f"Attribute {name!r} has more than {most:,} distinct values.",
@@ -74,7 +74,7 @@ def check_values(name: str, values: int, most: int) -> None:
 
 
 def check_classes(column: str, classes: pa.Array) -> None:
-    """Raise `DataError` unless the label has at least two classes, and not too many."""
+    """Raise `DataError` if the label has fewer than two classes or too many."""
     if len(classes) == 0:
         raise DataError(
             f"The label {column!r} is null in every row.", hint="Choose a label that is known."
@@ -92,7 +92,7 @@ def check_classes(column: str, classes: pa.Array) -> None:
 
 
 def check_hierarchy(attribute: Attribute, data: ValueCounts) -> None:
-    """Raise `DataError` where the hierarchy of an attribute does not cover its values."""
+    """Raise `DataError` if an attribute's hierarchy does not cover its values."""
     if attribute.hierarchy is None:
         return
     missing = attribute.hierarchy.uncovered(data.values)

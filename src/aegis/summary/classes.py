@@ -1,4 +1,4 @@
-"""Equivalence classes of a table as it is, counted in the engine."""
+"""Equivalence classes of a table without masks, counted in the engine."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ PERSON = "aegis_person"
 
 @dataclass(frozen=True)
 class ShownColumns:
-    """The columns that one of several releases shows.
+    """The columns of one of several releases.
 
     Attributes
     ----------
     quasi
-        The columns that form its classes.
+        The columns that form its equivalence classes.
     sensitive
         The column of each sensitive attribute.
     after
-        The places of the releases that it took into account.
+        Positions of the earlier releases that its rule check included.
     """
 
     quasi: tuple[str, ...]
@@ -46,16 +46,16 @@ class ShownColumns:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """The classes of a release together with those that were made before it.
+    """The classes of a release, formed together with all earlier releases.
 
     Attributes
     ----------
     table
-        The classes that all of them form, absence included.
+        The classes that all releases form together; being left out of a release counts as a value.
     verdict
-        What the rule says of them.
+        The result of the rule for these classes.
     left_out
-        Values `k0`, `k1`, ... of the counted quasi-identifiers whose rows are left out.
+        Rows that are left out: values of the quasi-identifiers in columns `k0`, `k1`, ...
     """
 
     table: ClassTable
@@ -77,7 +77,7 @@ class CountedClasses:
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
     population
-        Rows `n` of the population by the same quasi-identifiers `k0`, `k1`, ..., where it is known.
+        Rows `n` of the population by the same quasi-identifiers `k0`, `k1`, ...; None if not known.
     """
 
     cells: pa.Table
@@ -129,12 +129,12 @@ class CountedClasses:
         return sensitive, levels
 
     def after(self, rule: PrivacyRule, releases: Sequence[ShownColumns]) -> LastRelease:
-        """Return the classes of the last of `releases`, made after those before it.
+        """Return the classes of the last of `releases`, formed together with the earlier ones.
 
         Parameters
         ----------
         rule
-            Which every release met, together with those that it took into account.
+            The rule that every release met, together with the releases that it took into account.
         releases
             The columns of each release, among those that were counted, in the order of release.
         """
@@ -170,9 +170,10 @@ class CountedClasses:
         sensitive: Mapping[str, tuple[npt.NDArray[np.int64], tuple[str, ...]]],
         levels: Mapping[str, npt.NDArray[np.int64]],
     ) -> ClassTable:
-        """Return the classes with their sizes in the population, as cells without rows of their own.
+        """Return the classes with their sizes in the population.
 
-        The rows of a class are added up in one of its cells, so that none counts twice.
+        The people of the population are added as cells without rows of the table. All people of a
+        class are counted in one of its cells, so that nobody counts twice.
         """
         known, others = self.cells.num_rows, population.num_rows
         padding = np.zeros(others, dtype=np.int64)
@@ -200,7 +201,7 @@ class CountedClasses:
         return combine(columns, self.cells.num_rows + population.num_rows)
 
     def _in_order(self, name: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
-        """Return the code of each cell's value, and what each code shows, in natural order."""
+        """Return the code of each cell's value, and the text of each code, in natural order."""
         codes, values = self._codes[name]
         labels = tuple(show(v) for v in values.to_pylist())
         order = natural_order(labels)
@@ -226,14 +227,14 @@ def count_classes(
     population: Source | None = None,
     coded: CodedRows | None = None,
 ) -> CountedClasses | PersonClasses:
-    """Count the equivalence classes of a table as it is.
+    """Count the equivalence classes of a table, without masks.
 
     Parameters
     ----------
     source
         The table, and the engine that runs the query.
     quasi
-        Columns that form the classes; null and NaN are values. Without any, all rows are one
+        Columns that form the classes; null and NaN are values. If there are none, all rows are one
         class.
     sensitive
         Columns whose values are counted within each class.
@@ -242,12 +243,14 @@ def count_classes(
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
     person
-        Column that names persons, who are then counted in place of rows.
+        Column that identifies persons; then persons are counted instead of rows.
     population
-        All that the rows are drawn from, with the quasi-identifiers as the table shows them: a row
-        each, or with a column `rows` that counts them. Not together with persons.
+        The population that the rows were drawn from, with the quasi-identifiers masked as in the
+        table. It has one row per person, or a column `rows` with counts. Not allowed together with
+        `person`.
     coded
-        The rows, where they have been read: then the engine is not asked, unless persons count.
+        The rows, if they have been read already. They are used instead of a query, unless persons
+        are counted.
 
     Raises
     ------
@@ -277,7 +280,7 @@ ROWS = "rows"
 
 
 def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
-    """Return the persons of a population by quasi-identifiers, columns `k0`, `k1`, ... and `n`."""
+    """Return the people of a population by quasi-identifiers, columns `k0`, `k1`, ... and `n`."""
     table = population.table
     keys = {
         f"k{i}": population.require(name, where="of the population") for i, name in enumerate(quasi)
@@ -294,7 +297,7 @@ def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
 
 
 def _as_shown(population: pa.Table, place: int, shown: pa.DataType, name: str) -> pa.Array:
-    """Return a quasi-identifier of the population as the table shows it."""
+    """Return a quasi-identifier of the population, converted to its type in the table."""
     values = population[f"k{place}"].combine_chunks()
     try:
         return values.cast(shown)

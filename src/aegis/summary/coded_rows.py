@@ -1,4 +1,4 @@
-"""The rows of a table as codes of their values: read once, for all that is counted of them."""
+"""The rows of a table as integer codes, read once for all counts."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ Part = tuple[npt.NDArray[np.unsignedinteger], pa.Array]
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
-    """Rows of a table, in its order.
+    """The rows of a table as codes, in the table's order.
 
     Attributes
     ----------
     values
-        Per column its distinct values, ascending, null last.
+        For each column, its distinct values, ascending, null last.
     codes
-        Per column the place of each row's value among them, shape (N,), in as few bytes as hold it.
+        For each column, the index of each row's value in `values`, shape (N,), in the smallest
+        integer type.
     label
-        Class of each row, shape (N,); the number of classes where it has none.
+        Class of each row, shape (N,); C if the row has no label.
     classes
         Number of classes C.
     """
@@ -61,7 +62,7 @@ class CodedRows:
         return self.label < self.classes
 
     def rows(self, name: str) -> Codes:
-        """Return how many rows hold each value of a column, shape (V,)."""
+        """Return the number of rows of each value of a column, shape (V,)."""
         return np.bincount(self.codes[name], minlength=len(self.values[name])).astype(np.int64)
 
     def joint(self, name: str, weights: Codes | None = None) -> Codes:
@@ -79,7 +80,7 @@ class CodedRows:
         attributes: Mapping[str, AttributeSummary],
         label: str,
     ) -> tuple[FrequencyTable, Codes]:
-        """Return what `count_cells` returns, and the cell of each row, shape (N,)."""
+        """Return the frequency table, as `count_cells` does, and each row's cell, shape (N,)."""
         names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
         codes: dict[str, npt.NDArray[np.integer]] = {}
         representatives: dict[str, npt.NDArray[np.int32]] = {}
@@ -104,7 +105,7 @@ class CodedRows:
         return FrequencyTable(quasi, sensitive, label, by_cell, counts, representatives), cell
 
     def cells(self, names: Sequence[str]) -> pa.Table:
-        """Return the combinations of values of columns `k0`, `k1`, ... and the rows `n` of each."""
+        """Return the combinations of values in columns `k0`, `k1`, ..., with their rows `n`."""
         first, _, counts = distinct_keys(combine((self.codes[n] for n in names), len(self.label)))
         columns = [self.values[n].take(pa.array(self.codes[n][first])) for n in names]
         keys = [f"k{i}" for i in range(len(names))]
@@ -123,15 +124,15 @@ def read_coded(
     Parameters
     ----------
     source
-        The table, of an engine in this process.
+        The table; its engine must run in this process.
     names
         The columns.
     label_class
-        The class of each row of a table.
+        Function that returns the class of each row of a table.
     classes
         The classes, in order.
     label
-        The column whose values are the classes; None if they are made of it.
+        The column whose values are the classes; None if `label_class` computes them.
     """
     parts = [] if label is None else _stored(source, (*names, label))
     if parts:
@@ -143,7 +144,9 @@ def read_coded(
 
 
 def fits(source: Source, rows: int, columns: int) -> bool:
-    """Return whether so many rows and columns are held as codes: within the engine's limit too."""
+    """Return whether so many rows and columns can be kept as codes, within the engine's memory
+    limit.
+    """
     cells = rows * columns
     if not source.engine.in_process or rows > MOST_ROWS or cells > MOST_CELLS:
         return False
@@ -151,10 +154,10 @@ def fits(source: Source, rows: int, columns: int) -> bool:
 
 
 def read_stored(source: Source, names: Sequence[str]) -> CodedRows | None:
-    """Return columns of all rows, which are then of one class; None if the engine counts better.
+    """Return columns of all rows, as one class; None if the engine should count them instead.
 
-    That is where they are not stored in files with the values of each column, are too many, or hold
-    what is not distinguished.
+    The engine is better if the columns are not dictionary-encoded in Parquet files, are too many,
+    or have values that cannot be distinguished.
     """
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):
@@ -186,7 +189,7 @@ def _fetched(
 
 
 def _stored(source: Source, names: Sequence[str]) -> list[list[Part]]:
-    """Return columns as they are stored in files; nothing where they cannot be read so."""
+    """Return columns as Parquet files store them; an empty list if they cannot be read so."""
     try:
         batches = stored_batches(source, tuple(dict.fromkeys(names)), rows=_at_a_time(names))
         return [[stored_codes(batch.column(name)) for name in names] for batch in batches or ()]
@@ -199,10 +202,10 @@ def _at_a_time(names: Sequence[str]) -> int:
 
 
 def fetch_codes(source: Source, table: ir.Table) -> dict[str, npt.NDArray[np.unsignedinteger]]:
-    """Return the code of each row's value by column of a table that the engine makes, shape (N,).
+    """Return, for each column of an engine's table, the code of each row's value, shape (N,).
 
-    Codes are places among the distinct values, ascending, null last. Rows come in no particular order,
-    which is the same for all columns.
+    A code is the index of the value among the distinct values, ascending, null last. The order of
+    the rows is arbitrary, but the same for all columns.
     """
     names = table.columns
     parts = [
@@ -217,7 +220,7 @@ def fetch_codes(source: Source, table: ir.Table) -> dict[str, npt.NDArray[np.uns
 
 
 def _classes_of(labels: Part, classes: pa.Array) -> Codes:
-    """Return the class of each row; the number of classes where it has none."""
+    """Return the class of each row; the number of classes if the row has none."""
     codes, values = labels
     own = pc.fill_null(pc.index_in(values, value_set=classes), len(classes))
     known: Codes = own.to_numpy(zero_copy_only=False).astype(np.int64)[codes]
@@ -227,7 +230,7 @@ def _classes_of(labels: Part, classes: pa.Array) -> Codes:
 def _joined(
     source: Source, names: Sequence[str], parts: Sequence[list[Part]]
 ) -> tuple[dict[str, pa.Array], dict[str, npt.NDArray[np.unsignedinteger]]]:
-    """Return the values of each column and its codes; the parts, taken apart, are gone."""
+    """Return the values and the codes of each column. `parts` is emptied, to save memory."""
     values: dict[str, pa.Array] = {}
     codes: dict[str, npt.NDArray[np.unsignedinteger]] = {}
     for name in names:
@@ -239,7 +242,7 @@ def _joined(
 def join_parts(
     parts: Sequence[Part], dtype: pa.DataType
 ) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
-    """Return the codes of all parts of a column among the values of all of them, and these."""
+    """Join the parts of a column; return the codes of all rows, and the distinct values."""
     if not parts:
         return np.zeros(0, dtype=np.uint8), pa.array([], dtype)
     places, distinct = encode(pa.concat_arrays([values for _, values in parts]))

@@ -1,4 +1,4 @@
-"""Values as integer codes: null, NaN and every other value once, in one fixed order."""
+"""Values as integer codes; null and NaN are one value each, and the order is fixed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NUMBER = re.compile(r"[\[\]]?(-?(?:inf|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))")
 
 
 def settle(values: pa.Array) -> pa.Array:
-    """Return floats with one zero and one NaN, as engines group them; all else as it is.
+    """Return floats with one zero and one NaN, as engines group them; other types unchanged.
 
-    Arrow tells 0.0 from -0.0 and NaN from NaN with another sign or payload.
+    Arrow distinguishes 0.0 from -0.0, and NaNs with different signs or payloads.
     """
     if not pa.types.is_floating(values.type):
         return values
@@ -46,9 +46,9 @@ def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
 
 
 def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
-    """Return codes of a column's values, in few bytes, and what they represent, in no order.
+    """Return the code of each row, in a small integer type, and the values of the codes, unordered.
 
-    Of a dictionary some values may occur twice, and others in no row.
+    In a dictionary column, some values may occur twice and others in no row.
     """
     if not pa.types.is_dictionary(column.type):
         column = settle(column).dictionary_encode(null_encoding="encode")
@@ -60,7 +60,7 @@ def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.
 
 
 def narrow(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.unsignedinteger]:
-    """Return codes below `size` in as few bytes as hold them."""
+    """Return codes below `size` in the smallest unsigned integer type."""
     few: npt.NDArray[np.unsignedinteger] = codes.astype(np.min_scalar_type(max(size - 1, 0)))
     return few
 
@@ -101,10 +101,10 @@ def show(value: Any) -> str:
 
 
 def natural_order(labels: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the order of shown values: by the number they start with, then text, null last.
+    """Return the order of masked values: by the number they start with, then by text, null last.
 
-    Whoever audits a release sees the shown values alone, so their order must follow from them:
-    9 is before 10, and "[5, 10[" before "[10, 20[".
+    An auditor sees only the masked values, so their order must follow from the text: 9 is before
+    10, and "[5, 10[" before "[10, 20[".
     """
     return np.array(sorted(range(len(labels)), key=lambda i: _natural(labels[i])), dtype=np.int64)
 

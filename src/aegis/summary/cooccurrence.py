@@ -23,21 +23,21 @@ Matrix = Any
 
 
 class Chunk(NamedTuple):
-    """Coded rows.
+    """Some rows as codes.
 
     Attributes
     ----------
     codes
-        Per attribute the atom of each row, as whole numbers of any width.
+        For each attribute, the atom of each row, as integers of any type.
     label
         The class of each row.
     weights
         How often each row counts, or its weight in units; None: once.
     units
-        What falls into a fold as a whole, as a number per row: the person whose row it is. None:
-        each row by itself.
+        Number of each row's unit, such as its person. All rows of a unit are in one fold. None:
+        each row is a unit.
     response
-        The numeric label of each row, in its unit; None where the label has classes.
+        The numeric label of each row, in its unit; None if the label has classes.
     """
 
     codes: Sequence[npt.NDArray[np.integer]]
@@ -57,7 +57,7 @@ _SPARSE_FACTOR = 16
 
 @dataclass(frozen=True, eq=False)
 class FoldCounts:
-    """The same counts by fold of the rows.
+    """Pair counts divided by the fold of the rows.
 
     Attributes
     ----------
@@ -66,10 +66,10 @@ class FoldCounts:
     rows
         Labelled rows per fold, shape (F,).
     joints
-        Per attribute the rows per fold, atom and class, shape (F, A_i, C).
+        For each attribute, the rows per fold, atom and class, shape (F, A_i, C).
     cell, fold, count
-        Per pair the non-empty entries, shape (E,): place of the cell among the pair's cells, the
-        fold, and the rows.
+        For each pair, its non-empty entries, shape (E,): index of the cell among the pair's cells,
+        fold, and number of rows.
     """
 
     size: int
@@ -91,7 +91,7 @@ class FoldCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """How many rows of each class fall into each pair of atoms, for every pair of attributes.
+    """The number of rows of each class in each pair of atoms, for every pair of attributes.
 
     Attributes
     ----------
@@ -102,14 +102,14 @@ class PairCounts:
     classes
         Number of classes C.
     rows
-        Labelled rows behind the counts: all of the table, or a sample.
+        Number of labelled rows that were counted: all of the table, or a sample.
     joints
-        Per attribute the rows per atom and class, shape (A_i, C).
+        For each attribute, the rows per atom and class, shape (A_i, C).
     index, count
-        Per pair (i, j), i < j, the non-empty cells: flat index (a * A_j + b) * C + y in
+        For each pair (i, j), i < j, its non-empty cells: flat index (a * A_j + b) * C + y in
         ascending order, and the rows in each.
     folds
-        The same counts by fold of the rows, where they were kept.
+        The same counts by fold of the rows; None if they were not kept.
     responses
         Sums of a numeric label, which has one class; None of a label of classes.
     weights
@@ -166,24 +166,24 @@ class PairCounts:
 
     @cached_property
     def offsets(self) -> Counts:
-        """Where each attribute's atoms start when all are stacked, shape (m + 1,)."""
+        """Index of each attribute's first atom when all are stacked, shape (m + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @cached_property
     def stacked_joint(self) -> npt.NDArray[np.float64]:
-        """Rows per atom and class with all attributes stacked, shape (D, C)."""
+        """Rows per atom and class, with the atoms of all attributes stacked, shape (D, C)."""
         return np.concatenate(self.joints).astype(np.float64)
 
     @cached_property
     def total(self) -> Matrix:
         """Co-occurrence counts over all classes, shape (D, D), symmetric.
 
-        Sparse where atoms are so many that a dense array would hold little but zeros.
+        The matrix is sparse if there are so many atoms that most entries are zero.
         """
         return self.total_of_pairs()
 
     def total_of_pairs(self) -> Matrix:
-        """Return `total`, added up from the cells of all pairs."""
+        """Return `total`, as the sum of the cells of all pairs."""
         size = int(self.offsets[-1])
         diagonal = self.stacked_joint.sum(axis=1)
         entries = size + 2 * sum(map(len, self.index.values()))
@@ -209,14 +209,14 @@ class PairCounts:
         return matrix
 
     def places(self, pair: tuple[int, int], index: Counts) -> Counts:
-        """Return the flat place in the stacked (D, D) matrix of a pair's cells, given as `index`."""
+        """Return the flat index in the stacked (D, D) matrix of these cells of a pair."""
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])
         places: Counts = (a + self.offsets[i]) * self.offsets[-1] + b + self.offsets[j]
         return places
 
     def cells(self, i: int, j: int) -> tuple[Counts, Counts, Counts, Counts]:
-        """Return the non-empty cells of a pair: atom of i, atom of j, class, rows."""
+        """Return the non-empty cells of a pair: atom of i, atom of j, class, number of rows."""
         if i > j:
             b, a, y, n = self.cells(j, i)
             return a, b, y, n
@@ -227,16 +227,16 @@ class PairCounts:
 
 
 def is_sparse(matrix: Matrix) -> bool:
-    """Return whether a matrix is sparse; it is known without loading the library of those."""
+    """Return whether a matrix is sparse, without loading the library for sparse matrices."""
     return not isinstance(matrix, np.ndarray)
 
 
 def symmetric(
     size: int, places: Counts, counts: npt.NDArray[Any], diagonal: npt.NDArray[np.float64]
 ) -> Matrix:
-    """Return the sparse symmetric matrix, shape (size, size), of counts above its diagonal.
+    """Return the sparse symmetric matrix, shape (size, size), from the counts above its diagonal.
 
-    Counts of the same place add up.
+    Counts with the same index are added.
     """
     from scipy import sparse  # taking long to load, and of wide tables alone
 
@@ -264,7 +264,7 @@ def count_pairs(
         Attributes, their atoms, the number of classes, and chunks of rows. With folds no row may count
         more than once, unless rows have weights.
     folds
-        Also count by so many folds of the rows, at most 127; 1 for none.
+        Number of folds to count by, at most 127; 1 for no folds.
     seed
         Seed of the folds: a row's fold depends on it and on what the row holds (see `Dealer`), or
         on its unit where there are any.
@@ -317,16 +317,16 @@ def with_folds(
     rows: Counts,
     responses: ResponseSums | None = None,
 ) -> PairCounts:
-    """Return counts from those by class and fold.
+    """Return pair counts, in all and by fold, from counts by class and fold.
 
     Parameters
     ----------
     names, sizes, classes
-        As of `PairCounts`.
+        As in `PairCounts`.
     joints
         Rows per atom, class and fold, shape (A_i, C F).
     cells
-        Per pair the flat index ((a * A_j + b) * C + y) * F + fold in ascending order, and the
+        For each pair, the flat index ((a * A_j + b) * C + y) * F + fold in ascending order, and the
         rows of each.
     rows
         Rows per fold, shape (F,).
@@ -382,7 +382,7 @@ def as_entries(counts: Counts) -> Numbers:
 
 
 def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
-    """Return how often each key from 0 to `size` occurs; float sums are exact below 2**53."""
+    """Return how often each key from 0 to `size` - 1 occurs; float sums are exact below 2**53."""
     return np.bincount(key, weights=weights, minlength=size).astype(np.int64, copy=False)
 
 

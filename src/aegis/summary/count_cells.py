@@ -1,4 +1,4 @@
-"""Count the cells of the frequency table in the engine."""
+"""Count the cells of the frequency table, with a query to the engine or from rows in memory."""
 
 from __future__ import annotations
 
@@ -48,21 +48,24 @@ def count_cells(
 ) -> FrequencyTable | None:
     """Count rows per combination of quasi-identifiers, sensitive attributes and label.
 
-    An attribute is counted by its values, or by its finest candidate mask where that mask
-    refines all the others: coarser keys make fewer cells, and no candidate sees the difference.
+    If the finest candidate mask of an attribute refines all others, the attribute is counted by the
+    groups of that mask, otherwise by its values. Coarser keys make fewer cells and change no
+    candidate's counts.
 
     Parameters
     ----------
     source, quasi, sensitive, attributes
         The table, its quasi-identifiers and sensitive attributes, and their summaries.
     label, label_class, classes
-        Name of the label column, the class of each row of a table, and all classes in order.
+        Name of the label column, a function that returns the class of each row of a table, and all
+        classes in order.
     person
-        Column that names persons, whom the table then also counts.
+        Column that identifies persons; then the table also counts persons.
     max_cells
-        Above this many cells, or cells of persons, the table is not built: None is returned.
+        If there are more cells, or more cells of persons, None is returned.
     coded
-        The rows, where they have been read: then the engine is not asked, unless persons count.
+        The rows, if they have been read already. They are used instead of a query, unless persons
+        are counted.
     """
     if coded is not None and person is None:
         table, _ = coded.frequency(quasi, sensitive, attributes, label)
@@ -98,7 +101,7 @@ def _in_order(
     read: CountedCells,
     representatives: Mapping[str, npt.NDArray[np.int32]],
 ) -> FrequencyTable:
-    """Return the counted cells, sorted, with the persons in each where they were counted."""
+    """Return the counted cells in sorted order, with the persons in each if they were counted."""
     joined, counts, persons = read
     key = combine(joined.values(), len(counts))
     # The engine returns groups in any order; sorted, equal tables give equal bytes.
@@ -123,7 +126,7 @@ def _with_person(
 def _read(
     source: Source, counted: ir.Table, sets: Mapping[str, pa.Array], most: int
 ) -> CountedCells | None:
-    """Return codes by column, rows and persons of counted cells; None if there are too many."""
+    """Return the counted cells: codes by column, rows and persons; None if there are too many."""
     codes: dict[str, list[npt.NDArray[np.int32]]] = {name: [] for name in sets}
     counts, persons = [], []
     cells = 0
@@ -142,13 +145,13 @@ def _read(
 
 
 def _finest_mask(attribute: AttributeSummary | None) -> Mask | None:
-    """Return the mask by which an attribute is counted; None for its own values."""
+    """Return the mask by whose groups an attribute is counted; None if by its own values."""
     finest = None if attribute is None else attribute.finest_key
     return None if finest is None else finest.mask
 
 
 def _values(attribute: AttributeSummary) -> tuple[pa.Array, npt.NDArray[np.int32]]:
-    """Return what an attribute is counted by takes as values, and one raw value for each."""
+    """Return the keys by which an attribute is counted, and the index of one value for each."""
     finest = attribute.finest_key
     if finest is None:
         return attribute.values, np.arange(len(attribute.values), dtype=np.int32)
@@ -164,7 +167,8 @@ def count_in_engine(
 ) -> Callable[[Mapping[str, Mask]], ClassTable]:
     """Return a function that counts the classes of a configuration in the engine.
 
-    For tables whose frequency table does not fit in memory: one query per configuration.
+    It is for tables whose frequency table does not fit in memory, and runs one query per
+    configuration.
     """
 
     def classes(masks: Mapping[str, Mask]) -> ClassTable:

@@ -1,8 +1,8 @@
-"""Rows dealt out to folds by what they hold, so that the order of a table changes no score.
+"""Assign rows to folds by a hash of their content, so that the order of a table changes no score.
 
-The hash of a row is made of its atoms and its class or number to predict: two sums modulo the prime
-P = 2^31 - 1. Equal rows are numbered, and the number enters the hash, so that each of them falls into a fold
-by chance. All integers stay below 2^62, so every engine computes the same folds.
+The hash of a row uses its atoms and its label: two sums modulo the prime P = 2^31 - 1. Equal rows
+are numbered and the number enters the hash, so that each gets a random fold. All integers stay
+below 2^62, so every engine computes the same folds.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ _LABEL, _TURN, _UNIT, _NUMBER, _WEIGHT = "label", "turn", "unit", "number", "wei
 
 
 class Dealer:
-    """Deals rows out to folds.
+    """Assigns rows to folds.
 
     Parameters
     ----------
     names
-        Attributes. The name of each one enters the hash of its atoms, so their order does not matter.
+        Names of the attributes. A name enters the hash of its attribute's atoms, so their order
+        does not matter.
     folds
         Number of folds F.
     seed
@@ -56,12 +57,12 @@ class Dealer:
     ) -> Counts:
         """Return the fold of each row, shape (N,).
 
-        The numbering of equal rows continues over calls.
+        The numbering of equal rows continues in later calls.
 
         Parameters
         ----------
         codes
-            Per attribute the atom of each row.
+            For each attribute, the atom of each row.
         label
             The class of each row.
         number
@@ -89,9 +90,9 @@ class Dealer:
         return np.asarray(self.units(units))
 
     def units(self, units: Any) -> Any:
-        """Return the fold of each row, of arrays or expressions of the numbers of their units.
+        """Return the fold of each row from the number of its unit.
 
-        A unit falls into a fold as a whole.
+        `units` is an array or an expression of an engine. All rows of a unit are in one fold.
         """
         first, second = (units * factor % PRIME for factor in self._unit)
         return self.fold(first, second, 0)
@@ -126,9 +127,9 @@ class Dealer:
         return total
 
     def fold(self, first: Any, second: Any, turn: Any) -> Any:
-        """Return a row's fold from its two sums and how many equal rows came before it.
+        """Return a row's fold from its two sums and the number of equal rows before it.
 
-        Squares mix it, so that neighbouring rows fall into unrelated folds.
+        Squaring mixes the hash, so that similar rows get unrelated folds.
         """
         mixed = (first + turn % PRIME * self._turn) % PRIME
         mixed = (mixed * mixed + second) % PRIME
@@ -136,7 +137,7 @@ class Dealer:
 
 
 def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Counts:
-    """Return the sum of all columns' products, looked up by atom: these are few.
+    """Return the sum of all columns' products. They are looked up by atom, as atoms are few.
 
     Atom 0 adds nothing, so that a column of one value changes no fold.
     """
@@ -148,13 +149,13 @@ def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Counts:
 
 
 class _RowNumbers:
-    """How often each key was seen, so that equal rows are numbered over all chunks of a table."""
+    """Counts how often each key was seen, to number equal rows over all chunks of a table."""
 
     def __init__(self) -> None:
         self._chunks: list[tuple[Counts, Counts]] = []
 
     def number(self, keys: Counts) -> Counts:
-        """Return how many equal keys came before each of them, shape (N,)."""
+        """Return the number of equal keys before each key, shape (N,)."""
         order = np.argsort(keys, kind="stable")
         ordered = keys[order]
         first = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -166,7 +167,7 @@ class _RowNumbers:
         return number
 
     def _before(self, keys: Counts) -> Counts:
-        """Return how often each of some keys was seen in earlier chunks; keeps these as one."""
+        """Return how often each key was seen in earlier chunks, which are joined into one."""
         if not self._chunks:
             return np.zeros(len(keys), dtype=np.int64)
         if len(self._chunks) > 1:
@@ -181,7 +182,7 @@ class _RowNumbers:
 
 
 def _factors(kind: str, name: str, seed: int) -> tuple[int, int]:
-    """Return two numbers from 1 to P - 1 for what a name stands for."""
+    """Return two factors from 1 to P - 1 for a name, such as an attribute's."""
     digest = blake2b(f"{seed}\0{kind}\0{name}".encode(), digest_size=16).digest()
     first, second = (int.from_bytes(half) % (PRIME - 1) + 1 for half in (digest[:8], digest[8:]))
     return first, second

@@ -1,4 +1,4 @@
-"""The policy that a summary carries itself: roles, candidate masks, label and rule."""
+"""The policy that a summary contains: roles, candidate masks, label and rule."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from aegis.summary.model import AttributeSummary, Summary
 
 
 def declared_policy(summary: Summary) -> Policy:
-    """Return what the summary knows of the policy that it was made under.
+    """Return the policy that a summary was made under, as far as the summary has it.
 
-    Of a summary of an earlier version, which does not say its rule, the rule requires nothing:
-    see `says_rule`.
+    A summary of an earlier version does not contain its rule (see `says_rule`); then the rule of
+    the policy requires nothing.
     """
     terms, label = summary.terms, summary.label
     return Policy(
@@ -24,7 +24,7 @@ def declared_policy(summary: Summary) -> Policy:
 
 
 def says_rule(summary: Summary) -> bool:
-    """Return whether the summary says which rule it was made under."""
+    """Return whether the summary contains the rule that it was made under."""
     return summary.terms is not None
 
 

@@ -1,9 +1,9 @@
-"""Attributes that measures of a whole configuration leave out, where a table has too many levels.
+"""Attributes that measures of a whole configuration leave out, if a table has too many levels.
 
-The cost of such a measure grows with the cube of the levels of all attributes together, and of what
-it counts with their square. Where they are more than `TOGETHER`, those attributes take part that tell
-most of the label by themselves; the others are set aside: each has one level, so that it neither adds
-to a score nor takes from it. Measures of single attributes see all of it as ever.
+The time of such a measure grows with the cube of the number of levels of all attributes together,
+and the size of its counts with the square. If there are more than `TOGETHER` levels, only the
+attributes that predict the label best on their own take part. The others are set aside: each has
+one level, so it does not change a score. Measures of single attributes still use all levels.
 """
 
 from __future__ import annotations
@@ -59,11 +59,12 @@ def set_aside(
     together: int = TOGETHER,
     weights: WeightSums | None = None,
 ) -> dict[str, AttributeSummary]:
-    """Return the attributes, all but those that predict the label best with one level each.
+    """Return the attributes; only those that predict the label best keep more than one level.
 
-    They are taken in the order of what they predict of the label alone, those with fewer atoms first
-    where that is equal; one that does not fit is passed over, unless it is the first. Attributes with
-    noise masks take part always: what noise shows is not known level by level.
+    Attributes are added in the order of `told_alone` (ties: fewer atoms first) while their atoms
+    fit into `together`. An attribute that does not fit is skipped, unless it is the first.
+    Attributes with noise masks always take part, because the levels of their reports are not known
+    here.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def _has_noise(attribute: AttributeSummary) -> bool:
 
 
 def _aside(attribute: AttributeSummary) -> AttributeSummary:
-    """Return an attribute whose values are one atom, on one level under every mask."""
+    """Return the attribute with all values in one atom, on one level under every mask."""
     atoms, level = np.zeros(len(attribute.values), np.int32), np.zeros(1, np.int32)
     candidates = [
         replace(c, levels=level, ranges=None if c.ranges is None else level)
@@ -104,7 +105,7 @@ def _aside(attribute: AttributeSummary) -> AttributeSummary:
 
 
 def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
-    """Return an attribute that was set aside with its levels and ranges, as if it were not.
+    """Return an attribute that was set aside, now with all its levels and ranges.
 
     Examples
     --------

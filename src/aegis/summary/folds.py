@@ -1,7 +1,7 @@
-"""Row folds of co-occurrence counts: what a delete-a-group jackknife leaves out, fold by fold.
+"""Co-occurrence counts without one fold of the rows, for the delete-a-group jackknife.
 
-Each labelled row falls into one of a few folds by a seeded hash of what it holds (`aegis.summary.deal`).
-The counts by fold are next to those of all rows, cell by cell.
+Each labelled row is in one of a few folds, by a seeded hash of its content (`aegis.summary.deal`).
+The counts by fold are stored with the counts of all rows, cell by cell.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FEW = 16
 
 
 class _CountsWithoutFold(Mapping[tuple[int, int], Counts]):
-    """Rows per cell of each pair without one fold, computed when they are asked for."""
+    """Rows per cell of each pair without one fold, computed on first use."""
 
     def __init__(self, whole: PairCounts, folds: FoldCounts, left_out: int) -> None:
         self._whole, self._folds, self._left_out = whole, folds, left_out
@@ -43,7 +43,7 @@ class _CountsWithoutFold(Mapping[tuple[int, int], Counts]):
 
 @dataclass(frozen=True, eq=False)
 class WithoutFold(PairCounts):
-    """The co-occurrence counts of all rows but those of one fold.
+    """The co-occurrence counts of all rows except one fold.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class WithoutFold(PairCounts):
 
 
 def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
-    """Return the counts of all rows but those of one fold; `pairs` must have folds."""
+    """Return the counts of all rows except one fold; `pairs` must have folds."""
     folds = pairs.folds
     if folds is None:
         raise ValueError("The counts have no folds.")
@@ -110,7 +110,7 @@ def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
 
 
 def _flat(pairs: PairCounts) -> tuple[Counts, npt.NDArray[np.int8], npt.NDArray[np.int32]]:
-    """Return the place in the stacked (D, D) matrix, the fold and the rows of every entry."""
+    """Return the index in the stacked (D, D) matrix, the fold and the rows of every entry."""
     flat_folds = pairs.__dict__.get("_flat_folds")
     if flat_folds is None:
         flat_folds = _flattened(pairs)

@@ -1,4 +1,6 @@
-"""One frequency table of the quasi-identifiers, rolled up to the classes of any configuration."""
+"""A frequency table of the quasi-identifiers, from which the classes of any configuration are
+counted.
+"""
 
 from __future__ import annotations
 
@@ -27,21 +29,22 @@ class FrequencyTable:
     quasi
         Names of the quasi-identifiers, in order.
     sensitive
-        Names of the sensitive attributes (the label may be one, or a quasi-identifier).
+        Names of the sensitive attributes. The label may be a sensitive attribute or a
+        quasi-identifier.
     label
-        Name of the label, always counted by.
+        Name of the label; the table always counts by it.
     codes
-        Per column the code of each cell, shape (cells,).
+        For each column, the code of each cell, shape (cells,).
     counts
         Rows per cell, shape (cells,).
     representatives
-        Per column the index of one value that has each code, shape (codes,): a candidate's groups
-        at these indices say which codes it treats in the same way.
+        For each column, the index of one value for each code, shape (codes,). The groups of a
+        candidate at these indices are the groups of the codes.
     persons
-        The persons behind the cells, where the policy counts them in place of rows.
+        The persons in the cells, if the policy counts persons instead of rows.
     earlier
-        What earlier releases showed of each cell, shape (cells,), 0 where none showed it: classes
-        are then those that are formed together with them.
+        Code of what earlier releases showed of each cell, shape (cells,); 0 if none showed it. If
+        it is given, classes are formed together with the earlier releases.
     """
 
     quasi: tuple[str, ...]
@@ -60,7 +63,7 @@ class FrequencyTable:
 
     @cached_property
     def rows(self) -> int:
-        """Number of rows behind the table."""
+        """Number of rows that were counted."""
         return int(self.counts.sum())
 
     def class_ids(self, groups: Mapping[str, npt.NDArray[np.integer]]) -> Counts:
@@ -69,7 +72,7 @@ class FrequencyTable:
         Parameters
         ----------
         groups
-            Per quasi-identifier the group of each distinct value, shape (V,).
+            For each quasi-identifier, the group of each distinct value, shape (V,).
         """
         columns = (groups[q][self.representatives[q]][self.codes[q]] for q in self.quasi)
         return combine(self._beside_earlier(columns), self.cells)
@@ -94,11 +97,13 @@ class FrequencyTable:
         Parameters
         ----------
         groups
-            Per quasi-identifier the group of each distinct value.
+            For each quasi-identifier, the group of each distinct value.
         sensitive
-            Per sensitive attribute the group of each distinct value and what each group shows.
+            For each sensitive attribute, the group of each distinct value, and the text of each
+            group.
         hierarchies
-            Per sensitive attribute the levels of what is shown, shape (groups, L).
+            For each sensitive attribute, the ancestors of each group in its hierarchy, shape
+            (groups, L).
         """
         ids = self.class_ids(groups)
         cells = {
@@ -113,7 +118,9 @@ class FrequencyTable:
         sensitive: Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]],
         hierarchies: Mapping[str, npt.NDArray[np.int64]] | None = None,
     ) -> ClassTable:
-        """Return the classes `ids` (cells,) of the cells, in rows, or in persons where known."""
+        """Return the classes of the cells, whose class is `ids` (cells,); in persons if they are
+        known.
+        """
         if self.persons is not None:
             return self.persons.classes(ids, self.counts, sensitive, hierarchies)
         return ClassTable.from_cells(
@@ -124,8 +131,8 @@ class FrequencyTable:
 def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
     """Return one id per row, equal where all code columns are equal.
 
-    Ids are mixed-radix numbers, made dense again whenever the radix product would overflow, so
-    that any number of columns fits.
+    Ids are mixed-radix numbers. They are renumbered whenever the product of the radices would
+    overflow, so any number of columns is possible.
     """
     key = np.zeros(rows, dtype=np.int64)
     space = 1
@@ -143,14 +150,15 @@ def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
 
 
 def rows_by_key(key: Counts) -> Counts:
-    """Return the rows of each distinct key, in no order."""
+    """Return the number of rows of each distinct key, in no order."""
     return np.bincount(pa.array(key).dictionary_encode().indices.to_numpy())
 
 
 def distinct_keys(key: Counts) -> tuple[Counts, Counts, Counts]:
-    """Return the first row of each distinct key, keys ascending; the place of each row's; the rows.
+    """Return first row, inverse and counts of the distinct keys, as `np.unique` does.
 
-    As `np.unique` does, which sorts all rows: here they are hashed, and only what differs is sorted.
+    Keys are ascending. `np.unique` sorts all rows; this function hashes them and sorts only the
+    distinct keys.
     """
     encoded = pa.array(key).dictionary_encode()
     seen, keys = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()

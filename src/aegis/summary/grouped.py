@@ -1,8 +1,8 @@
-"""Count rows by computed keys: where raw values repeat, the keys are computed once for each.
+"""Count rows by computed keys. If raw values repeat, the keys are computed once per combination.
 
-Tables hold few combinations of values in addition to their rows, mostly. There a plain GROUP BY of the
-columns comes first, which engines do on dictionaries and without building texts, and the keys are
-computed on its result. Whether combinations repeat is seen on the first rows.
+Most tables have few combinations of values, compared to their rows. Then a plain GROUP BY of the
+columns comes first; engines run it on dictionaries, without building texts. The keys are computed
+on its result. The first rows show whether combinations repeat.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def count_by(
     Parameters
     ----------
     source
-        Runs the trial.
+        The source that runs the trial query.
     table
-        The table whose columns the keys are expressions of.
+        The table. The keys are expressions of its columns.
     keys
         The keys by name.
     trial
-        Rows of the trial.
+        Number of first rows that the trial looks at.
     """
     direct = table.group_by(**keys) if keys else table
     counted = direct.aggregate(n=table.count())
@@ -56,7 +56,7 @@ def count_by(
 def _once(source: Source, base: ir.Table, columns: list[str], trial: int) -> ir.Table | None:
     """Return the combinations of columns `c0`, `c1`, ... and their rows; None if few repeat.
 
-    Of a table that is read as codes they are known without a trial.
+    If the table can be read as codes, no trial query is needed.
     """
     whole = base.equals(source.table) or (
         source.numbered is not None and base.equals(source.numbered)
@@ -77,9 +77,9 @@ def _once(source: Source, base: ir.Table, columns: list[str], trial: int) -> ir.
 def _columns(
     table: ir.Table, keys: Mapping[str, ir.Value]
 ) -> tuple[ir.Table, dict[str, ops.Value], list[str]] | None:
-    """Return the table below, the keys as expressions of it, and the columns that they use.
+    """Return the underlying table, the keys as expressions of it, and the columns that they use.
 
-    None if the keys are plain columns, or use what is no column of one table.
+    None if the keys are plain columns, or use anything but columns of one table.
     """
     node = table.op()
     base = node.parent.to_expr() if isinstance(node, ops.Project) else table
@@ -100,7 +100,7 @@ def _columns(
 
 
 def _repeats(source: Source, base: ir.Table, columns: list[str], trial: int) -> bool:
-    """Return whether the first rows hold each combination of the columns several times."""
+    """Return whether each combination of the columns occurs several times in the first rows."""
     first = base.select(*columns).limit(trial)
     groups = first.group_by(columns).aggregate(aegis_n=first.count())
     counted = source.collect(

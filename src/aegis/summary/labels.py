@@ -1,4 +1,4 @@
-"""Classes of several parts of a table brought into one order."""
+"""Bring the label classes of several parts of a table into one order."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Counts = npt.NDArray[np.int64]
 
 
 def add_classes(classes: pa.Array, counts: Counts, model: LabelSummary) -> tuple[pa.Array, Counts]:
-    """Return the classes of a part with those of `model` that it lacks, which no row has.
+    """Return the classes of a part, with the classes of `model` that it lacks added (0 rows).
 
     Raises
     ------
     DataError
-        A class of the model is no value of the label's type here.
+        A class of the model cannot be converted to the label's type in this part.
     """
     here = [show(value) for value in classes.to_pylist()]
     absent = [text for text in model.classes if text not in set(here)]
@@ -43,13 +43,13 @@ def add_classes(classes: pa.Array, counts: Counts, model: LabelSummary) -> tuple
 def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return the classes of all parts in the one order that agrees with each part's own.
 
-    Each part lists its classes as text in the order of their values, of which nothing more is
-    known: they may be texts or numbers.
+    Each part lists its classes as text, in the order of their values. It is not known whether the
+    values are texts or numbers.
 
     Raises
     ------
     DataError
-        Several orders agree, or none does.
+        Several orders agree with all parts, or none does.
     """
     everything = list(dict.fromkeys(name for part in parts for name in part))
     for part in parts:

@@ -1,7 +1,8 @@
-"""How many values a shown value may represent: the leaves of its group, and the bits they hide.
+"""The number of values that a masked value may represent (its leaves), and the bits that this
+hides.
 
-Leaves are those of an attribute's hierarchy, whether or not a row has them; else the distinct values
-of the table.
+Leaves are the leaves of an attribute's hierarchy, even if no row has them. Without a hierarchy,
+they are the distinct values of the table.
 """
 
 from __future__ import annotations
@@ -29,10 +30,7 @@ _LEAVES: WeakKeyDictionary[Candidate, Floats] = WeakKeyDictionary()
 
 
 def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return how many leaves the group of each value has, shape (V,).
-
-    Leaves are those of the attribute's hierarchy, else its distinct values.
-    """
+    """Return the number of leaves in the group of each value, shape (V,)."""
     if candidate not in _LEAVES:  # a search asks thousands of times
         null, hierarchy = attribute.values.null_count > 0, _hierarchy_of(attribute)
         counts = _per_group(candidate.mask, hierarchy, candidate.groups, candidate.shown, null)
@@ -41,7 +39,10 @@ def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
-    """Return the share of a hierarchy's leaves that each value's group holds; None without one."""
+    """Return the share of the hierarchy's leaves in each value's group.
+
+    None without a hierarchy.
+    """
     mask = candidate.mask
     if not isinstance(mask, Level) or mask.hierarchy is None:
         return None
@@ -54,7 +55,7 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
 
 
 def domain(attribute: AttributeSummary) -> int:
-    """Return how many leaves an attribute has in all."""
+    """Return the number of leaves of an attribute."""
     hierarchy = _hierarchy_of(attribute)
     if hierarchy is None:
         return len(attribute.values)
@@ -66,16 +67,17 @@ def hidden_shares(
     attributes: Mapping[str, AttributeSummary],
     choice: Mapping[str, Candidate],
 ) -> Floats:
-    """Return the share of the bits of each cell's quasi-identifiers that masks hide, shape (cells,).
+    """Return the share of the bits of the quasi-identifiers that masks hide, per cell, shape
+    (cells,).
 
     Parameters
     ----------
     frequency
-        The cells.
+        The frequency table with the cells.
     attributes
         The quasi-identifiers, by name.
     choice
-        Their candidates.
+        The chosen candidate of each quasi-identifier.
     """
     hidden = np.zeros(frequency.cells)
     for name in frequency.quasi:
@@ -85,20 +87,20 @@ def hidden_shares(
 
 
 def whole_bits(domains: Iterable[int]) -> float:
-    """Return the bits of all leaves of all attributes, 1 where there is nothing to hide."""
+    """Return the sum of log2 of the leaves over all attributes; 1 if that is 0."""
     return math.fsum(math.log2(max(size, 1)) for size in domains) or 1.0
 
 
 @dataclass(frozen=True)
 class ShownLeaves:
-    """How many bits each shown value of each quasi-identifier hides.
+    """The bits that each masked value of each quasi-identifier hides.
 
     Attributes
     ----------
     bits
-        Per quasi-identifier log2 of the leaves of each shown value, by its text.
+        For each quasi-identifier, log2 of the number of leaves of each masked value, by its text.
     whole
-        The bits of all leaves.
+        Sum of log2 of the leaves over all quasi-identifiers.
     """
 
     bits: tuple[Mapping[str, float], ...]
@@ -110,7 +112,7 @@ class ShownLeaves:
         Parameters
         ----------
         classes
-            A row per class, the quasi-identifiers in their order first.
+            One row per class; the first columns are the quasi-identifiers in their order.
         """
         hidden = np.zeros(classes.num_rows)
         for column, bits in zip(classes.columns, self.bits, strict=False):
@@ -120,16 +122,16 @@ class ShownLeaves:
 
 
 def shown_leaves(source: Source, policy: Policy, masks: Mapping[str, Mask | None]) -> ShownLeaves:
-    """Return what the masks of a policy's quasi-identifiers hide of a table.
+    """Return the bits that masks hide of the quasi-identifiers of a table.
 
     Parameters
     ----------
     source
         The table, unmasked.
     policy
-        Names the quasi-identifiers and their hierarchies.
+        The policy with the quasi-identifiers and their hierarchies.
     masks
-        Fitted masks by attribute; None leaves it as it is.
+        Fitted masks by attribute; None leaves an attribute unmasked.
     """
     bits, domains = [], []
     for attribute in policy.quasi_identifiers:
@@ -161,24 +163,24 @@ def leaves_by_hierarchy(
     quasi: Sequence[str],
     masks: Mapping[str, Mask | None] | None = None,
 ) -> ShownLeaves:
-    """Return what the values of a table hide that is masked already, by the policy's hierarchies.
+    """Return the bits that the values of a masked table hide, by the policy's hierarchies.
 
     Parameters
     ----------
     classes
-        A row per class, columns `k0`, `k1`, ... in the order of `quasi`.
+        One row per class, columns `k0`, `k1`, ... in the order of `quasi`.
     policy
-        Has the hierarchies.
+        The policy with the hierarchies.
     quasi
         The quasi-identifiers.
     masks
-        The masks that the table was made with, where they are known; of an attribute without one the
-        lowest level counts that has all values which the table shows.
+        The masks that the table was made with, if known. For an attribute without a known mask, the
+        lowest level that has all its values in the table is used.
 
     Raises
     ------
     PolicyError
-        A quasi-identifier has no hierarchy, or shows what no one level of it has.
+        A quasi-identifier has no hierarchy, or no single level has all its values.
     """
     bits, domains = [], []
     for place, name in enumerate(quasi):
@@ -203,7 +205,10 @@ def leaves_by_hierarchy(
 
 
 def without_hierarchy(policy: Policy, quasi: Sequence[str]) -> list[str]:
-    """Return the quasi-identifiers whose leaves a masked table does not say: those without hierarchy."""
+    """Return the quasi-identifiers without a hierarchy.
+
+    A masked table does not show their leaves.
+    """
     known = policy.attributes
     return [n for n in quasi if n not in known or _first_hierarchy(known[n].masks) is None]
 
@@ -231,7 +236,7 @@ def _per_group(
     shown: pa.Array,
     null: bool,
 ) -> Floats:
-    """Return how many leaves each group has, shape (groups,)."""
+    """Return the number of leaves of each group, shape (groups,)."""
     if hierarchy is None or not isinstance(mask, Level) or mask.hierarchy != hierarchy:
         return np.bincount(groups, minlength=len(shown)).astype(np.float64)
     if not mask.level or _all_leaves(hierarchy, null) <= 1:
@@ -240,7 +245,7 @@ def _per_group(
 
 
 def _of_level(hierarchy: Hierarchy, level: int, shown: pa.Array) -> Floats:
-    """Return the leaves of the groups of a level that are shown, shape (groups,)."""
+    """Return the number of leaves of each shown group of a level, shape (groups,)."""
     groups = hierarchy.groups(level)
     names = [None if value is None else str(value) for value in shown.to_pylist()]
     return np.array([len(groups.get(name, (None,))) for name in names], dtype=np.float64)
@@ -252,7 +257,7 @@ def _all_leaves(hierarchy: Hierarchy, null: bool) -> int:
 
 
 def _hierarchy_of(attribute: AttributeSummary) -> Hierarchy | None:
-    """Return the hierarchy that an attribute's candidates use, the first one of several."""
+    """Return the hierarchy of an attribute's candidates; the first if there are several."""
     return _first_hierarchy(c.mask for c in attribute.candidates)
 
 

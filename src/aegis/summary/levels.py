@@ -1,9 +1,9 @@
-"""Levels: what multi-attribute measures see of a candidate, with the rarest groups pooled.
+"""Levels: the groups of a candidate in multi-attribute measures, with the rarest groups pooled.
 
-A near-key attribute under `identity` has almost as many groups as rows, and a system of that size
-is neither solvable nor informative: its indicators fit noise. So each candidate keeps its most
-frequent groups as levels of their own and pools the rest into one. Whether one candidate refines
-another is then decided on levels for these measures, which keeps every bound of the search valid.
+A near-key attribute under `identity` has almost as many groups as rows. A linear system of that
+size takes too long, and its indicators fit noise. So the most frequent groups of each candidate
+have their own levels, and the rest share one level. For these measures, a candidate refines another
+if its levels do. This keeps every bound of the search valid.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
     counts
         Rows per value, shape (V,).
     max_levels
-        Most levels; with more groups, the `max_levels - 1` largest stay (ties: the earlier
-        group) and the others share the last level.
+        Largest number of levels. With more groups, the `max_levels - 1` largest keep a level (ties:
+        the earlier group) and the others share the last level.
     """
     size = int(groups.max(initial=-1)) + 1
     if size <= max_levels:
@@ -44,18 +44,19 @@ def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
 
 
 def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
-    """Return levels of neighbouring values with about as many rows each, shape (V,).
+    """Return levels of neighbouring values with about equally many rows per level, shape (V,).
 
-    A value with more rows than that has its own level and leaves the others theirs: most rows
-    with 0 do not cost the rest its levels. LightGBM bins numbers in the same spirit (Ke et al.,
-    LightGBM, NeurIPS 2017, histograms).
+    A value with more rows than that has its own level. So a frequent value (such as 0 in most rows)
+    does not use up the levels of the other values. LightGBM bins numbers in a similar way (Ke et
+    al., LightGBM, NeurIPS 2017, histograms).
 
     Parameters
     ----------
     counts
         Rows per value, shape (V,), in the values' order; may be expected counts.
     max_levels
-        Most levels, at least 1; with no more values, each is its own level.
+        Largest number of levels, at least 1. If there are no more values than that, each has its
+        own level.
     """
     rows = np.asarray(counts, dtype=np.float64)
     if len(rows) <= max_levels:
@@ -73,7 +74,10 @@ def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
 
 
 def _shared(rows: Floats, share: int) -> Ints | None:
-    """Return levels of about a `share`-th of the rows; None if frequent values are as many."""
+    """Return levels with about 1/`share` of the rows each.
+
+    None if frequent values take all levels.
+    """
     frequent = np.zeros(len(rows), dtype=bool)
     left = share
     while left > 0:
@@ -92,17 +96,17 @@ def _shared(rows: Floats, share: int) -> Ints | None:
 
 
 def _quantiles(rows: Floats, size: int) -> Ints:
-    """Return which of `size` equal parts of the rows holds the middle of each value, shape (V,)."""
+    """Return the number of the quantile, of `size`, that contains each value's middle row, (V,)."""
     middle = np.cumsum(rows) - rows / 2
     level = np.clip(np.floor(size * middle / max(float(rows.sum()), 1e-300)), 0, size - 1)
     return np.unique(level, return_inverse=True)[1].astype(np.int32)
 
 
 def atomise(pooled: Sequence[Ints], size: int) -> tuple[Ints, list[Ints]]:
-    """Return the atom of each value and, per division of the values, the part of each atom.
+    """Return the atom of each value and, for each division in `pooled`, the part of each atom.
 
     Atoms are the cells of the common refinement of all candidates' levels and ranges (theory.md,
-    section 2, has those of the levels).
+    section 2, defines them for levels).
     """
     atoms = (common_refinement(list(pooled)) if pooled else np.zeros(size, dtype=np.int32)).astype(
         np.int32

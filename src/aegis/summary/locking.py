@@ -9,12 +9,12 @@ from aegis.summary.model import Summary
 
 
 def lock(summary: Summary) -> Summary:
-    """Return a summary with which no rule weaker than the one it was made under is accepted.
+    """Return the summary, locked: a rule weaker than its own is then refused.
 
     Raises
     ------
     PolicyError
-        The summary does not say its rule: it is of an earlier version.
+        The summary does not contain its rule, because an earlier version made it.
     """
     if summary.terms is None:
         raise PolicyError(

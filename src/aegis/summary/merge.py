@@ -1,9 +1,9 @@
-"""Add up the summaries of disjoint parts of a table.
+"""Merge the summaries of disjoint parts of a table.
 
-Counts add; everything that depends on counts is computed again. The result equals the summary of
-the whole table, or, where a part pools groups, that of the whole summarised like that part: which
-groups keep their own level, and where ranges are cut, is then as there. Where the parts do not
-hold enough to say what that would be, they are refused, never approximated.
+Counts are added; everything that depends on counts is computed again. The result equals the summary
+of the whole table. If a part pools groups, it equals the summary of the whole table made with
+`like` that part, with the same levels and ranges. If the parts do not have enough information for
+this, they are refused, never approximated.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def merge(*summaries: Summary) -> Summary:
     Parameters
     ----------
     summaries
-        At least one, made under one policy with the same `max_levels`. Their order affects only the
-        timings, which are those of the first.
+        At least one summary; all were made under one policy with the same `max_levels`. Their order
+        affects only the timings, which are copied from the first.
 
     Raises
     ------
     PolicyError
-        Different policies or `max_levels`, or masks that were fitted to each part on its own.
+        The policies or `max_levels` differ, or masks were fitted to each part separately.
     DataError
-        Co-occurrences of a part come from a sample; columns have different types; or a part
-        pools groups that the whole would not.
+        Co-occurrences of a part come from a sample; or columns have different types; or a part
+        pools groups that the whole would not pool.
 
     Examples
     --------
@@ -127,13 +127,13 @@ def _check(summaries: Sequence[Summary]) -> None:
 
 
 def _base(summary: Summary) -> tuple[int, int | None] | None:
-    """Return what units of a numeric label must have in common for its sums to be added."""
+    """Return the part of a label's unit that must be equal in all parts, to add sums."""
     unit = summary.label.unit
     return None if unit is None else (unit.base, None if unit.base == 10 else unit.exponent)
 
 
 def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
-    """Return the columns of any part that are read by context; None if one does not say it."""
+    """Return the columns that any part reads by context; None if a part does not say."""
     columns: dict[str, None] = {}
     for summary in summaries:
         if summary.read_by_context is None:
@@ -143,7 +143,7 @@ def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
 
 
 def _terms(summaries: Sequence[Summary]) -> Terms | None:
-    """Return the terms of the whole: locked and binding where those of any part are."""
+    """Return the terms of the whole; they are locked, or binding, if those of any part are."""
     said = [s.terms for s in summaries if s.terms is not None]
     if not said:
         return None
@@ -153,7 +153,7 @@ def _terms(summaries: Sequence[Summary]) -> Terms | None:
 
 @dataclass(frozen=True, eq=False)
 class _PartCodes:
-    """What one part's codes become in the whole, for one attribute."""
+    """The code in the whole of each value of one part, for one attribute."""
 
     summary: AttributeSummary
     values: Ints
@@ -161,7 +161,7 @@ class _PartCodes:
 
 
 class _Merger:
-    """The steps of `merge`, sharing how codes of the parts translate to those of the whole."""
+    """The steps of `merge`, which share the translation of codes from the parts to the whole."""
 
     def __init__(self, summaries: Sequence[Summary]) -> None:
         self.summaries = summaries
@@ -217,7 +217,9 @@ class _Merger:
         )
 
     def _unit(self) -> NumberUnit | None:
-        """Return the smallest unit of a numeric label, which holds the numbers of all parts."""
+        """Return the smallest unit of a numeric label; the numbers of all parts are multiples of
+        it.
+        """
         units = [s.label.unit for s in self.summaries if s.label.unit is not None]
         return max(units, key=lambda unit: unit.exponent, default=None)
 
@@ -278,9 +280,9 @@ class _Merger:
     ) -> Ints:
         """Return the level of each value for one candidate.
 
-        They are those of the whole by its counts where no part pools groups. Else they are those
-        of the part that distinguishes most groups among those that all the others follow, so that
-        the whole summarised like that part has the same.
+        If no part pools groups, the levels follow from the counts of the whole. Otherwise they
+        follow the part that distinguishes most groups, among the parts that all others are
+        compatible with.
         """
         own_level = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
         models = [model for model in own_level if model is not None]
@@ -307,7 +309,9 @@ class _Merger:
         data: ValueCounts,
         parts: Sequence[_PartCodes],
     ) -> Ints | None:
-        """Return the range of each value for one candidate: as `_levels`, the whole's or a part's."""
+        """Return the range of each value for one candidate: of the whole or, as in `_levels`, of a
+        part.
+        """
         if own[0].ranges is None:
             return None
         own_level = [len(kept_groups(p.summary, c) or ()) for p, c in zip(parts, own, strict=True)]
@@ -364,7 +368,7 @@ class _Merger:
         return replace(merged, rows=number, weights=reduce(WeightSums.plus, sums))
 
     def _folds(self) -> int:
-        """Return the folds that all parts have; a fold of the whole is that of every part."""
+        """Return the number of folds if all parts have the same; else 1."""
         sizes = {1 if s.pairs.folds is None else s.pairs.folds.size for s in self.summaries}
         return sizes.pop() if len(sizes) == 1 else 1
 
@@ -400,10 +404,11 @@ class _Merger:
     def _keys(
         self, name: str, attribute: AttributeSummary, tables: Sequence[FrequencyTable]
     ) -> tuple[Ints, Ints]:
-        """Return the code of each part's cells in the whole, and a value for each code.
+        """Return the code of each part's cells in the whole, and the index of a value for each
+        code.
 
-        Codes are those by which the whole would be counted where every part distinguishes them,
-        else those that some candidate distinguishes.
+        If every part distinguishes them, the codes are the keys by which the whole would be
+        counted. Otherwise they are the groups that some candidate distinguishes.
         """
         finest = attribute.finest_key
         keys = np.arange(len(attribute.values)) if finest is None else finest.groups
@@ -419,7 +424,9 @@ class _Merger:
         return np.concatenate(codes).astype(np.int32), first
 
     def _label_keys(self, tables: Sequence[FrequencyTable]) -> tuple[Ints, Ints]:
-        """Return the same for a label without candidates: its code is the class, or null's."""
+        """Return the same as `_keys` for a label without candidates; its code is the class, or
+        null's.
+        """
         codes = []
         for table, to_class in zip(tables, self.class_codes, strict=True):
             codes.append(np.append(to_class, len(self.classes))[table.codes[table.label]])
@@ -428,7 +435,7 @@ class _Merger:
 
 
 def _check_parts(parts: Sequence[AttributeSummary]) -> None:
-    """Raise unless one attribute means the same in every part."""
+    """Raise `DataError` unless an attribute means the same in every part."""
     first = parts[0]
     for number, other in enumerate(parts, 1):
         if other.kind is not first.kind or other.values.type != first.values.type:
@@ -447,21 +454,21 @@ def _check_parts(parts: Sequence[AttributeSummary]) -> None:
 
 
 def _atoms(part: _PartCodes, whole: AttributeSummary) -> Counts:
-    """Return the atom of the whole in which each of a part's atoms lies, shape (A,)."""
+    """Return the atom of the whole for each of a part's atoms, shape (A,)."""
     places = np.empty(part.summary.n_atoms, dtype=np.int64)
     places[part.summary.atoms] = whole.atoms[part.values]
     return places
 
 
 def _by_fold(pairs: PairCounts, folds: int) -> tuple[Counts, list[Counts]]:
-    """Return the rows per fold, and per attribute those per atom, class and fold."""
+    """Return the rows per fold and, for each attribute, the rows per atom, class and fold."""
     if folds == 1 or pairs.folds is None:
         return np.array([pairs.counted]), [joint[:, :, None] for joint in pairs.joints]
     return pairs.folds.rows, [np.moveaxis(joint, 0, 2) for joint in pairs.folds.joints]
 
 
 def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Counts, ...]:
-    """Return the cells of a pair: atom of i, atom of j, class, fold, rows."""
+    """Return the cells of a pair: atom of i, atom of j, class, fold, number of rows."""
     a, b, y, n = pairs.cells(i, j)
     if folds == 1 or pairs.folds is None:
         return a, b, y, np.zeros(len(n), dtype=np.int64), n

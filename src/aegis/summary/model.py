@@ -1,9 +1,10 @@
-"""The sufficient statistic: everything that estimators see of a table (theory.md, section 2).
+"""The class `Summary`: all aggregates that advice uses, a sufficient statistic (theory.md, section
+2).
 
-A `Summary` is frozen and holds aggregates only: per attribute its distinct values with their
-class counts and each candidate mask's grouping of them, co-occurrence counts of all attribute
-pairs by class, and one frequency table of the quasi-identifiers. Nothing to the right of this
-room needs a row.
+A `Summary` is frozen and holds only aggregates. For each attribute it has the distinct values with
+their class counts, and each candidate mask's grouping of the values. It also has the co-occurrence
+counts of all attribute pairs by class, and a frequency table of the quasi-identifiers. The packages
+that use it need no rows.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Information(StrEnum):
-    """What is known of an attribute in addition to the joints that its masks show (AEGIS, section 4)."""
+    """Knowledge of an attribute beyond the joint counts of its masked values (AEGIS, section 4)."""
 
     RAW = "raw"
     """The joint of its values and the label."""
@@ -56,14 +57,14 @@ class Information(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The values of an attribute of which a summary knows less than their joint with the label.
+    """The values of an attribute, if a summary does not have their joint counts with the label.
 
     Attributes
     ----------
     values
         Distinct values of the table, shape (V,), in the order of `AttributeSummary.values`.
     cells
-        Which of the attribute's cells each value belongs to, shape (V,).
+        The attribute's cell of each value, shape (V,).
     counts
         Labelled rows per value, shape (V,); None if they are not known.
     """
@@ -75,7 +76,7 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One candidate mask of an attribute and what it does to the attribute's values.
+    """A candidate mask of an attribute, with its effect on the attribute's values.
 
     Attributes
     ----------
@@ -88,11 +89,12 @@ class Candidate:
     shown
         The masked value of each group, shape (size,).
     levels
-        Level of each atom, shape (A,): the groups as multi-attribute measures see them, the
-        rarest pooled where there are more than the summary's `max_levels`.
+        Level of each atom, shape (A,). Levels are the groups in multi-attribute measures; if there
+        are more than the summary's `max_levels`, the rarest are pooled.
     ranges
-        Range of each atom, shape (A,): neighbouring groups together, numbered in the order of the
-        values (`aegis.summary.ordered`). None if the values have no order, and for noise.
+        Range of each atom, shape (A,). A range joins neighbouring groups; ranges are numbered in
+        the order of the values (`aegis.summary.ordered`). None for noise, and if the values have no
+        order.
     """
 
     mask: Mask
@@ -109,19 +111,19 @@ class Candidate:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What each group shows, as text."""
+        """The masked value of each group, as text."""
         return tuple("null" if v is None else str(text_of(v)) for v in self.shown.to_pylist())
 
     @cached_property
     def noise(self) -> NoiseMask | None:
-        """The mask where it draws what it shows; its groups and levels are then the values' own."""
+        """The mask if it is a noise mask, else None. The groups of a noise mask are the values."""
         return self.mask if isinstance(self.mask, NoiseMask) else None
 
     @cached_property
     def in_order(self) -> tuple[Ints, tuple[str, ...]]:
-        """The groups (V,) renumbered in the natural order of what they show, and what they show.
+        """The groups (V,), renumbered in the natural order of their text, and the texts.
 
-        Ordered distances need an order that plan and audit agree on: see `natural_order`.
+        Ordered distances need the same order in plan and audit: see `natural_order`.
         """
         order = natural_order(self.labels)
         rank = np.empty(len(order), dtype=np.int32)
@@ -135,18 +137,18 @@ class Candidate:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns in scores of models: thresholds where there is an order, else levels."""
+        """Number of columns in scores of models: ranges if the values are ordered, else levels."""
         return self.n_levels if self.ranges is None else int(self.ranges.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True, eq=False)
 class AttributeSummary:
-    """What is known of one attribute.
+    """The aggregates of one attribute.
 
     Attributes
     ----------
     name, role, kind, weight
-        As the policy and the table's schema say.
+        As in the policy and the table's schema.
     values
         Distinct values, shape (V,), ascending, NaN before null and null last.
     counts
@@ -155,17 +157,17 @@ class AttributeSummary:
         Rows per value and class, shape (V, C), or the sums of their weights; rows without a label are
         not in it.
     atoms
-        Atom of each value, shape (V,): values with one atom are on one level under every mask.
+        Atom of each value, shape (V,). Values of one atom have the same level under every mask.
     candidates
         The candidate masks, in the order of the policy.
     unmasked
-        The identity mask as a candidate, whether or not the policy allows it: the baseline.
+        The identity mask as a candidate, as the baseline, even if the policy does not allow it.
     nulls
-        Rows where the attribute is null.
+        Number of rows where the attribute is null.
     domain
-        Where information was withheld (`withhold`): the values of the table. `values` are then
-        cells of values that all candidates treat in the same way, each named by its first value, and
-        `unmasked` shows them apart.
+        The values of the table, if information was withheld (`withhold`); else None. `values` are
+        then cells: values that all candidates treat in the same way, named by the first of them.
+        `unmasked` shows each cell separately.
     """
 
     name: str
@@ -183,7 +185,7 @@ class AttributeSummary:
 
     @property
     def information(self) -> Information:
-        """What is known of the attribute's values."""
+        """Which information the summary has on the attribute's values."""
         if self.domain is None:
             return Information.RAW
         known = self.domain.counts is not None
@@ -191,12 +193,12 @@ class AttributeSummary:
 
     @property
     def all_values(self) -> pa.Array:
-        """Distinct values of the table, shape (V,), whether or not their joints are known."""
+        """Distinct values of the table, shape (V,), even if their joint counts were withheld."""
         return self.values if self.domain is None else self.domain.values
 
     @cached_property
     def data(self) -> ValueCounts:
-        """The values and their counts, as masks are fitted to them."""
+        """The values and their counts, in the form that masks are fitted to."""
         return ValueCounts(self.kind, self.values, self.counts)
 
     @property
@@ -206,21 +208,21 @@ class AttributeSummary:
 
     @property
     def aside(self) -> bool:
-        """Whether measures of whole configurations leave the attribute out: see `set_aside`."""
+        """Whether measures of whole configurations leave the attribute out; see `set_aside`."""
         return self.n_atoms == 1 and self.unmasked.size > 1
 
     @property
     def numbers(self) -> npt.NDArray[np.float64] | None:
-        """All values as numbers, shape (V,), null as NaN; None for an attribute without order."""
+        """All values as numbers, shape (V,), null as NaN; None if the attribute has no order."""
         if not self.kind.ordered:
             return None
         return numbers_of(self.all_values)
 
     @cached_property
     def atom_numbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """How many numbers each atom holds that labelled rows show, and their sum, shape (A,) each.
+        """Count and sum of the distinct numbers of each atom in labelled rows, each of shape (A,).
 
-        Each number counts once, so that withheld counts change nothing.
+        Each distinct number counts once, so that withheld counts change nothing.
         """
         rows, atoms = self.joint.sum(axis=1), self.atoms
         if self.domain is not None:
@@ -236,7 +238,7 @@ class AttributeSummary:
         return count, total
 
     def candidate(self, mask: Mask) -> Candidate:
-        """Return the candidate for `mask`, given as declared or as fitted.
+        """Return the candidate for `mask`, which may be the declared or the fitted mask.
 
         Raises
         ------
@@ -254,14 +256,14 @@ class AttributeSummary:
 
     @cached_property
     def untouched(self) -> Candidate:
-        """The candidate that shows every value as it is; where none does, `unmasked`."""
+        """The candidate that shows every value unmasked; if there is none, `unmasked`."""
         own = self.unmasked
         alike = (c for c in self.candidates if c.mask == own.mask)
         return next((c for c in alike if np.array_equal(c.levels, own.levels)), own)
 
     @property
     def finest_key(self) -> Candidate | None:
-        """The candidate by which an attribute is counted; None for its own values."""
+        """The candidate by whose groups the attribute is counted; None if by its own values."""
         finest = max(self.candidates, key=lambda c: c.size, default=self.unmasked)
         coarser = finest.size < len(self.values)
         if coarser and all(refines(finest.groups, c.groups) for c in self.candidates):
@@ -276,13 +278,13 @@ class LabelSummary:
     Attributes
     ----------
     column
-        Name of the label column; empty if there is no label: all rows are then one class.
+        Name of the label column; empty if there is no label. Then all rows are one class.
     classes
-        What each class shows, in class order.
+        The text of each class, in class order.
     counts
         Rows per class, shape (C,).
     unlabelled
-        Rows whose label is null; they are in no joint count.
+        Number of rows whose label is null. No joint count includes them.
     mask
         The quantile mask that cut a numeric label into classes, or None.
     unit
@@ -312,14 +314,14 @@ class LabelSummary:
 
     @property
     def kind(self) -> LabelKind:
-        """What is predicted: a class, a number, or nothing."""
+        """The kind of the label: classes, a number, or none."""
         if not self.column:
             return LabelKind.NONE
         return LabelKind.CLASSES if self.unit is None else LabelKind.NUMBER
 
     @property
     def has_classes(self) -> bool:
-        """Whether classes are predicted."""
+        """Whether the label has classes."""
         return self.kind is LabelKind.CLASSES
 
 
@@ -330,32 +332,32 @@ class Summary:
     Attributes
     ----------
     rows
-        Rows of the table.
+        Number of rows of the table.
     label
         The class label and its counts.
     attributes
-        Scored attributes by name, the label left out.
+        Scored attributes by name, without the label.
     label_attribute
-        The label's candidate masks, if the policy gives it a role; its values are the
-        classes.
+        The label as an attribute with candidate masks, if the policy gives it a role. Its values
+        are the classes.
     pairs
         Co-occurrence counts by class of all pairs of attributes.
     frequency
-        The frequency table of quasi-identifiers, sensitive attributes and label; None when the
-        policy has no quasi-identifiers or the table would exceed its limit of cells.
+        The frequency table of quasi-identifiers, sensitive attributes and label. None if the policy
+        has no quasi-identifiers, or the frequency table would have too many cells.
     max_levels
-        Most levels of one attribute in multi-attribute measures.
+        Largest number of levels of one attribute in multi-attribute measures.
     unnamed
-        Columns of the table that the policy does not name: neither scored nor released.
+        Columns of the table that the policy does not name. They are neither scored nor released.
     digests
-        SHA-256 of what the summary was made from, by name (`policy`, and `input` when asked for).
+        SHA-256 of the inputs of the summary, by name (`policy`, and `input` if requested).
     shared_rows
-        Rows that share each bound that a mask has learnt.
+        Least number of rows that share each bound that a mask learns from the data.
     dialects
-        How the text files that it was made from are written, each dialect once; empty for others.
+        The dialects of the text files that it was made from; empty for other sources.
     read_by_context
-        Columns of text files in which other values decide how to read a value, such as the order of
-        day and month; None if it is not known, as for bundles of earlier versions.
+        Columns of text files in which the reading of a value depends on other values, such as the
+        order of day and month. None if it is not known, as in bundles of earlier versions.
     timings
         Seconds per step.
     terms
@@ -399,7 +401,7 @@ class Summary:
 
     @property
     def information(self) -> Information:
-        """Knowledge that the summary has of every attribute; it may know more of some."""
+        """The least information that the summary has on any attribute."""
         known = {attribute.information for attribute in self.attributes.values()}
         return next((i for i in reversed(Information) if i in known), Information.RAW)
 
@@ -465,7 +467,8 @@ class Summary:
             )
 
     def attribute(self, name: str) -> AttributeSummary:
-        """Return an attribute, the label's own entry included.
+        """Return an attribute by name; the name of the label gives `label_attribute`, if there is
+        one.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Fewer candidates than were summarised: what is known of all holds for some of them."""
+"""Restrict a summary to fewer candidates, without reading the table again."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from aegis.summary.model import AttributeSummary, SeveralSummaries, Summary, Tas
 
 
 def narrow(summary: Summary, policy: Policy) -> Summary | None:
-    """Return a summary with the candidates of another policy; None if the table must be read.
+    """Return the summary with only the candidates of another policy; None if the table must be
+    read.
 
-    A summary serves a policy with the same label and roles whose masks are all among its candidates
-    and whose rule protects no attribute beyond those that were counted, and requires no larger
-    classes than share the bounds that masks have learnt. Atoms stay as they were:
-    finer ones than needed change no score. The same summary comes back where nothing differs.
+    The policy must have the same label and roles, and all its masks must be candidates of the
+    summary. Its rule may protect only attributes that were counted. It may not require classes
+    larger than the number of rows that share each learnt bound. Atoms stay as they were, because
+    finer atoms change no score. If nothing differs, the same summary is returned.
     """
     own = policy.chosen_label
     asked = {a.name: a for a in (*policy.features, *([] if own is None else [own]))}
@@ -65,7 +66,7 @@ def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
 
 
 def _learns_bounds(attribute: AttributeSummary) -> bool:
-    """Return whether a candidate has bounds that it learnt, each shared by so many rows."""
+    """Return whether a candidate has learnt bounds that a number of rows must share."""
     return any(
         candidate.mask != candidate.declared
         and any("{rows}" in (part.learns or "") for part in parts_of(candidate.mask))
@@ -74,7 +75,10 @@ def _learns_bounds(attribute: AttributeSummary) -> bool:
 
 
 def _narrowed(attribute: AttributeSummary, asked: Attribute) -> AttributeSummary | None:
-    """Return an attribute with the candidates that are asked for, in their order."""
+    """Return the attribute with the candidates of `asked`, in their order.
+
+    None if one is missing.
+    """
     if asked.role is not attribute.role:
         return None
     declared = {candidate.declared: candidate for candidate in attribute.candidates}

@@ -1,7 +1,7 @@
-"""What noise masks are expected to show: from their channels, without drawing a row.
+"""The expected counts under noise masks, computed from their channels without drawing rows.
 
-With K the channel of a mask, the expected joint of reports and label is K' F(A,Y), and between
-two attributes K_i' G_y K_j (theory.md, section 2). Scores of these are scores of the expected
+With K the channel of a mask, the expected joint counts of reports and label are K' F(A,Y). Between
+two attributes they are K_i' G_y K_j (theory.md, section 2). Their scores are scores of expected
 counts, not expected scores.
 """
 
@@ -37,10 +37,10 @@ def expected_reports(
 def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels: int) -> Floats:
     """Return P(level of the report | atom), shape (A, L), rows sum to one.
 
-    Reports beyond `max_levels` are pooled by their expected counts: neighbours of an ordered mask
-    with about as many rows each, else the rarest together. The values of one atom are averaged,
-    each by its rows; atoms hold several values only where an attribute has more of them than
-    levels.
+    If there are more than `max_levels` reports, they are pooled by their expected counts. For an
+    ordered mask, neighbours are pooled into levels with about equally many rows; else the rarest
+    are pooled. The values of one atom are averaged, weighted by their rows. An atom holds several
+    values only if the attribute has more values than levels.
     """
     mask = _noise(candidate)
     counts = attribute.counts.astype(np.float64)
@@ -60,12 +60,12 @@ def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels:
 
 
 def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) -> None:
-    """Raise `PolicyError` if noise would change what the label is or what the rule counts.
+    """Raise `PolicyError` if noise would change the label or an attribute that the rule counts.
 
     Parameters
     ----------
     policy
-        Names the label and what the rule protects.
+        The policy with the label and the rule.
     masks
         The masks of a release; by default all candidates of the policy.
     """

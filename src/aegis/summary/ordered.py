@@ -1,9 +1,9 @@
-"""Ranges: what learners see of a mask that cut numbers and dates in two.
+"""Ranges: the groups of a mask for learners that split numbers and dates at thresholds.
 
-Levels of their own serve the most frequent groups and leave the others in one heap, which has no
-place in an order. So candidates of ordered attributes have ranges in addition to their levels: neighbouring
-groups with about as many rows each. They are made from what the mask shows and nothing else, so
-that a score does not depend on which other candidates there are.
+Levels keep the most frequent groups and pool the others, and the pool has no place in an order. So
+candidates of ordered attributes also have ranges: neighbouring groups, with about equally many rows
+in each range. Ranges depend only on the masked values. So a score does not depend on the other
+candidates.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ RANGES = 32
 def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int, values: pa.Array) -> Ints:
     """Return the range of each value, shape (V,), numbered in the order of the values.
 
-    A group stands at the mean rank of its values, however many rows each of them has. What is missing
-    has no place among numbers: groups that show nothing else are the last range.
+    A group is ordered by the mean rank of its values, which does not depend on their rows. Groups
+    with only missing values form the last range.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int, values: p
     counts
         Rows per value, shape (V,).
     max_levels
-        Most levels of an attribute; of ranges there are at most `RANGES` either way.
+        Largest number of levels of an attribute. There are at most `RANGES` ranges in any case.
     values
         The distinct values, shape (V,), in order.
     """
@@ -61,10 +61,10 @@ def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int, values: p
 def ranges_like(
     grouping: Grouping, values: pa.Array, model: AttributeSummary, candidate: Candidate
 ) -> Ints:
-    """Return the range of each value, shape (V,), where another summary has put it.
+    """Return the range of each value, shape (V,), with the ranges of another summary.
 
-    Groups that the model shows, too, are where they are there. Others join the range of the value
-    that precedes their first one in the model.
+    Groups that also occur in the model have the same range there and here. Each other group joins
+    the range of the model's value that precedes the first value of the group.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def ranges_like(
     values
         Distinct values, shape (V,), in order.
     model, candidate
-        The same attribute of another table, and its candidate of the same mask.
+        The same attribute of another table, and its candidate with the same mask.
     """
     if candidate.ranges is None:
         raise InternalError(f"{str(candidate.mask)!r} of {model.name!r} has no ranges to follow.")

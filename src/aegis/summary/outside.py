@@ -1,7 +1,7 @@
-"""What a privacy rule does not look at: rows that are alone in all columns, columns that are keys.
+"""Risks that a privacy rule does not cover: rows that are unique in all columns, and near-keys.
 
-A rule looks at the quasi-identifiers. Whoever knows more of a person than those may find the row by
-all that a table shows.
+A rule covers only the quasi-identifiers. Somebody who knows more of a person may find the person's
+row by the other columns.
 """
 
 from __future__ import annotations
@@ -35,22 +35,25 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """What the rule does not cover in a table: every result, page and certificate states this record.
+    """Risks in a table that the rule does not cover.
+
+    Results, pages and certificates all state this record.
 
     Attributes
     ----------
     rows, unique_rows
-        Rows of the table, and how many of them no other row equals in all columns; where persons are
-        counted, no row of another person. None if the rows were not at hand, are drawn with noise,
+        Number of rows, and of rows that no other row (or no other person's row, if persons are
+        counted) equals in all columns. None if the rows were not available, are drawn with noise,
         or are more than two million.
     near_keys
-        Columns that show nearly their own value for each row, with the number of values.
+        Columns in which nearly every row has a different value, with the number of values.
     singling
-        A few columns which, known with the quasi-identifiers, single out most of the unique rows; None if none do.
+        A few columns that, together with the quasi-identifiers, single out most of the unique rows;
+        None if there are none.
     implied
-        Released columns that predict what masks hide; None if the true values were not at hand.
+        Released columns that predict masked values; None if the true values were not available.
     label
-        The column to predict, where it is known: it is masked in another way.
+        The label, if it is known; it is masked in another way.
     """
 
     rows: int | None
@@ -62,7 +65,7 @@ class Outside:
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any], label: str | None = None) -> Outside:
-        """Return the record that `to_dict` made, also by a version that looked at less."""
+        """Return the record that `to_dict` made; earlier versions wrote fewer fields."""
         few, implied = entries.get("singling"), entries.get("implied")
         return cls(
             rows=entries.get("rows"),
@@ -75,7 +78,7 @@ class Outside:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What a privacy officer should know, in words."""
+        """The risks in words, for a privacy officer."""
         return (
             *self._unique(),
             *(self._near_key(name, values) for name, values in self.near_keys.items()),
@@ -130,8 +133,7 @@ def _implied(implication: Implication) -> str:
 
 
 def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[int, int, int]:
-    """Return the rows of a table, those that are alone with their values in all columns, and how many
-    different rows there are."""
+    """Return the number of rows, of unique rows, and of distinct rows, by all columns."""
     columns = comparable(table, person)
     if not columns:
         rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
@@ -141,7 +143,9 @@ def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[
 
 
 def _sizes(table: ir.Table, columns: Sequence[str], person: str | None) -> ir.Table:
-    """Return one row: rows, rows that are alone in some columns, and combinations of their values."""
+    """Return one row: number of rows, of rows unique in some columns, and of combinations of
+    values.
+    """
     # Numbered, since a column may be called n or p.
     named = {f"column_{place}": table[name] for place, name in enumerate(columns)}
     if person is None:
@@ -164,7 +168,9 @@ def outside_of(
     coded: CodedRows | None = None,
     label: str | None = None,
 ) -> Outside | None:
-    """Return what the rule does not cover in a table; None if it has more than two million rows.
+    """Return the risks in a table that the rule does not cover.
+
+    Returns None if the table has more than two million rows.
 
     Parameters
     ----------
@@ -173,14 +179,15 @@ def outside_of(
     quasi
         The quasi-identifiers, which the rule covers.
     table
-        The rows, where they are not those of the source but made of them.
+        The rows, if they were computed from those of the source.
     person
-        Column that names persons, which is none of those that are compared: rows of one person are
-        alone together.
+        Column with the person's identifier; it is not compared itself. Rows count as unique if all
+        rows with the same values belong to one person.
     coded
-        All columns that are compared, where they have been read and rows count.
+        All compared columns as codes, if they have been read; only if rows, not persons, are
+        counted.
     label
-        The column to predict.
+        Name of the label.
     """
     if source.rows > MOST_ROWS:
         return None
@@ -223,16 +230,16 @@ def outside_of_codes(
     quasi: Sequence[str],
     label: str | None = None,
 ) -> Outside:
-    """Return `outside_of` from the code of each row's value by column, shape (N,).
+    """Return the result of `outside_of` for rows given as codes.
 
     Parameters
     ----------
     codes
-        Codes of the columns that are compared.
+        For each compared column, the code of each row's value, shape (N,).
     values
-        How many values each of these shows, null left out.
+        For each compared column, its number of distinct values, without null.
     quasi, label
-        As of `outside_of`.
+        As in `outside_of`.
     """
     rows = max((len(codes[name]) for name in values), default=0)
     covered = [name for name in values if name in quasi]
@@ -254,7 +261,7 @@ def outside_of_codes(
 
 
 def comparable(table: ir.Table, person: str | None = None) -> list[str]:
-    """Return the columns of a table that rows are compared in: those that a mask could work on."""
+    """Return the columns in which rows are compared: those with a type that masks can handle."""
     left_out = {person, PERSON}
     schema = table.schema()
     return [n for n in table.columns if n not in left_out and Kind.of(schema[n]) is not None]

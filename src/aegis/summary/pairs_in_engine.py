@@ -1,7 +1,7 @@
-"""Co-occurrence counts by an engine that is not embedded: only aggregates cross to this process.
+"""Co-occurrence counts in an engine outside this process; only aggregates are transferred.
 
-The atoms of each row are computed where the rows are and kept there as a temporary table of small
-numbers; each pair of attributes is then one GROUP BY on it, several to a query.
+The engine computes the atoms of each row and keeps them as a temporary table of small integers.
+Each pair of attributes is one GROUP BY on it; a query has several.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOWHERE = -1
 
 
 def _joint(index: Counts, count: Counts, size: int, width: int) -> Counts:
-    """Return rows by atom of an attribute and by class and fold, of its pair with itself."""
+    """Return an attribute's rows by atom, and by class and fold, from its pair with itself."""
     cell, column = np.divmod(index, width)
     joint = np.zeros((size, width), dtype=np.int64)
     joint[cell // size, column] = count
@@ -62,7 +62,7 @@ def count_pairs_in_engine(
     Parameters
     ----------
     source
-        Runs the queries.
+        The source whose engine runs the queries.
     rows
         The rows to count: the table, or a sample of it.
     attributes
@@ -138,7 +138,7 @@ def _atoms(
 def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
     """Return class `y`, atoms `a0`, `a1`, ..., number `r` and weight `w` if there are any, and the fold `f` of each row.
 
-    Units, where the table has a column `u` of them, fall into one fold as a whole.
+    If the table has a column `u`, all rows with the same `u` are in one fold.
     """
     columns = [name for name in table.columns if name != "u"]
     if dealer.folds == 1:
@@ -159,7 +159,7 @@ def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
 
 
 def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
-    """Return a rank as an integer of 64 bits: Ibis takes it for one, but Spark's has 32."""
+    """Return a rank as a 64-bit integer. Ibis assumes it is one, but Spark's rank has 32 bits."""
     return rank.cast("int32").cast("int64")
 
 
@@ -237,9 +237,9 @@ def _count(
     width: int,
     folds: int,
 ) -> Iterator[tuple[tuple[int, int], tuple[Counts, Counts]]]:
-    """Yield the non-empty cells of each pair: flat index, ascending, and rows.
+    """Yield the non-empty cells of each pair: flat index, ascending, and number of rows.
 
-    The index is that of the pair's atoms times `width`, plus class times `folds` plus fold.
+    The index is the index of the atom pair times `width`, plus class times `folds`, plus fold.
     """
     queries = [
         small_table.group_by(

@@ -1,9 +1,8 @@
-"""Equivalence classes counted in distinct persons, where the data is.
+"""Equivalence classes counted in distinct persons, in the engine of the data.
 
-One query counts the rows and persons of each class, one more for each sensitive attribute the
-persons of each value: distinct counts do not add up, so no query follows from another. A row
-without a person belongs to one unknown person: the fewest that there may be, so that no figure
-looks safer than it is.
+One query counts the rows and persons of each class. One more query per sensitive attribute counts
+the persons of each value, because distinct counts do not add up. All rows without a person count as
+one unknown person. This is the fewest possible, so that no figure looks safer than it is.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class _PersonsInEngine(Persons):
-    """Persons whose keys stay in the engine, which is asked for each number.
+    """Persons whose keys stay in the engine; each number takes a query.
 
     Attributes
     ----------
     rows
         Rows of each class, shape (n_classes,).
     counter
-        Counts the distinct persons of the classes that a mask over all classes selects.
+        Function that counts the distinct persons in the classes that a Boolean array selects.
     places
         Position of each class among all classes, shape (n_classes,).
     every
-        Number of all classes.
+        Number of classes in all.
     """
 
     rows: Ints
@@ -55,7 +54,7 @@ class _PersonsInEngine(Persons):
         return self.within(np.ones(len(self.rows), dtype=np.bool_))
 
     def within(self, classes: Bools) -> int:
-        """Return how many distinct persons have a row in the classes that are selected."""
+        """Return the number of distinct persons with a row in the selected classes."""
         if not classes.any():
             return 0
         chosen = np.zeros(self.every, dtype=np.bool_)
@@ -63,7 +62,7 @@ class _PersonsInEngine(Persons):
         return self.counter(chosen)
 
     def keep(self, classes: Bools) -> _PersonsInEngine:
-        """Return the persons of only the classes that are selected."""
+        """Return the persons of the selected classes only."""
         return _PersonsInEngine(self.rows[classes], self.counter, self.places[classes], self.every)
 
 
@@ -74,16 +73,16 @@ class PersonClasses:
     Attributes
     ----------
     source
-        Runs the queries.
+        The source whose engine runs the queries.
     rows
         The table that was counted.
     person
-        Its column that names persons.
+        The column that identifies persons.
     classes
         One row per class: columns `k0`, `k1`, ... of the quasi-identifiers, the rows `n`, and the
         distinct persons `p`.
     values
-        Per sensitive attribute one row per class and value: `k0`, `k1`, ..., `v` and `p`.
+        For each sensitive attribute, one row per class and value: `k0`, `k1`, ..., `v` and `p`.
     quasi, sensitive, hierarchies
         As in `CountedClasses`.
     """
@@ -118,7 +117,7 @@ class PersonClasses:
 
     @cached_property
     def table(self) -> ClassTable:
-        """The classes without the values that form them, sizes in persons."""
+        """The classes without the values that form them; sizes are numbers of persons."""
         order = self._order
         sizes = self.classes["p"].to_numpy().astype(np.int64)[order]
         rows = self.classes["n"].to_numpy().astype(np.int64)[order]
@@ -142,7 +141,7 @@ class PersonClasses:
         return keys.take(pa.array(self._order[classes]))
 
     def _count(self, classes: Bools) -> int:
-        """Return the distinct persons of the classes that are selected."""
+        """Return the number of distinct persons in the selected classes."""
         rows = self.rows
         if not classes.all():
             members = self.members(classes)
@@ -155,21 +154,22 @@ class PersonClasses:
 def same_class(
     rows: ir.Table, classes: ir.Table, quasi: Sequence[str], members: pa.Table
 ) -> list[ir.BooleanValue]:
-    """Return conditions under which a row is of one of some classes, where a null equals a null.
+    """Return join conditions that hold if a row is in one of these classes; null equals null.
 
-    Equalities alone, which every engine can hash: `IS NOT DISTINCT FROM` makes PostgreSQL hold each row
-    against each class.
+    Only equalities are used, because every engine can hash them. With `IS NOT DISTINCT FROM`,
+    PostgreSQL would compare every row with every class.
 
     Parameters
     ----------
     rows
         The rows.
     classes
-        `members` in the engine of the rows.
+        `members` as a table in the engine of the rows.
     quasi
         The columns of the rows that form the classes.
     members
-        Their values, one row per class: columns `k0`, `k1`, ... in the order of `quasi`.
+        The values that form the classes, one row per class: columns `k0`, `k1`, ... in the order of
+        `quasi`.
     """
     same: list[ir.BooleanValue] = []
     for i, name in enumerate(quasi):
@@ -186,10 +186,10 @@ def same_class(
 
 
 def count_persons(rows: ir.Table, keys: Mapping[str, ir.Value], person: str) -> ir.Table:
-    """Return a query that counts by `keys` the rows, `n`, and the distinct persons, `p`.
+    """Return a query that counts rows `n` and distinct persons `p`, by `keys`.
 
-    Grouped by person first: engines differ in whether a null is a distinct value, but to all of
-    them it is a group.
+    The query groups by person first. Engines differ in whether null counts as a distinct value, but
+    in all of them it forms a group.
     """
     each = rows.group_by(**keys, aegis_p=rows[person]).aggregate(aegis_n=rows.count())
     grouped = each.group_by(list(keys)) if keys else each

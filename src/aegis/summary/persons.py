@@ -1,9 +1,9 @@
-"""Which persons have rows in which cells of the frequency table, so that plans count them exactly.
+"""The persons in each cell of the frequency table, so that plans count them exactly.
 
-Distinct persons of a merged class are not the sum of those of its parts: whoever is in both counts
-once. So the plan needs to know who is where. Most persons have all of their rows in one cell and
-are no more than a number per cell; the others are listed, each cell of each of them once, under a
-number that this process gives them. Like coded rows, the list stays in the process: it is in no
+The number of persons in a merged class is not the sum over its parts, because a person in several
+parts counts once. So the plan needs the persons of each cell. Most persons have all their rows in
+one cell; for them, a count per cell is enough. For the others, each pair of cell and person is
+listed, with a number that this process gives the person. The list stays in the process and is in no
 bundle.
 """
 
@@ -24,16 +24,17 @@ Sensitive = Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]]
 
 @dataclass(frozen=True, eq=False)
 class PersonCells:
-    """The persons behind the cells of a frequency table.
+    """The persons in the cells of a frequency table.
 
     Attributes
     ----------
     alone
-        Persons all of whose rows lie in this cell, shape (cells,).
+        Number of persons with all their rows in this cell, shape (cells,).
     cells, persons
-        Each cell of each other person once, shape (n,); persons are numbered from 0.
+        For the other persons: each distinct pair of cell and person, shape (n,). Persons are
+        numbered from 0.
     others
-        How many other persons there are.
+        Number of the other persons.
     """
 
     alone: Ints
@@ -43,7 +44,9 @@ class PersonCells:
 
     @classmethod
     def of_pairs(cls, cells: Ints, persons: Ints, n_cells: int) -> PersonCells:
-        """Return the persons behind `n_cells` cells from each cell of each person, shape (n,)."""
+        """Return the persons of `n_cells` cells from all distinct pairs of cell and person, shape
+        (n,).
+        """
         spread = np.bincount(persons)
         single = spread[persons] == 1
         alone = np.bincount(cells[single], minlength=n_cells).astype(np.int64)
@@ -52,7 +55,7 @@ class PersonCells:
 
     @property
     def total(self) -> int:
-        """Distinct persons."""
+        """Number of distinct persons."""
         return int(self.alone.sum()) + self.others
 
     def classes(
@@ -62,12 +65,12 @@ class PersonCells:
         sensitive: Sensitive,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
     ) -> ClassTable:
-        """Return the classes of which cells are parts, counted in distinct persons.
+        """Return the classes that the cells form, counted in distinct persons.
 
         Parameters
         ----------
         ids
-            Class of each cell, shape (cells,): any integers.
+            Class of each cell, shape (cells,), as any integers.
         rows
             Rows of each cell, shape (cells,).
         sensitive, hierarchies
@@ -91,7 +94,7 @@ class PersonCells:
         return ClassTable.from_persons(sizes, known, tables, ids=unique, hierarchies=hierarchies)
 
     def _distinct(self, index: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
-        """Return each group of each person in several cells once, and the persons of each group.
+        """Return the distinct pairs of group and person for `cells`, and all persons of each group.
 
         `index` is the group of each cell, shape (cells,).
         """

@@ -1,4 +1,4 @@
-"""The population that a table is a sample of, counted by the classes of any configuration."""
+"""The population that a table is a sample of, counted for the classes of any configuration."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Population:
     Attributes
     ----------
     values
-        Per quasi-identifier its distinct values.
+        For each quasi-identifier, its distinct values.
     codes
-        Per quasi-identifier the value of each cell, shape (cells,).
+        For each quasi-identifier, the index of each cell's value, shape (cells,).
     counts
         People per cell, shape (cells,).
     """
@@ -53,14 +53,14 @@ class Population:
         table
             The classes, from `frequency.roll_up`.
         frequency
-            What they were counted from.
+            The frequency table that the classes were counted from.
         choice
             The configuration: a candidate per quasi-identifier.
 
         Raises
         ------
         DataError
-            A class holds more rows than people.
+            A class has more rows than people.
         """
         groups = {name: choice[name].groups for name in frequency.quasi}
         own = frequency.class_ids(groups)
@@ -84,7 +84,10 @@ class Population:
         return replace(table, population=sizes, absent=absent)
 
     def groups(self, name: str, candidate: Candidate) -> Ints:
-        """Return the group of each value under a candidate; those the table lacks come after its own."""
+        """Return the group of each value under a candidate.
+
+        Groups that the table lacks come last.
+        """
         key = (name, candidate.mask)
         if key not in self._groups:
             (grouping,) = evaluate([candidate.mask], self.values[name])
@@ -98,12 +101,12 @@ class Population:
 
 
 def population_of(policy: Policy, summary: Summary) -> Population | None:
-    """Return the population that a policy names; None if it names none, or its rule needs none.
+    """Return the population of a policy; None if it has none or its rule does not need one.
 
     Raises
     ------
     DataError
-        The table cannot be read, lacks a quasi-identifier, or has it in another type.
+        The population's table cannot be read, lacks a quasi-identifier, or has another type for it.
     PolicyError
         The policy counts persons, or classes are counted in the engine.
     """

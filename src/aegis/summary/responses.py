@@ -1,9 +1,9 @@
-"""Sums of a numeric label, by atom and fold: with the pair counts they are all that least squares reads.
+"""Sums of a numeric label by atom and fold. Least squares needs only these and the pair counts.
 
-A label is a set of response columns of the rows. Of classes these are indicators, one a class, and
-their sums are counts; of a number it is the number, and its sums are kept here. They are kept as whole
-numbers: the label in units of its last decimal, or of a power of two where it has no last decimal. So
-sums are exact, whatever the order of rows, parts and engines.
+For least squares, a label is one or more response columns. With classes, these are indicators, and
+their sums are counts. A numeric label is one column, and this module keeps its sums. They are
+integers: the label is counted in units of its last decimal, or of a power of two if it has no last
+decimal. So sums are exact and do not depend on the order of rows, parts or engines.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _LOW = 31
 
 @dataclass(frozen=True)
 class NumberUnit:
-    """What labels are whole multiples of: `base ** -exponent`.
+    """The unit of a numeric label, `base ** -exponent`; labels are whole multiples of it.
 
     Attributes
     ----------
     base
-        10 for decimals, 2 for numbers that were rounded to so many binary digits.
+        10 for decimal numbers, 2 for numbers that were rounded to binary digits.
     exponent
-        Digits behind the point; negative where only multiples of a power are kept.
+        Number of digits after the point; negative if the unit is larger than 1.
 
     Examples
     --------
@@ -63,12 +63,12 @@ class NumberUnit:
 
     @property
     def exact(self) -> Fraction:
-        """The size of a unit."""
+        """The size of the unit as an exact fraction."""
         return Fraction(self.base) ** -self.exponent
 
     @property
     def size(self) -> float:
-        """The size of a unit as a float."""
+        """The size of the unit as a float."""
         return float(self.exact)
 
     @classmethod
@@ -94,7 +94,7 @@ class NumberUnit:
         return cls(2, bits - int(np.frexp(largest)[1]))
 
     def whole(self, numbers: Floats) -> Counts:
-        """Return numbers in units, rounded to whole ones."""
+        """Return numbers in this unit, rounded to integers."""
         scaled = numbers * float(self.base) ** self.exponent
         return np.floor(scaled + 0.5).astype(np.int64)
 
@@ -108,8 +108,8 @@ class NumberUnit:
         Raises
         ------
         DataError
-            A value has more decimals than the unit, or is too large for it: the unit is that of
-            another part of the data.
+            A value has more decimals than the unit, or is too large for it. This happens if the
+            unit comes from another part of the data.
         """
         numbers = np.nan_to_num(numbers_of(values), nan=0.0)
         if np.abs(numbers).max(initial=0.0) < self.size * 2.0 ** (most_bits + 1):
@@ -124,13 +124,13 @@ class NumberUnit:
         )
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the same of a column of an engine; null where the label is missing."""
+        """Return an engine's column in this unit; null where the label is missing."""
         scaled = column.cast("float64") * (float(self.base) ** self.exponent)
         return (scaled + 0.5).floor().cast("int64")
 
 
 def present(column: ir.Column) -> ir.BooleanValue:
-    """Return whether a number is there: neither null nor NaN."""
+    """Return whether a number is present, that is, neither null nor NaN."""
     there = column.notnull()
     return there & ~column.isnan() if column.type().is_floating() else there
 
@@ -141,7 +141,7 @@ def check_number(column: ir.Column, values: pa.Array) -> Floats:
     Raises
     ------
     DataError
-        The column is of another type, or holds infinities, or no two different numbers.
+        The column is not numeric, has infinities, or does not have two different numbers.
     """
     name, dtype = column.get_name(), column.type()
     kind = Kind.of(dtype)
@@ -179,11 +179,11 @@ class ResponseSums:
     Attributes
     ----------
     sums
-        Per attribute the sum of the labels by fold and atom, shape (F, A_i).
+        For each attribute, the sum of the labels by fold and atom, shape (F, A_i).
     total
         Sum of the labels by fold, shape (F,).
     squares
-        Sum of their squares by fold, F exact whole numbers.
+        Sum of the squared labels by fold, as F exact integers.
     """
 
     sums: tuple[Sums, ...]
@@ -192,11 +192,11 @@ class ResponseSums:
 
     @property
     def folds(self) -> int:
-        """F, the number of folds."""
+        """Number of folds F."""
         return len(self.total)
 
     def centre(self, rows: int) -> int:
-        """Return the whole number next to the mean label of so many rows."""
+        """Return the mean label of so many rows, rounded to an integer."""
         return round(Fraction(int(self.total.sum()), rows))
 
     def deviation(self, rows: int) -> float:
@@ -215,7 +215,7 @@ class ResponseSums:
         return ResponseSums(tuple(sums), self.total, self.squares)
 
     def plus(self, other: ResponseSums) -> ResponseSums:
-        """Return the sums of the rows of both, of the same atoms and folds."""
+        """Return the sums over the rows of both, which must have the same atoms and folds."""
         return ResponseSums(
             tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True)),
             self.total + other.total,
@@ -223,7 +223,7 @@ class ResponseSums:
         )
 
     def together(self) -> ResponseSums:
-        """Return the same of all folds as one."""
+        """Return the sums with all folds joined into one."""
         return ResponseSums(
             tuple(own.sum(axis=0, keepdims=True) for own in self.sums),
             self.total.sum(keepdims=True),
@@ -259,7 +259,7 @@ class ResponseSums:
         return ResponseSums(tuple(sums), of_fold, tuple(float(own) * scale for own in squares))
 
     def scaled(self, factor: int) -> ResponseSums:
-        """Return the same in a unit that is `factor` times smaller.
+        """Return the sums in a unit that is `factor` times smaller.
 
         Raises
         ------
@@ -339,7 +339,7 @@ class ResponseCounter:
         response: Counts | None,
         weights: Counts | None = None,
     ) -> ResponseSums | None:
-        """Return the sums of some rows; None where there is no number to predict."""
+        """Return the sums of some rows; None if there is no numeric label."""
         if response is None:
             return None
         counter = cls(sizes, folds, weighted=weights is not None)
@@ -347,7 +347,7 @@ class ResponseCounter:
         return counter.sums()
 
     def sums(self) -> ResponseSums:
-        """Return what was added up."""
+        """Return the sums so far."""
         return ResponseSums(tuple(self._sums), self._total, tuple(self._squares))
 
 
@@ -372,7 +372,7 @@ def joined_halves(high: Counts, low: Counts) -> Sums:
 
 
 def exact_squares(values: Counts) -> int:
-    """Return the exact sum of the squares of whole numbers of at most 41 bits."""
+    """Return the exact sum of squares of integers of at most 41 bits."""
     total = 0
     for start in range(0, len(values), 1 << 20):
         some = values[start : start + (1 << 20)]
@@ -383,5 +383,5 @@ def exact_squares(values: Counts) -> int:
 
 
 def rows_with_number(column: ir.Column, name: str) -> ir.Value:
-    """Return `name` as the one class of rows whose number is there, null of the others."""
+    """Return an expression: `name`, the only class, where the number is present, else null."""
     return ibis.cases((present(column), ibis.literal(name)), else_=ibis.null("string"))

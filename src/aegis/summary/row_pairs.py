@@ -1,8 +1,8 @@
-"""Co-occurrence counts of wide tables: from the rows as codes, pair by pair where one is asked for.
+"""Co-occurrence counts of wide tables, counted from coded rows on first use.
 
-Of m attributes there are m (m - 1) / 2 pairs, of 200 already 19,900, and most measures read none of them
-by class: they read the matrix of all atoms over all classes. So the rows stay, as one or two bytes an
-attribute, that matrix is counted whole, and a pair by class when it is looked at.
+There are m (m - 1) / 2 pairs of m attributes: 19,900 for 200. Most measures do not read pairs by
+class; they read the matrix of all atoms over all classes. So the rows are kept, with one or two
+bytes per attribute. That matrix is counted at once, and a pair by class only when it is used.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class AtomRows:
     Attributes
     ----------
     codes
-        Per attribute the atom of each row, shape (N,), in as few bytes as hold it.
+        For each attribute, the atom of each row, shape (N,), in the smallest integer type.
     sizes
         Atoms per attribute.
     label, fold
@@ -92,11 +92,11 @@ class AtomRows:
         return counted.astype(np.int64).reshape(-1, columns)
 
     def gram(self, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.float64]:
-        """Return how many rows, of all or of some, fall into each two atoms, shape (D, D).
+        """Return the number of rows in each pair of atoms, shape (D, D); of `rows` only, if given.
 
-        Attributes of few atoms are put together first: each row then falls into one of the
-        combinations of their atoms, two such parts are counted against each other at once, and what
-        each two of their atoms share follows from that table by adding up.
+        Attributes with few atoms are first joined into parts, whose values are combinations of
+        atoms. Each two parts are counted against each other in one table. The counts for pairs of
+        atoms are sums of its entries.
         """
         parts = [_Part.of(self, members, rows) for members in _together(self.sizes)]
         weights = self.weights if rows is None or self.weights is None else self.weights[rows]
@@ -121,18 +121,19 @@ class AtomRows:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Attributes that are counted as one.
+    """Attributes that are counted together as one.
 
     Attributes
     ----------
     members
-        The attributes.
+        Indices of the attributes.
     code
-        The combination of their atoms of each row, shape (N,).
+        The combination of atoms in each row, shape (N,).
     size
-        How many combinations there are.
+        Number of combinations.
     shown
-        Which atoms a combination represents, shape (atoms, size); None for a single attribute.
+        Indicator of the atoms in each combination, shape (atoms, size); None for a single
+        attribute.
     """
 
     members: Sequence[int]
@@ -162,13 +163,13 @@ class _Part:
         return cls(members, code, whole, np.concatenate(shown).astype(np.float64))
 
     def added(self, counted: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Add up the rows of counts, one per combination, for each atom."""
+        """Return for each atom the sum of its rows in `counted` (one row per combination)."""
         rows: npt.NDArray[np.float64] = np.asarray(counted, dtype=np.float64)
         return rows if self.shown is None else self.shown @ rows
 
 
 def _together(sizes: Sequence[int]) -> list[list[int]]:
-    """Divide attributes into parts of at most `_TOGETHER` combinations, or of one attribute."""
+    """Divide attributes into parts with at most `_TOGETHER` combinations, or one attribute each."""
     parts: list[list[int]] = []
     combined = 1
     for place in sorted(range(len(sizes)), key=lambda i: sizes[i]):
@@ -182,7 +183,7 @@ def _together(sizes: Sequence[int]) -> list[list[int]]:
 
 
 class _Tallies:
-    """Counts by pair, made when they are asked for; the last ones are remembered."""
+    """Counts by pair, made on first use; the latest ones are kept."""
 
     def __init__(self, rows: AtomRows) -> None:
         self._rows = rows
@@ -201,7 +202,7 @@ class _Tallies:
 
 
 class _Asked(Mapping[Pair, Any]):
-    """One of the five arrays of every pair."""
+    """A mapping from pairs to one of the five arrays of each pair."""
 
     def __init__(self, pairs: Sequence[Pair], get: Callable[[Pair], Any]) -> None:
         self._pairs = dict.fromkeys(pairs)
@@ -221,7 +222,7 @@ class _Asked(Mapping[Pair, Any]):
 
 @dataclass(frozen=True, eq=False)
 class RowPairCounts(PairCounts):
-    """Co-occurrence counts that are taken from the rows when they are asked for.
+    """Co-occurrence counts that are counted from the rows on first use.
 
     Attributes
     ----------
@@ -264,7 +265,7 @@ def count_row_pairs(
     weights: Counts | None = None,
     divisor: int = 1,
 ) -> RowPairCounts:
-    """Return what `count_pairs` returns of the same rows, counted when it is asked for.
+    """Return the same as `count_pairs` for these rows, but count each pair on first use.
 
     Parameters
     ----------
@@ -273,7 +274,7 @@ def count_row_pairs(
     codes, label
         Per attribute the atom of each row, and the class of each row.
     folds, seed
-        As of `count_pairs`.
+        As in `count_pairs`.
     response
         The numeric label of each row, in its unit; None where the label has classes.
     weights, divisor

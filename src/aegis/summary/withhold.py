@@ -1,4 +1,4 @@
-"""Leave out of a summary what the masks do not show, before it is handed on."""
+"""Remove from a summary the counts that no mask shows, before it is passed on."""
 
 from __future__ import annotations
 
@@ -29,29 +29,28 @@ Counts = npt.NDArray[np.int64]
 
 
 def withhold(summary: Summary, information: Information | str) -> Summary:
-    """Return the summary without the joints that no candidate mask shows.
+    """Return the summary without the joint counts that no candidate mask shows.
 
-    Values that every candidate of an attribute treats in the same way become one *cell*, of which the
-    summary then knows what it knew of a value: counts, joint with the label, co-occurrences and
-    classes of the privacy rule. Scores, rankings, searches and the rule are those of the full
-    summary, for they read nothing finer. What compares with the unmasked table compares with the
-    cells: no candidate shows more, and the unmasked measure is at least theirs where masks can
-    only take away. All candidates of an attribute are taken together, which may tell more than any
-    one of them does. The label and its classes stay.
+    Values that every candidate of an attribute treats in the same way become one *cell*. The
+    summary then has counts, joint counts with the label, co-occurrences and classes for cells
+    instead of values. Scores, rankings, searches and the rule do not change, because they read
+    nothing finer. In comparisons with the unmasked table, the cells replace the raw values, because
+    no candidate shows more. The cells combine all candidates of an attribute, so they may show more
+    than any single candidate. The label and its classes stay.
 
     Parameters
     ----------
     summary
-        One with the raw joints.
+        A summary with the raw joint counts.
     information
-        What the result carries of an attribute in addition to its cells: `histogram` keeps the rows that
-        hold each value, `nothing` only which values occur; `raw` changes nothing.
+        What to keep of an attribute in addition to its cells: with `histogram`, the number of rows
+        of each value; with `nothing`, only the list of values. `raw` changes nothing.
 
     Raises
     ------
     PolicyError
-        The summary carries less than raw joints already, or an attribute has a noise mask, whose
-        reports are computed from the raw joint; or `information` is none of the three.
+        The summary no longer has the raw joint counts; or an attribute has a noise mask, whose
+        reports are computed from them; or `information` is none of the three.
     """
     if information not in list(Information):
         raise PolicyError.unknown("information of a summary", str(information), Information)
@@ -96,7 +95,7 @@ def _refuse_noise(attribute: AttributeSummary) -> None:
 def _coarse(
     attribute: AttributeSummary, cells: Ints, information: Information, max_levels: int
 ) -> tuple[AttributeSummary, Ints]:
-    """Return an attribute known by its cells, and the new atom of each of its atoms."""
+    """Return the attribute reduced to its cells, and the new atom of each of its atoms."""
     if int(cells.max(initial=-1)) + 1 == len(attribute.values):
         return attribute, np.arange(attribute.n_atoms, dtype=np.int32)  # a candidate shows it all
     first = np.unique(cells, return_index=True)[1]
@@ -144,7 +143,7 @@ def _coarse(
 
 
 def _baseline_ranges(attribute: AttributeSummary, atoms: Ints, max_levels: int) -> Ints | None:
-    """Return the range of each new atom where nothing is masked, given that of each old one."""
+    """Return the range of each new atom without masks; `atoms` has the new atom of each old one."""
     if not attribute.kind.ordered:
         return None
     of_value = atoms[attribute.atoms]
@@ -153,7 +152,7 @@ def _baseline_ranges(attribute: AttributeSummary, atoms: Ints, max_levels: int) 
 
 
 def _regrouped(pairs: PairCounts, moved: Sequence[Ints]) -> PairCounts:
-    """Return the co-occurrences of coarser atoms; `moved` holds the new atom of each."""
+    """Return the co-occurrences of coarser atoms; `moved` has the new atom of each atom."""
     sizes = tuple(int(atoms.max(initial=-1)) + 1 for atoms in moved)
     index, count, placed = {}, {}, {}
     for i, j in pairs.index:
@@ -207,7 +206,7 @@ def _rows_added(joint: Counts, groups: Ints, size: int) -> Counts:
 
 
 def _counted(frequency: FrequencyTable | None, cells: Mapping[str, Ints]) -> FrequencyTable | None:
-    """Return the frequency table by cells; columns without cells, such as the label, stay."""
+    """Return the frequency table by cells. Columns without cells, such as the label, stay."""
     if frequency is None:
         return None
     codes, representatives = {}, {}

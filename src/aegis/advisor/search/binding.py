@@ -1,4 +1,4 @@
-"""Why not less? What keeps the best configuration from being finer, and what relaxing would gain."""
+"""Explain why the best configuration is not finer, and what a weaker rule would gain."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ SUPPRESSION_STEP = 0.01
 def explain(
     searcher: Searcher, outcome: Found, highest: tuple[float, Box], clock: Clock
 ) -> Binding:
-    """Return what binds the best configuration.
+    """Return the obstacles to a finer best configuration.
 
     Parameters
     ----------
     searcher
         The search that found it.
     outcome
-        What it found; at least one configuration, the preferred one first.
+        Its result: at least one configuration, the preferred one first.
     highest
-        The best by score, which need not be the preferred one: a weaker rule gains only what goes
-        beyond it.
+        The configuration with the best score, which need not be the preferred one. Gains of weaker
+        rules are relative to it.
     clock
-        Bounds the relaxed searches together.
+        Time limit of all relaxed searches together.
     """
     value, box = outcome.best[0]
     return Binding(
@@ -45,9 +45,9 @@ def explain(
 
 
 def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[FinerMask]:
-    """Return, per attribute, the next finer candidates and what the rule says of them.
+    """Return, per attribute, the next finer candidates with the verdict of the rule.
 
-    Out of time, what is left is left out.
+    If time runs out, the remaining candidates are left out.
     """
     problem = searcher.problem
     finer = []
@@ -76,9 +76,9 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
 
 
 def _hiding_less(problem: Problem, index: int, current: int) -> list[int]:
-    """Return candidates that hide less than the current one and do not nest in it, at most `NEXT`.
+    """Return up to `NEXT` candidates that hide less than the current one and are not nested in it.
 
-    For example ranges of 7 years next to ranges of 10. Those that hide nearly as much come first.
+    For example, ranges of 7 years instead of 10. Candidates that hide nearly as much come first.
     """
     variable = problem.variables[index]
     nested = variable.finer[current] | variable.coarser[current]
@@ -90,7 +90,7 @@ def _hiding_less(problem: Problem, index: int, current: int) -> list[int]:
 def _relaxed(
     searcher: Searcher, box: Box, highest: tuple[float, Box], clock: Clock
 ) -> list[Relaxation]:
-    """Return what the best configuration under each one-step weaker rule would gain."""
+    """Return the gain of the best configuration under each rule that is one step weaker."""
     finer = []
     value, leader = highest
     start = tuple(dict.fromkeys((leader, box)))

@@ -1,4 +1,4 @@
-"""The cells of a frequency table, and the classes that they form."""
+"""The cells of a frequency table, and the classes that they form under masks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPREAD = 16
 
 
 class RuleCells:
-    """The cells of the frequency table that a rule can distinguish: all, or only by their classes."""
+    """The frequency table's cells that a rule can distinguish; cells of one class may be joined."""
 
     def __init__(self, frequency: FrequencyTable, *, whole: bool) -> None:
         self._frequency = frequency
@@ -41,7 +41,7 @@ class RuleCells:
         return len(self.counts)
 
     def undivided(self) -> tuple[Ids, int]:
-        """Return the class of each cell where nothing is shown but by earlier releases."""
+        """Return the class of each cell if all is masked; earlier releases may divide it."""
         earlier = self._frequency.earlier
         if earlier is None:
             return np.zeros(self.count, dtype=np.int64), 1
@@ -54,7 +54,7 @@ class RuleCells:
         return on_codes[self._codes[name]]
 
     def rows_below(self, ids: Ids, space: int, k: int) -> int:
-        """Return the rows in classes of fewer than `k` rows."""
+        """Return the number of rows in classes of fewer than `k` rows."""
         if space > _SPREAD * len(ids):
             ids, space = dense(ids, space)
         sizes = np.bincount(ids, weights=self._weights, minlength=1)
@@ -69,7 +69,7 @@ class RuleCells:
         protected: tuple[str, ...],
         sensitive: Mapping[str, npt.NDArray[np.integer]],
     ) -> ClassTable:
-        """Return the classes with the counts of protected values, each at a given grouping."""
+        """Return the classes with counts of protected values, which are grouped by `sensitive`."""
         frequency = self._frequency
         cells = {}
         for name in protected:
@@ -82,14 +82,14 @@ class RuleCells:
 
 
 def refine(ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
-    """Split classes by another grouping; the result is not dense."""
+    """Split classes by another grouping; the new ids may have gaps."""
     if size == 1:
         return ids, space
     return ids * size + codes, space * size
 
 
 def dense(ids: Ids, space: int) -> tuple[Ids, int]:
-    """Renumber class ids when they have become too spread out to count in a plain array."""
+    """Renumber class ids if they are too spread out to count them in a plain array."""
     if space <= max(4 * len(ids), 1 << 12):
         return ids, space
     if space <= _DENSE:

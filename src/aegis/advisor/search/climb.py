@@ -1,10 +1,10 @@
-"""A first good configuration in no time: from the coarsest masks to finer ones, while the rule holds.
+"""Find a first good configuration quickly: from the coarsest masks to finer ones, within the rule.
 
-The coarsest configuration is the likeliest to be admissible, and the cheapest to score. From there
-the mask that gains most is made finer, again and again. Gains are looked at lazily (Minoux,
-Accelerated greedy algorithms, 1978): that of a move is computed again only when it comes first, so
-that a step costs few scores where gains shrink as other masks become finer. It is a heuristic; the
-branch and bound that follows proves or improves what it finds.
+The coarsest configuration is the most likely to be admissible, and the cheapest to score. From
+there, the mask with the largest gain is made finer, again and again. Gains are evaluated lazily
+(Minoux, Accelerated greedy algorithms, 1978): the gain of a move is computed again only when it
+comes first. So a step needs few scores if gains shrink as other masks become finer. This is a
+heuristic; the branch and bound that follows proves or improves the result.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ Move = tuple[float, int, int, int]
 
 
 def coarsest(problem: Problem) -> Iterator[Box]:
-    """Yield the configurations that are likeliest to meet a rule, the most useful first.
+    """Yield the configurations that are most likely to meet a rule, the most useful first.
 
-    Each variable has the candidate of the fewest groups; first with the protected attributes and
-    the label at their finest, where l-diversity is easiest to meet and a score sees anything.
+    Each variable has its candidate with the fewest groups. In the first configuration, the
+    protected attributes and the label have their finest candidate instead. Then l-diversity is
+    easiest to meet, and scores are not 0.
     """
     frequency = problem.summary.frequency
     sensitive = set(frequency.sensitive) if frequency is not None else set()
@@ -51,7 +52,7 @@ def coarsest(problem: Problem) -> Iterator[Box]:
 
 
 def next_finer(problem: Problem, index: int, current: int) -> list[int]:
-    """Return the next finer candidates of a variable, those of the fewest groups, at most `NEXT`."""
+    """Return up to `NEXT` of a variable's next finer candidates, those with the fewest groups."""
     variable = problem.variables[index]
     finer = variable.finer[current] & ~(1 << current)
     # A next finer candidate refines the current one with no other candidate in between.
@@ -61,16 +62,16 @@ def next_finer(problem: Problem, index: int, current: int) -> list[int]:
 
 
 class Climb:
-    """One climb.
+    """A hill climb from the coarsest configuration.
 
     Parameters
     ----------
     problem, objective
-        The space, and what to maximise over it.
+        The search space and the objective to maximise.
     clock
-        Ends the climb; a configuration that takes too long to score is passed over.
+        Time limit; a configuration that takes too long to score is skipped.
     keep
-        Records a configuration if it is admissible; returns whether it is.
+        Function that records a configuration if it is admissible, and returns whether it is.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Climb:
         self._steps = 0
 
     def run(self) -> Box | None:
-        """Return where the climb ends; None if no coarsest configuration is admissible."""
+        """Return the final configuration; None if no coarsest configuration is admissible."""
         box = next(filter(self._keep, coarsest(self._problem)), None)
         if box is None:
             return None
@@ -106,12 +107,12 @@ class Climb:
         return box
 
     def _open(self, box: Box, index: int, domain: int) -> None:
-        """Put the moves from a variable's mask to the next finer ones on the heap."""
+        """Add the moves from a variable's mask to the next finer ones to the heap."""
         for candidate in next_finer(self._problem, index, domain.bit_length() - 1):
             self._consider(box, index, candidate)
 
     def _consider(self, box: Box, index: int, candidate: int) -> None:
-        """Put a move on the heap with what it gains now, if that can be computed in time."""
+        """Add a move with its current gain to the heap, if that can be computed in time."""
         other = (*box[:index], 1 << candidate, *box[index + 1 :])
         self._clock.check()
         if not self._clock.allows(self._objective.effort(other)):

@@ -1,4 +1,4 @@
-"""One time limit for all that a search does."""
+"""One time limit for all parts of a search."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import time
 
 
 class OutOfTimeError(Exception):
-    """The time limit of a search has passed; whoever runs the search answers for it."""
+    """The time limit of a search has passed; the caller of the search handles it."""
 
 
 class Clock:
-    """Counts down from a limit that several searches share.
+    """A time limit that several searches share.
 
     Parameters
     ----------
@@ -22,20 +22,20 @@ class Clock:
         self._deadline = None if limit is None else time.monotonic() + limit
 
     def left(self, parts: int = 1) -> float | None:
-        """Return the seconds that are left for each of `parts`, at least 0; None without a limit."""
+        """Return the remaining seconds for each of `parts`, at least 0; None without a limit."""
         if self._deadline is None:
             return None
         return max(0.0, self._deadline - time.monotonic()) / parts
 
     def check(self, seconds: float = 0.0) -> None:
-        """Raise `OutOfTimeError` where work that takes so many seconds would end too late."""
+        """Raise `OutOfTimeError` if work of so many seconds would end after the limit."""
         if not self.allows(seconds):
             raise OutOfTimeError
 
     def allows(self, seconds: float = 0.0) -> bool:
-        """Return whether work that takes so many seconds ends in time."""
+        """Return whether work of so many seconds would end within the limit."""
         return self._deadline is None or time.monotonic() + seconds < self._deadline
 
     def stop(self) -> None:
-        """Leave no time: the user has had enough."""
+        """Leave no time, because the user has interrupted the search."""
         self._deadline = time.monotonic()

@@ -1,4 +1,4 @@
-"""Which configuration comes closest where none is admissible: the one that removes fewest rows."""
+"""If no configuration is admissible, find the one that needs the fewest rows removed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from aegis.progress import SILENT
 
 
 class RowsRemoved(Priced):
-    """Rows that have to be removed so that the rest meets the rule, as an objective.
+    """Number of rows that must be removed so that the rest meets the rule, as an objective.
 
-    Criteria that keep their order under suppression remove no more rows when classes merge, and
-    the whole rule removes at least what they remove: what they remove at the coarsest corner of a
-    box bounds it from below.
+    Criteria that are monotone under suppression remove no more rows when classes merge, and the
+    whole rule removes at least as many as they do. So the rows that they remove in the coarsest
+    configuration of a box are a lower bound for the box.
     """
 
     name = "rows removed"
@@ -35,7 +35,7 @@ class RowsRemoved(Priced):
         self._values: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return minus the rows that a configuration removes, or a bound for a box."""
+        """Return minus the number of rows that a configuration removes, or a bound for a box."""
         if box not in self._values:
             removed = self._exact(box) if is_leaf(box) else self._at_least(box)
             self._values[box] = -float(removed)
@@ -59,7 +59,7 @@ class RowsRemoved(Priced):
 
 
 class _Anything:
-    """Feasibility without a rule."""
+    """Feasibility if every configuration is admissible."""
 
     checked = 0
 
@@ -68,7 +68,7 @@ class _Anything:
         return True
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box as it is."""
+        """Return the box unchanged."""
         return box
 
     def admits(self, box: Box) -> bool:  # noqa: ARG002 - the protocol's signature
@@ -79,8 +79,8 @@ class _Anything:
 def find_closest(problem: Problem, plan: PrivacyPlan, clock: Clock) -> Box | None:
     """Return the configuration that removes the fewest rows to meet the rule.
 
-    Exact, unless the time runs out: then the best so far, at least the coarsest one. None when it
-    was interrupted at once.
+    The result is exact unless time runs out; then it is the best so far, at least the coarsest one.
+    None if the search was interrupted immediately.
     """
     with SILENT.step("") as step:
         outcome = BranchAndBound(

@@ -1,4 +1,4 @@
-"""The classes that the coarsest corners of boxes form, as ids of cells."""
+"""The classes of the coarsest configurations (corners) of boxes, as ids of cells."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _FINEST = 64
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Classes at the finest masks of a box: parts of whatever coarser classes there are in it.
+    """The classes at the finest masks of a box.
+
+    They are parts of the classes of all its configurations.
 
     Attributes
     ----------
@@ -35,7 +37,7 @@ class Parts:
     first
         A cell of each part, shape (m,).
     counts
-        What was counted of the parts, by what it was counted of.
+        Cached counts of the parts, by a key for what was counted.
     """
 
     ids: Ids
@@ -44,7 +46,7 @@ class Parts:
 
 
 class Corners:
-    """The classes of boxes with every variable at its coarsest, refined from one another.
+    """The classes of boxes at their coarsest corner, refined from those of larger boxes.
 
     Parameters
     ----------
@@ -56,7 +58,7 @@ class Corners:
     Attributes
     ----------
     below
-        Rows in classes of fewer than k, by what distinguishes the classes from others, and by k.
+        Rows in classes of fewer than k rows, by a key of the classes, and by k.
     """
 
     def __init__(self, problem: Problem, cells: RuleCells) -> None:
@@ -70,7 +72,7 @@ class Corners:
         self._finest_tables: OrderedDict[tuple[int, ...], Parts] = OrderedDict()
 
     def coded(self, index: int, domain: int) -> tuple[Ids, int]:
-        """Return the group of each cell at the coarsest of a domain, and the number of groups."""
+        """Return the group of each cell at a domain's coarsest grouping, and their number."""
         key = (index, domain)
         if key not in self._codes:
             variable = self._problem.variables[index]
@@ -122,7 +124,7 @@ class Corners:
         return ids, space
 
     def combinations(self, box: Box) -> int:
-        """Return how many classes the finest masks of a box can form."""
+        """Return the largest possible number of classes at the finest masks of a box."""
         sizes = (
             self._finest_codes(index, box[index])[1]
             for index, variable in enumerate(self._problem.variables)
@@ -131,11 +133,11 @@ class Corners:
         return math.prod(sizes)
 
     def finest(self, box: Box) -> tuple[int, ...]:
-        """Return what tells the finest classes of a box from those of others."""
+        """Return a key of the finest classes of a box; equal keys mean equal classes."""
         return tuple(self._finest(i, domain) for i, domain in enumerate(box))
 
     def _finest(self, index: int, domain: int) -> int:
-        """Return what distinguishes the finest grouping of a domain from others."""
+        """Return a key of the finest grouping of a domain."""
         variable = self._problem.variables[index]
         if not variable.quasi:
             return 0
@@ -152,10 +154,10 @@ class Corners:
         return self._joined[key]
 
     def _around(self, box: Box) -> Box | None:
-        """Return the closest box around this one whose classes were counted lately.
+        """Return the closest larger box whose classes were counted recently.
 
-        The corner of the larger box is coarser, so that refining its classes by what differs is
-        enough.
+        The corner of the larger box is coarser, so it is enough to refine its classes by the
+        domains that differ.
         """
         best: tuple[int, Box] | None = None
         for outer in islice(reversed(self._tables), _LATELY):

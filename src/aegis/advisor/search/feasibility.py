@@ -1,15 +1,16 @@
-"""Which candidates can still be part of an admissible configuration.
+"""Decide which candidates can still be part of an admissible configuration.
 
-A box is checked at its *coarsest* corner. A monotone rule that fails there fails for every
-configuration in the box, because each of them refines that corner; and a candidate for which the
-rule fails while all other variables are at their coarsest can be struck from its domain, with
-everything that refines it. Criteria that are not monotone under the rule's suppression limit are
-checked at single configurations (see docs/theory.md for which, and the proofs); of a box most of them
-tell how many rows of the corner's classes anything finer can keep (`aegis.privacy.histograms`).
+A box is checked at its *coarsest* corner, the configuration in which all variables have their
+coarsest grouping. If a monotone rule fails there, it fails for every configuration in the box,
+because each refines the corner. If it fails for a candidate with all other variables at their
+coarsest, this candidate and all that refine it are removed from the domain. Criteria that are not
+monotone under the suppression limit are checked at single configurations; docs/theory.md lists
+them, with proofs. For a box, most of them bound the number of rows of the corner's classes that
+finer configurations can keep (`aegis.privacy.histograms`).
 
-A protected attribute may have several masks itself. Models that look at one class alone are met
-most easily by its finest values, which is how a box is checked. Models that compare a class with
-the whole table are not, so they have no part either until that mask is decided.
+A protected attribute may have several candidate masks. Models that look at single classes are
+easiest to meet with its finest values, so a box is checked with these. This does not hold for
+models that compare a class with the whole table. They are left out until the mask is decided.
 """
 
 from __future__ import annotations
@@ -39,17 +40,19 @@ _FILTERED = 256
 
 
 class Feasibility(Protocol):
-    """Narrows boxes, and judges single configurations."""
+    """Narrows boxes, and checks single configurations."""
 
     @property
     def checked(self) -> int:
-        """Class counts that were checked against the rule."""
+        """Number of class counts that were checked against the rule."""
 
     def possible(self, box: Box) -> bool:
-        """Return whether anything in the box may be admissible; False proves that nothing is."""
+        """Return whether a configuration in the box may be admissible; False is a proof that none
+        is.
+        """
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without what cannot be admissible; None when nothing is left."""
+        """Return the box without candidates that cannot be admissible; None if nothing is left."""
 
     def admits(self, box: Box) -> bool:
         """Return whether a single configuration meets the whole rule."""
@@ -65,18 +68,19 @@ class InMemory:
     frequency
         Frequency table at the finest candidates.
     plan
-        Judges single configurations.
+        The plan that checks single configurations.
     clock
-        Ends the counting, with `OutOfTimeError`.
+        Time limit; counting then ends with `OutOfTimeError`.
     shared
-        What was counted under other rules, by whether more than sizes was looked at; takes what is new.
+        Cached counts from searches under other rules, separately for rules on sizes and on more
+        than sizes. New counts are added to it.
 
     Attributes
     ----------
     cells
         The cells that the rule can distinguish.
     room
-        Rows that may be suppressed.
+        Number of rows that may be suppressed.
     """
 
     def __init__(
@@ -113,12 +117,14 @@ class InMemory:
 
     @property
     def by_sizes(self) -> bool:
-        """Whether rows in classes decide, and nothing else."""
+        """Whether the rule depends only on class sizes in rows."""
         alone = not self._by_person and self.plan.counts_alone
         return alone and self.plan.rule.sizes_only and bool(self.plan.rule.criteria)
 
     def possible(self, box: Box) -> bool:
-        """Return whether the coarsest corner of a box meets what of the rule judges a box."""
+        """Return whether the coarsest corner of a box meets the part of the rule that is valid for
+        boxes.
+        """
         if self._leaves is not None and not self._leaves.possible(box):
             return False
         return not self._judges_boxes or self._passes(box, self._rule(box))
@@ -130,7 +136,7 @@ class InMemory:
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that fail with all others at their coarsest.
 
-        Very large domains stay whole, but where nothing in the box passes.
+        Very large domains are not narrowed, but the result is None if nothing in the box passes.
         """
         if self._leaves is not None:
             self.clock.check()
@@ -151,7 +157,7 @@ class InMemory:
         return tuple(narrowed)
 
     def _filter(self, box: Box, rule: PrivacyRule | None, index: int) -> int:
-        """Return the part of a domain that passes with all others at their coarsest."""
+        """Return the candidates of a domain that pass while all others are at their coarsest."""
         domain = box[index]
         variable = self.problem.variables[index]
         passing = 0
@@ -168,16 +174,16 @@ class InMemory:
     def _passes(
         self, box: Box, rule: PrivacyRule | None, instead: tuple[int, int] | None = None
     ) -> bool:
-        """Return whether the corner of a box meets the part of a rule that judges a whole box.
+        """Return whether the corner of a box meets the part of a rule that is valid for boxes.
 
         Parameters
         ----------
         box
-            The box, whose classes are those of its coarsest corner. Many boxes share one.
+            The box. Its classes are those of its coarsest corner, which many boxes share.
         rule
-            As `_rule` returns it.
+            The part of the rule from `_rule`.
         instead
-            A variable, and what is in place of its domain for the classes.
+            Index of a variable, and a domain to use for it in place of the box's.
         """
         masks = self._masks(box) if self._bounds else None
         if rule is None and masks is None:
@@ -200,9 +206,10 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None],
     ) -> bool:
-        """Return whether classes of the corner may keep enough of their parts at the finest masks.
+        """Return whether the corner's classes may keep enough rows when split up to the finest
+        masks.
 
-        Parameters are those of `_passes`; `corner` distinguishes the corner from others.
+        Parameters are those of `_passes`; `corner` is a key of the corner.
         """
         inner = box
         if instead is not None:
@@ -244,9 +251,11 @@ class InMemory:
         return rule.check(table).admissible
 
     def _large_enough(self, box: Box, instead: tuple[int, int] | None, k: int) -> bool:
-        """Return whether few enough rows of a corner are in classes of fewer than `k` rows.
+        """Return whether the rows in a corner's classes of fewer than `k` rows may all be
+        suppressed.
 
-        Searches under other rules count them, too, and of fewer rows there are no more.
+        Counts from searches under other rules are reused: for a smaller k, there are at most as
+        many rows.
         """
         below = self._tables.below.setdefault(self._node(box, instead), {})
         if any(other >= k and rows <= self.room for other, rows in below.items()):
@@ -257,14 +266,14 @@ class InMemory:
         return below[k] <= self.room
 
     def _classes(self, box: Box, instead: tuple[int, int] | None) -> tuple[Ids, int]:
-        """Return the class of each cell at the corner of a box, as `_passes` takes them."""
+        """Return the class of each cell at the corner of a box; parameters as in `_passes`."""
         ids, space = self._tables.of(box)
         if instead is None:
             return ids, space
         return refine(ids, space, *self._tables.coded(*instead))
 
     def _masks(self, box: Box) -> list[Candidate | None] | None:
-        """Return the candidates of the rule's protected attributes; None while one is open."""
+        """Return the candidates of the rule's protected attributes; None if one is undecided."""
         masks: list[Candidate | None] = []
         for name in self.plan.rule.sensitive:
             place = self._places.get(name)
@@ -278,7 +287,7 @@ class InMemory:
         return masks
 
     def _undecided_part(self, rule: PrivacyRule | None) -> PrivacyRule | None:
-        """Return the criteria of a rule on which the judge does not decide for boxes."""
+        """Return the criteria of a rule that the judge does not decide for boxes."""
         if rule is None:
             return None
         if rule not in self._rest:
@@ -287,10 +296,10 @@ class InMemory:
         return self._rest[rule]
 
     def _node(self, box: Box, instead: tuple[int, int] | None) -> tuple[int, ...]:
-        """Return what distinguishes the corner of a box from others: the coarsest candidates of its domains.
+        """Return a key of the corner of a box: the coarsest candidate of each domain.
 
-        A domain without a coarsest candidate represents itself. With all other variables at
-        their coarsest, a domain is refined by what stands `instead` of it.
+        A domain without a coarsest candidate is its own key. `instead` replaces the domain of one
+        variable.
         """
         node = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]
         if instead is not None:
@@ -310,19 +319,19 @@ class InMemory:
 
     @cached_property
     def _protected(self) -> list[int]:
-        """Variables that a rule of more than class sizes may look at."""
+        """Indices of the variables that a rule on more than class sizes may use."""
         protected = set(self.frequency.sensitive) | {self.frequency.label}
         return [i for i, variable in self._numbered if variable.name in protected]
 
     def _rule(self, box: Box) -> PrivacyRule | None:
-        """Return the part of the rule that judges a whole box."""
+        """Return the part of the rule that is valid for this whole box."""
         open_masks = undecided(self.problem, box)
         if open_masks not in self._sound:
             self._sound[open_masks] = sound_part(self.rule, open_masks)
         return self._sound[open_masks]
 
     def _sensitive(self, box: Box) -> Mapping[str, npt.NDArray[np.integer]]:
-        """Return the finest grouping of each protected attribute: the most favourable one."""
+        """Return the finest grouping of each protected attribute, which is easiest to meet."""
         label = self.frequency.label
         groupings = {label: self.plan.protected(label, {})[0]}
         return groupings | {
@@ -344,7 +353,7 @@ class InMemory:
         return self._admits[box]
 
     def _all_met(self, box: Box) -> bool:
-        """Return whether a configuration meets a rule of more than class sizes."""
+        """Return whether a configuration meets a rule on more than class sizes."""
         if self._judges_boxes and not self._passes(box, self._rule(box)):
             return False
         if self._by_person or not self.plan.counts_alone:
@@ -357,7 +366,7 @@ class InMemory:
         return self._passed[key]
 
     def _judged(self, box: Box) -> bool:
-        """Count the classes of a configuration that are large enough, and judge them."""
+        """Count the large enough classes of a configuration, and check them."""
         ids, space = dense(*self._tables.of(box))
         choice = self.problem.choice(box)
         masks = [choice.get(name) for name in self.plan.rule.sensitive]
@@ -371,7 +380,7 @@ class InMemory:
 class InEngine:
     """Feasibility by queries, for frequency tables that do not fit in memory.
 
-    Each configuration costs a query, so only those that could be the best are asked about.
+    Each configuration takes a query, so only those that could be the best are checked.
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan, clock: Clock) -> None:
@@ -383,12 +392,12 @@ class InEngine:
         self._admits: dict[Box, bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box, or None when the configuration at its coarsest corner fails."""
+        """Return the box, or None if the configuration at its coarsest corner fails."""
         self.clock.check()
         return box if self.possible(box) else None
 
     def possible(self, box: Box) -> bool:
-        """Return whether the configuration at the coarsest corner meets the rule, if there is one."""
+        """Return whether the coarsest configuration of a box, if it has one, meets the rule."""
         rule = self.plan.rule
         if not self._monotone or sound_part(rule, undecided(self.problem, box)) != rule:
             return True
@@ -401,7 +410,7 @@ class InEngine:
         return self.admits(tuple(corner))
 
     def admits(self, box: Box) -> bool:
-        """Return whether a single configuration meets the rule, from one query."""
+        """Return whether a single configuration meets the rule, with one query."""
         # Masks of other attributes do not change classes, so they share the answer.
         key = tuple(
             domain if v.quasi or v.name in self.plan.rule.sensitive else 0
@@ -414,13 +423,13 @@ class InEngine:
 
 
 def undecided(problem: Problem, box: Box) -> frozenset[str]:
-    """Return the attributes that have several candidates left in a box."""
+    """Return the attributes with several candidates left in a box."""
     pairs = zip(problem.variables, box, strict=True)
     return frozenset(v.name for v, domain in pairs if domain & (domain - 1))
 
 
 def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRule | None:
-    """Return the rule without comparisons of protected attributes whose mask is undecided."""
+    """Return the rule without criteria that compare undecided attributes with the whole table."""
     if rule is None:
         return None
     sound = tuple(c for c in rule.criteria if c.model.local or c.attribute not in undecided)
@@ -430,9 +439,9 @@ def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRu
 
 
 def prunable(rule: PrivacyRule) -> PrivacyRule | None:
-    """Return the demands that may strike candidates: monotone, and measured on counts alone.
+    """Return the criteria that can remove candidates, as a rule: monotone, and checked on counts.
 
-    Of the others, those that ask for values of each class ask for as many rows, and so for a k.
+    If the other criteria require more rows per class than these do, that number is added as a k.
     """
     part = rule.monotone_part
     if part is not None and part.hierarchical:

@@ -1,4 +1,4 @@
-"""The Pareto front of privacy against utility, sharing work between its points."""
+"""The Pareto front of privacy and utility; its points share work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LADDER = (1, 1.5, 2, 3, 4, 5, 7)
 
 @dataclass(frozen=True)
 class Varied:
-    """A number of a rule that a front can vary.
+    """A parameter of a rule that a front can vary.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class Varied:
     whole
         Whether only whole numbers are allowed.
     counts
-        Whether a range is walked in whole numbers, else in even steps.
+        Whether a range is divided into whole numbers; if not, into even steps.
     larger_is_stronger
-        Whether a larger number requires more.
+        Whether a larger value is stricter.
     """
 
     low: float
@@ -58,7 +58,9 @@ _OF_RULES = {"risk": Varied(1e-9, 1), "suppression": Varied(0, 0.999999)}
 
 
 def varying() -> dict[str, Varied]:
-    """Return what a front can vary: numbers of which the models agree which way requires more."""
+    """Return the parameters that a front can vary: those whose strict direction all models agree
+    on.
+    """
     varied: dict[str, list[tuple[ModelParameter, bool | None]]] = {}
     for model in MODELS:
         for parameter in model.parameters:
@@ -80,14 +82,14 @@ def varying() -> dict[str, Varied]:
 
 @dataclass(frozen=True)
 class FrontRange:
-    """A parameter of the rule and the values that a front visits, from weakest to strictest."""
+    """A parameter of the rule and its values on a front, from weakest to strictest."""
 
     parameter: str
     values: tuple[float, ...]
 
     @classmethod
     def of(cls, given: Span | str) -> FrontRange:
-        """Return the range that a text or another record describes."""
+        """Return the range for a text, or for another record with parameter and values."""
         return cls.parse(given) if isinstance(given, str) else cls(given.parameter, given.values)
 
     @classmethod
@@ -123,7 +125,7 @@ class FrontRange:
 
 
 def _between(name: str, low: float, high: float) -> list[float]:
-    """Return round values from `low` to `high`: whole ones of counts, even steps of shares."""
+    """Return round values from `low` to `high`: whole numbers for counts, even steps for shares."""
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError
     if varying()[name].counts:
@@ -159,13 +161,13 @@ def rules_of(span: Span | str, rule: PrivacyRule) -> list[PrivacyRule]:
 
 
 def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[str, int]) -> None:
-    """Raise where a front has nothing to show, so that nobody waits for a search first.
+    """Raise if a front would be empty, before any search.
 
     Raises
     ------
     PolicyError
-        The parameter does not fit the rule, or no point of the front can be met by any table of
-        so many rows and sensitive values.
+        The parameter does not fit the rule, or no table with so many rows and sensitive values can
+        meet any point of the front.
     """
     lacking = [rule_at(rule, span.parameter, value).shortage(rows, values) for value in span.values]
     weakest = lacking[0]
@@ -181,7 +183,7 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
 
 @dataclass
 class _FrontStrength:
-    """One strength of the rule while the front is traced."""
+    """One value of the parameter while the front is computed."""
 
     value: float
     rule: PrivacyRule
@@ -192,12 +194,12 @@ class _FrontStrength:
 
     @property
     def reached(self) -> float:
-        """The signed objective of the best configuration found."""
+        """The signed objective of the best configuration so far; -inf if there is none."""
         return -math.inf if self.box is None else self.objective.bound(self.box)
 
     @property
     def proven(self) -> bool:
-        """Whether nothing better is admissible."""
+        """Whether no better configuration is admissible."""
         return self.bound <= self.reached + _SAME
 
 
@@ -210,29 +212,28 @@ def trace_front(
 ) -> Front:
     """Return the best configuration for each value of a parameter of the rule.
 
-    Points are visited from the weakest rule to the strictest, and share what they find:
+    Points are visited from the weakest rule to the strictest, and share their results:
 
-    - a monotone rule admits ever fewer configurations (unless the objective itself depends on the
-      rule), so what bounds a point bounds every stricter one, and a configuration that reaches
-      the bound and is admissible there is the best without a search;
-    - every configuration found so far is tried first;
-    - at the end each point that is not proven takes the best of all configurations found that it
-      admits: what meets a stricter rule meets a weaker one. So no point is worse than a stricter
-      one, however little time there was.
+    - A stricter monotone rule admits fewer configurations. So unless the objective depends on the
+    rule, the bound of a point is valid for every stricter one. A configuration that reaches the
+    bound and is admissible there is the best, without a search.
+    - All configurations found so far are tried first.
+    - At the end, each point that is not proven takes the best of all configurations that it admits.
+    A configuration that meets a stricter rule also meets a weaker one. So no point is worse than a
+    stricter one, even with little time.
 
     Parameters
     ----------
     searcher
-        Holds the space, the objective and the rule.
+        The searcher with the search space, the objective and the rule.
     span
-        What varies.
+        The parameter and its values.
     clock
-        Bounds the searches of all points together; each point gets its share of what is left, and
-        what the easy ones leave over goes to the others.
+        Time limit of all searches together. Each point gets an equal share of the remaining time.
     known
         Configurations that are worth trying.
     bound
-        No configuration that meets the policy's own rule has a larger signed objective.
+        Upper bound of the signed objective over all configurations that meet the policy's rule.
     """
     strengths: list[_FrontStrength] = []
     values = list(known)
@@ -265,7 +266,7 @@ def trace_front(
 def _strength(
     searcher: Searcher, parameter: str, value: float, weaker: Sequence[_FrontStrength]
 ) -> _FrontStrength:
-    """Return a strength that nothing was found for yet, with the bound of the next weaker one."""
+    """Return a point without a result, with the bound of the next weaker one."""
     rule = rule_at(searcher.plan.rule, parameter, value)
     if rule.shortage(searcher.summary.rows, searcher.plan.values):
         return _FrontStrength(value, rule, searcher.objective, bound=-math.inf)
@@ -278,7 +279,7 @@ def _strength(
 def _settle(
     searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], clock: Clock, parts: int
 ) -> None:
-    """Find the best configuration at a strength, among those known or by a search."""
+    """Find the best configuration for a point, among known ones or with a search."""
     if math.isfinite(strength.bound):
         strength.box = _best_of(searcher, strength, known, strength.bound - 2 * _SAME)
     if strength.proven:
@@ -304,7 +305,7 @@ def _settle(
 def _best_of(
     searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], above: float
 ) -> Box | None:
-    """Return the best of the known configurations that a strength admits, better than `above`."""
+    """Return the best known configuration that a point admits and that is better than `above`."""
     values = [(strength.objective.bound(box), box) for box in known]
     # The classes of few are counted: those of the best until one is admissible.
     for value, box in sorted(values, key=lambda entry: (-entry[0], entry[1])):
@@ -338,7 +339,7 @@ def _point(searcher: Searcher, strength: _FrontStrength) -> FrontPoint:
 
 
 def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]:
-    """Mark points whose utility a later, stricter point reaches as well."""
+    """Mark points whose utility is also reached by a later, stricter point."""
     marked = []
     best_later = -math.inf
     for point in reversed(points):
@@ -351,9 +352,9 @@ def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]
 def _knee(parameter: str, points: Sequence[FrontPoint]) -> float | None:
     """Return the value with the largest distance from the chord between the ends of the front.
 
-    Satopaa et al., Finding a kneedle in a haystack, ICDCS Workshops 2011; counts and risk on a
-    logarithmic scale. None with fewer than three points, or where the front does not bend
-    outwards.
+    The method is by Satopaa et al., Finding a kneedle in a haystack, ICDCS Workshops 2011. Counts
+    and risk are on a logarithmic scale. The result is None with fewer than three points, or if the
+    front does not bend outwards.
     """
     front = [p for p in points if p.reached is not None and not p.dominated]
     if len(front) < 3:

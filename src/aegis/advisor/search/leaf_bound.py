@@ -1,8 +1,9 @@
-"""Which boxes a rule that depends on leaves rules out, although it is not monotone.
+"""Rule out boxes by criteria that depend on the leaves of hierarchies, although not monotone.
 
-A row of any configuration in a box is in a class no larger than at the coarsest corner, and hides at
-least what it hides at the finest masks. What it fails under both, it fails in the whole box: models
-that depend on leaves (`ModelNeed.LEAVES`) never fail less where a class is smaller or hides more.
+In any configuration of a box, a row's class is at most as large as at the coarsest corner, and its
+masks hide at least as much as the finest masks. If a row fails for this class size with this amount
+hidden, it fails in the whole box. The reason is that models that depend on leaves
+(`ModelNeed.LEAVES`) are never easier to meet if a class is smaller or hides more.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
-    """Return log2 of the combinations of leaves of each cell, shape (cells,), at their least in a box."""
+    """Return log2 of the leaf combinations of each cell, (cells,), as the least value in a box."""
     total = np.zeros(frequency.cells)
     for variable, chosen in zip(problem.variables, box, strict=True):
         if variable.quasi:
@@ -36,10 +37,11 @@ def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
 
 
 def _bits(variable: Variable, chosen: int) -> Floats:
-    """Return log2 of the leaves of each value's group, (V,), at most those under any candidate.
+    """Return log2 of the leaves of each value's group, (V,), not larger than for any candidate.
 
-    Of candidates that do not compare the common refinement counts, by the values it holds:
-    groups of it that make up a group of one of them have no more leaves together than that.
+    If no candidate is the finest, the groups of the common refinement are used, with their number
+    of values. Groups that together form a group of a candidate do not have more leaves than that
+    group.
     """
     finest = variable.finest(chosen)
     if finest is not None:
@@ -49,16 +51,16 @@ def _bits(variable: Variable, chosen: int) -> Floats:
 
 
 class LeafBound:
-    """Counts the rows that fail in a whole box.
+    """Counts the rows that fail in every configuration of a box.
 
     Parameters
     ----------
     problem
         The search space.
     frequency
-        The cells.
+        The frequency table.
     plan
-        The rule, and how classes are counted.
+        The plan, which has the rule and counts classes.
     """
 
     def __init__(self, problem: Problem, frequency: FrequencyTable, plan: PrivacyPlan) -> None:
@@ -74,7 +76,10 @@ class LeafBound:
         self._blind = not self._criteria or frequency.persons is not None
 
     def possible(self, box: Box) -> bool:
-        """Return whether anything in a box may be admissible; False proves that nothing is."""
+        """Return whether a configuration in a box may be admissible.
+
+        False is a proof that none is.
+        """
         corner = None if self._blind else self._corner(box)
         if corner is None:
             return True
@@ -97,7 +102,7 @@ class LeafBound:
         return tuple(corner)
 
     def _counted(self, corner: Box) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-        """Return the rows and the people of the class of each cell, shape (cells,)."""
+        """Return the rows and the people in the class of each cell, each of shape (cells,)."""
         if corner not in self._corners:
             choice = self._problem.choice(corner)
             table = self._plan.classes(choice, ())

@@ -1,4 +1,4 @@
-"""What every objective of a search answers, and what many of them answer in the same way."""
+"""The interface of a search's objectives, and base classes for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aegis.registry import Registry
 
 
 class Objective(Protocol):
-    """A function of boxes that bounds the configurations in them."""
+    """A function of boxes that bounds its value for all configurations in them."""
 
     name: str
     sign: int
@@ -34,7 +34,7 @@ class Objective(Protocol):
         """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound that is cheap of single configurations, too; at least `bound`."""
+        """Return a bound, at least `bound`, that is cheap even for a single configuration."""
 
     def guess(self, box: Box) -> float:
         """Return an estimate of `upper` that takes less time: it only chooses where boxes are split.
@@ -43,11 +43,11 @@ class Objective(Protocol):
         """
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds `bound` takes; 0 where that is not worth a thought."""
+        """Return the approximate seconds that `bound` takes; 0 if negligible."""
 
 
 class Priced(ABC):
-    """An objective whose bound is as cheap as any, and takes no time worth a thought."""
+    """An objective whose bound takes almost no time."""
 
     name: str
     sign: int
@@ -56,7 +56,7 @@ class Priced(ABC):
     follows_rule = False
 
     def under(self, plan: PrivacyPlan) -> Objective:  # noqa: ARG002 - the protocol's signature
-        """Return itself: the rule changes nothing."""
+        """Return itself, because it does not depend on the rule."""
         return self
 
     @abstractmethod
@@ -64,7 +64,7 @@ class Priced(ABC):
         """Return an upper bound over a box; exact for a single configuration."""
 
     def upper(self, box: Box) -> float:
-        """Return `bound`: nothing is cheaper."""
+        """Return `bound`, which is cheap already."""
         return self.bound(box)
 
     def guess(self, box: Box) -> float:
@@ -72,30 +72,30 @@ class Priced(ABC):
         return self.upper(box)
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return 0: counts and sums take little time."""
+        """Return 0, because counts and sums take little time."""
         return 0.0
 
 
 @dataclass(frozen=True)
 class ObjectiveType:
-    """What a search can optimise besides measures, such as a loss that another tool minimises.
+    """An objective of a search that is not a measure, such as a loss that another tool minimises.
 
     Packages add them through the entry points `aegis.objectives`.
 
     Attributes
     ----------
     name
-        What users write; options may follow in brackets.
+        The name that users write; options may follow in brackets.
     title, formula, reference
         As in the registry of measures.
     make
-        Returns the objective from its name with options, for a search space and a rule.
+        Function that returns the objective for a name with options, a search space and a plan.
     check
-        Raises `PolicyError` for options that are not allowed, before the table is read.
+        Function that raises `PolicyError` for invalid options, before the table is read.
     direction
         Whether the figure is minimised or maximised.
     of_label
-        Whether it reads the label.
+        Whether it needs the label.
     """
 
     name: str
@@ -113,7 +113,7 @@ OBJECTIVES: Registry[ObjectiveType] = Registry("objective")
 
 
 class OfMeasure(Priced):
-    """A measure of whole configurations, as the scorer scores them."""
+    """A measure of whole configurations as an objective, with the scorer's values."""
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
         self.name = measure.name

@@ -1,4 +1,4 @@
-"""Feasibility of rules that depend on a population: classes are counted next to it."""
+"""Feasibility of rules that compare classes with a population."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from aegis.summary import FrequencyTable
 class BesidePopulation(InMemory):
     """Feasibility from the frequency table and the population.
 
-    What of the rule looks at the table alone strikes candidates as it does without a population. What
-    depends on people is counted at the coarsest corner of a box, where there is one: it proves that
-    nothing in the box is admissible where it is monotone and fails, or is `hopeless`.
+    Criteria that use only the table remove candidates as they do without a population. Criteria
+    that use the population are counted at the coarsest corner of a box, if it has one. If such a
+    criterion is monotone and fails, or is `hopeless`, nothing in the box is admissible.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class BesidePopulation(InMemory):
         self._corners: dict[tuple[Box, PrivacyRule | None], bool] = {}
 
     def possible(self, box: Box) -> bool:
-        """Return whether the coarsest corner of a box meets what of the rule judges a box."""
+        """Return whether a box's coarsest corner meets the parts of the rule valid for boxes."""
         return super().possible(box) and self._corner_possible(box)
 
     def narrow(self, box: Box) -> Box | None:
@@ -59,7 +59,7 @@ class BesidePopulation(InMemory):
         return tuple(left)
 
     def _corner_possible(self, box: Box) -> bool:
-        """Return whether something in a box may meet what depends on people, as far as its corner shows."""
+        """Return whether a box may meet the criteria on the population, judged at its corner."""
         if not self._tells:
             return True
         corner = []

@@ -1,6 +1,6 @@
 """The search space: variables with candidate masks, ordered by refinement.
 
-A domain is a set of candidates of one variable, held as a bit mask; a box is one domain per
+A domain is a set of candidates of one variable, stored as a bit mask. A box is one domain per
 variable. The search narrows boxes until each domain is a single candidate.
 """
 
@@ -53,14 +53,14 @@ class Variable:
     attribute
         The attribute's summary.
     candidates
-        Candidates with pairwise different groupings.
+        Candidates; no two have the same grouping.
     quasi
         Whether the attribute forms equivalence classes.
     channels
-        Per noise mask among the candidates P(level | atom), shape (A, L).
+        For each noise mask among the candidates, P(level | atom), shape (A, L).
     people
-        Per candidate the group of each value of the population that classes are counted beside,
-        shape (n, W); None without one. Candidates that group the table's values in the same way may differ there.
+        For each candidate, the group of each value of the population, shape (n, W); None without a
+        population. Candidates with equal groups for the table's values may differ here.
     """
 
     attribute: AttributeSummary
@@ -81,15 +81,15 @@ class Variable:
 
     @property
     def full(self) -> int:
-        """The domain of all candidates."""
+        """The domain with all candidates."""
         return (1 << len(self.candidates)) - 1
 
     @cached_property
     def _order(self) -> npt.NDArray[np.bool_]:
         """Whether candidate i is at least as fine as candidate c, shape (n, n).
 
-        Noise is no finer than its own values and no coarser than one group of all; nothing else
-        compares with it.
+        A noise mask is coarser than the unmasked values and finer than a mask with one group. It is
+        not comparable with any other mask.
         """
         groups = np.stack([c.groups for c in self.candidates])
         if self.people is not None:
@@ -105,17 +105,20 @@ class Variable:
 
     @cached_property
     def _level_order(self) -> npt.NDArray[np.bool_]:
-        """As `_order`, of levels: where rare groups are pooled, a finer mask may distinguish less."""
+        """The same as `_order` for levels.
+
+        As rare groups are pooled, a finer mask may have coarser levels.
+        """
         return _refinements(np.stack([c.levels for c in self.candidates]))
 
     @cached_property
     def finer(self) -> tuple[int, ...]:
-        """Per candidate the domain of those that refine it, itself among them."""
+        """For each candidate, the domain of candidates that refine it, with itself."""
         return tuple(_domain(column) for column in self._order.T)
 
     @cached_property
     def coarser(self) -> tuple[int, ...]:
-        """Per candidate the domain of those that it refines, itself among them."""
+        """For each candidate, the domain of candidates that it refines, with itself."""
         return tuple(_domain(row) for row in self._order)
 
     def coarsest(self, domain: int) -> int | None:
@@ -135,7 +138,7 @@ class Variable:
     def meet(self, domain: int) -> Ints:
         """Return a grouping (V,) that every candidate of a domain refines.
 
-        The finest such grouping; one group of all where many candidates do not compare.
+        It is the finest such grouping. If many candidates are not comparable, it has one group.
         """
         if domain not in self._meets:
             ends = self._ends(domain, self._order)
@@ -145,7 +148,8 @@ class Variable:
     def join(self, domain: int) -> Ints:
         """Return a grouping (V,) that refines every candidate of a domain.
 
-        The coarsest such grouping; that of all candidates where many do not compare.
+        It is the coarsest such grouping. If many candidates of the domain are not comparable, the
+        grouping for all candidates of the variable is used instead.
         """
         if domain not in self._joins:
             ends = self._ends(domain, self._order.T)
@@ -156,10 +160,11 @@ class Variable:
         return self._joins[domain]
 
     def covers(self, domain: int) -> tuple[int, ...]:
-        """Return parts of a domain, each of one candidate and those whose levels it refines.
+        """Return parts of a domain; each has one candidate and those whose levels it refines.
 
-        Together they hold all of it; those of finer candidates come first. Empty where few
-        candidates do not compare, so that their common refinement tells enough.
+        Together they cover the domain; parts of finer candidates come first. The result is empty if
+        only few candidates are not comparable, because then their common refinement gives a good
+        bound.
         """
         if domain not in self._covers:
             few = domain.bit_count() <= _MANY
@@ -170,10 +175,10 @@ class Variable:
         return self._covers[domain]
 
     def _ends(self, domain: int, beyond: npt.NDArray[np.bool_]) -> list[int]:
-        """Return the candidates of a domain that have none of it beyond them.
+        """Return the extreme candidates of a domain: no other one is beyond them.
 
-        `beyond[c]` shows which candidates are at least as coarse as c, or as fine. Of those that
-        are the same the first is taken.
+        `beyond[c]` flags the candidates that are at least as coarse as c, or at least as fine. Of
+        equal candidates, the first is returned.
         """
         if domain & (domain - 1) == 0:
             return members(domain)
@@ -186,8 +191,8 @@ class Variable:
     def level_join(self, domain: int) -> Levels:
         """Return the common refinement (A,) of the levels of a domain's candidates.
 
-        A noise mask counts as its atoms, which no channel can say more than; alone in a domain it
-        is its own channel, shape (A, L).
+        A noise mask counts as its atoms, which carry at least as much information as any channel.
+        If it is alone in a domain, its channel is returned, shape (A, L).
         """
         if (alone := self._channel(domain)) is not None:
             return alone
@@ -200,9 +205,10 @@ class Variable:
         return self._level_joins[domain]
 
     def level_meet(self, domain: int) -> Levels:
-        """Return the finest levels (A,) that the levels of every candidate of a domain refine.
+        """Return the finest levels (A,) that are refined by the levels of every candidate of a
+        domain.
 
-        One level for all where noise is among the candidates, since it refines no grouping.
+        If there is a noise mask, there is only one level, because noise refines no grouping.
         """
         if domain not in self._level_meets:
             chosen = [self.candidates[i].levels for i in self._ends(domain, self._level_order)]
@@ -212,7 +218,7 @@ class Variable:
         return self._level_meets[domain]
 
     def most_levels(self, domain: int) -> int:
-        """Return the most levels that a noise mask of a domain has; 0 without one."""
+        """Return the largest number of levels of a noise mask in a domain; 0 without one."""
         return max(
             (self.channels[i].shape[1] for i in members(domain) if i in self.channels), default=0
         )
@@ -228,11 +234,11 @@ class Problem:
     Attributes
     ----------
     summary
-        The aggregates behind the search.
+        The aggregates that the search is based on.
     variables
-        The scored attributes in the summary's order, then the label where it has candidates.
+        The scored attributes in the summary's order, then the label if it has candidates.
     duplicates
-        Candidates left out because another of the same attribute groups in the same way, as sentences.
+        Sentences on candidates that were left out because another one has the same groups.
     """
 
     summary: Summary
@@ -241,18 +247,19 @@ class Problem:
 
     @property
     def root(self) -> Box:
-        """The box of all combinations."""
+        """The box with all combinations."""
         return tuple(v.full for v in self.variables)
 
     @property
     def settled(self) -> dict[str, Candidate]:
-        """What masks the attributes that have a single candidate."""
+        """The masks of the attributes with a single candidate."""
         return {v.name: v.candidates[0] for v in self.variables if len(v.candidates) == 1}
 
     def division(self, box: Box) -> Division | None:
-        """Return the first variable with many candidates that do not compare, and its covers.
+        """Return the first variable with many candidates that are not comparable, and its covers.
 
-        What many of them distinguish together, none of them does alone.
+        Such candidates together distinguish more values than any one of them, so the bound of the
+        undivided domain is weak.
         """
         for index, (variable, domain) in enumerate(zip(self.variables, box, strict=True)):
             if covers := variable.covers(domain):
@@ -260,7 +267,7 @@ class Problem:
         return None
 
     def choice(self, box: Box) -> dict[str, Candidate]:
-        """Return the candidates of a box whose domains are single candidates."""
+        """Return the candidates of a box in which each domain is a single candidate."""
         return {
             v.name: v.candidates[domain.bit_length() - 1]
             for v, domain in zip(self.variables, box, strict=True)
@@ -277,9 +284,9 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
     Parameters
     ----------
     summary
-        The aggregates behind the search.
+        The aggregates that the search is based on.
     of_people
-        How candidates group a population that classes are compared with.
+        Function that returns a candidate's groups of the population that classes are compared with.
     """
     quasi = set(summary.frequency.quasi) if summary.frequency else set()
     variables = []
@@ -314,22 +321,22 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
 
 
 def _told_apart(candidate: Candidate, outside: Ints | None) -> bytes:
-    """Return which values of a population a candidate distinguishes: equal bytes, equal groups."""
+    """Return a key of a candidate's grouping of a population; equal keys mean equal groups."""
     if outside is None:
         return b""
     return _first_alike(np.concatenate([candidate.groups, outside])).tobytes()
 
 
 def _domain(chosen: npt.NDArray[np.bool_]) -> int:
-    """Return the domain of the candidates that are chosen."""
+    """Return the domain of the chosen candidates."""
     return int.from_bytes(np.packbits(chosen, bitorder="little").tobytes(), "little")
 
 
 def _refinements(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Return which grouping refines which, shape (n, n), for groupings of V values, shape (n, V).
 
-    One grouping refines another when the other is constant on each of its groups: equal, at
-    every value, to what it is at the first value of that group.
+    One grouping refines another if the other is constant on each of its groups. Then the group of
+    every value in the other is equal to that of the first value in its group.
     """
     count, size = groups.shape
     first = np.stack([_first_alike(codes) for codes in groups])
@@ -346,7 +353,7 @@ def _refinements(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
 
 
 def _first_alike(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return for each value the first one of its group, shape (V,)."""
+    """Return for each value the index of the first value in its group, shape (V,)."""
     places = np.arange(len(codes))
     first = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
     # Assigned in reverse: of several values of a group the first is the last one written.
@@ -355,7 +362,7 @@ def _first_alike(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
 
 
 def _followers(first: npt.NDArray[np.int64], few: int) -> npt.NDArray[np.int64]:
-    """Return `few` values that are not the first of their group; zeros where there are none."""
+    """Return `few` values that are not the first of their group; zeros if there are none."""
     others = np.flatnonzero(first != np.arange(len(first)))
     if not len(others):
         return np.zeros(few, dtype=np.int64)
@@ -378,7 +385,7 @@ def _meet(groupings: Sequence[Ints]) -> Ints:
 
 
 def _common_coarsening(groupings: Sequence[Ints]) -> Ints:
-    """Return the finest grouping that every given one refines: connected groups fall together."""
+    """Return the finest grouping that all given ones refine; it joins groups that overlap."""
     from scipy import sparse  # taking long to load, and only of groupings that cross
     from scipy.sparse.csgraph import connected_components
 

@@ -1,7 +1,8 @@
-"""Configurations and boxes checked against a rule of more than class sizes, from ids of their classes.
+"""Check configurations and boxes against a rule on more than class sizes, from ids of their
+classes.
 
-What a search asks thousands of times: classes that are too small are dropped first, with all that they
-hold; what is left is counted in a plain matrix of classes by values.
+A search does this thousands of times. So classes that are too small are dropped first, and the rest
+is counted in a plain matrix of classes by values.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ Mask = Candidate | None
 """The candidate of a protected attribute; None without one."""
 
 _PLACES = 1 << 21
-"""Places of a matrix of classes by values, at most; larger ones are counted sparsely, or not at all."""
+"""Places of a matrix of classes by values, at most.
+
+Larger ones are counted sparsely, or not at all.
+"""
 _TRIES = 16
 """Tests in a row that may refuse nothing before a pause."""
 _PAYS = 12
@@ -38,13 +42,13 @@ _SPREAD = 4
 
 
 class Worth:
-    """Whether a test that may refuse a box is worth its time, by how often it did."""
+    """Decides whether a test that may rule out a box is worth its time, from how often it did."""
 
     def __init__(self) -> None:
         self._balance = _TRIES
 
     def worth(self) -> bool:
-        """Return whether to try; where it has not paid, once in a while."""
+        """Return whether to run the test; if it did not pay off, only once in a while."""
         if self._balance > 0:
             return True
         self._balance -= 1
@@ -54,19 +58,19 @@ class Worth:
         return True
 
     def tell(self, *, refused: bool) -> None:
-        """Take note of a test."""
+        """Record the result of a test."""
         self._balance = min(self._balance + (_PAYS if refused else -1), _TRIES)
 
 
 class Judge:
-    """Holds configurations, and what is finer than they, against the rule of a plan.
+    """Checks configurations, and all finer ones together, against the rule of a plan.
 
     Parameters
     ----------
     plan
-        The rule.
+        The plan with the rule.
     frequency
-        The cells, in rows.
+        The frequency table, which must count rows.
     """
 
     def __init__(self, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
@@ -87,24 +91,24 @@ class Judge:
 
     @cached_property
     def _decides_by_values(self) -> bool:
-        """Whether a criterion beyond class sizes is decided for boxes."""
+        """Whether some criterion beyond class sizes can be decided for boxes."""
         return any(map(self.decides, self._beyond_sizes))
 
     @cached_property
     def _dense(self) -> bool:
-        """Whether every criterion has a figure of plain matrices."""
+        """Whether every criterion can be computed on plain matrices."""
         return all(c.model.dense is not None for c in self._beyond_sizes)
 
     @cached_property
     def bounding(self) -> tuple[Criterion, ...]:
-        """Criteria of which a configuration tells what finer ones can keep at most."""
+        """Criteria that bound what finer configurations can keep."""
         return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
 
     def decides(self, criterion: Criterion) -> bool:
-        """Whether a class that fails a criterion now is lost in all finer tables, and is found.
+        """Whether a class that fails a criterion fails it in all finer tables, too.
 
-        Without suppression one failing class decides, of every monotone model; with it the parts of a class
-        have to fail, too.
+        Without suppression, one failing class decides for every monotone model. With suppression,
+        all parts of the class must fail, too.
         """
         model = criterion.model
         if model.least_size is not None:
@@ -148,9 +152,10 @@ class Judge:
         Parameters
         ----------
         ids, space, masks
-            The coarser one, as of `admits`.
+            The coarser configuration, as in `admits`.
         parts
-            The classes of the finer one: parts of the others, that go or stay whole.
+            The classes of the finer configuration. They are parts of the coarser classes, and each
+            is kept or suppressed completely.
         """
         of_part = ids[parts.first]
         rows = self._part_rows(parts)
@@ -195,18 +200,18 @@ class Judge:
 
     @cached_property
     def bounds_parts(self) -> bool:
-        """Whether `possible_in_parts` may know more than `possible`."""
+        """Whether `possible_in_parts` may rule out more than `possible`."""
         return any(c.model.caps is not None and not self.decides(c) for c in self.bounding)
 
     def admits(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
-        """Return whether a configuration meets the rule; `PrivacyPlan.counts_alone` must be so.
+        """Return whether a configuration meets the rule; `PrivacyPlan.counts_alone` must be True.
 
         Parameters
         ----------
         ids
             The class of each cell, shape (cells,), from 0.
         space
-            Above all ids.
+            A number above all ids.
         masks
             The candidate of each sensitive attribute of the rule, in its order; None without one.
         """
@@ -232,7 +237,9 @@ class Judge:
     def _large(
         self, ids: Ids, space: int, masks: Sequence[Mask]
     ) -> tuple[Floats, npt.NDArray[np.bool_], int]:
-        """Return rows by class, which classes are large enough, and how many more rows may go."""
+        """Return the rows by class, flags of large enough classes, and how many more rows may be
+        removed.
+        """
         named = self._named(masks)
         if not named or self._spread(ids, space, masks):
             sizes = _added(ids, self._rows, space)
@@ -246,7 +253,7 @@ class Judge:
         return list(zip(self._plan.rule.sensitive, masks, strict=True))
 
     def _width(self, masks: Sequence[Mask]) -> int:
-        """Return the most values that a protected attribute shows, 1 without one."""
+        """Return the largest number of values of a protected attribute; 1 if there is none."""
         return max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
 
     def _mask_of(self, name: str, masks: Sequence[Mask]) -> Mask:
@@ -255,7 +262,7 @@ class Judge:
     def _histograms(
         self, ids: Ids, space: int, large: npt.NDArray[np.bool_], masks: Sequence[Mask]
     ) -> dict[str, Histograms]:
-        """Return rows by class and value of each protected attribute, of the large classes."""
+        """Return rows by class and value of each protected attribute, for large classes."""
         classes, count = ids, space
         everything = bool(large.all())
         spread = self._spread(ids, space, masks)
@@ -275,7 +282,9 @@ class Judge:
         return self._width(masks) * space > _SPREAD * len(ids)
 
     def _counts(self, ids: Ids, space: int, name: str, mask: Mask) -> Floats:
-        """Return rows by class and value of a protected attribute, (space, V); the last ones are remembered."""
+        """Return rows by class and value of a protected attribute, (space, V); the last result is
+        cached.
+        """
         key = name, mask
         if self._last is None or self._last[0] is not ids or self._last[1] != key:
             codes, labels = self._values(name, mask)
@@ -285,7 +294,7 @@ class Judge:
         return self._last[2]
 
     def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
-        """Return what a criterion asks of shares, whatever is suppressed."""
+        """Return the limits of a criterion on shares of values that hold for any suppression."""
         key = criterion, mask
         if key not in self._caps:
             name = criterion.attribute or ""
@@ -305,7 +314,7 @@ class Judge:
         return self._trees[key]
 
     def _values(self, name: str, mask: Mask) -> tuple[Ids, tuple[str, ...]]:
-        """Return what a protected attribute shows in each cell, shape (cells,), and the labels."""
+        """Return the shown value of a protected attribute in each cell, (cells,), and the texts."""
         key = name, mask
         if key not in self._shown:
             groups, labels = self._plan.protected(name, {} if mask is None else {name: mask})
@@ -316,6 +325,6 @@ class Judge:
 
 
 def _added(keys: Ids, rows: Floats, size: int = 0) -> Floats:
-    """Return the sum of `rows` (n,) by key (n,), shape (size,) at least."""
+    """Return the sum of `rows` (n,) by key (n,), of shape (size,) or longer."""
     sums: Floats = np.bincount(keys, weights=rows, minlength=size).astype(np.float64, copy=False)
     return sums

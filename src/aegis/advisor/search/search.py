@@ -57,33 +57,34 @@ def search_combinations(
     prepared: Prepared | None = None,
     **options: Unpack[SearchOptions],
 ) -> Advice:
-    """Return the best admissible configurations of all combinations, proven where the measure has a bound.
+    """Return the best admissible configurations of all combinations, with proof if a bound exists.
 
-    Branch and bound (see `aegis.advisor.search.branch`) over boxes of candidates. The objective
-    scores the masks before suppression. The time limit is of the search, what binds and the front
-    together; what would take longer is left out and said.
+    The method is branch and bound over boxes of candidates (`aegis.advisor.search.branch`). The
+    objective scores the masks before suppression. The time limit covers the search, the explanation
+    and the front together. Parts that would take longer are left out, and the advice says so.
 
     Parameters
     ----------
     summary
-        The aggregates that scores come from.
+        The aggregates for the scores.
     plan
-        Holds configurations against the rule.
+        The plan that checks configurations against the rule.
     policy
         Roles, candidate masks, the privacy rule and the measure.
     request, options
-        What is searched: a request, or its fields as keywords.
+        How to search: a request, or its fields as keywords.
     progress
-        Receives incumbent, bound and gap.
+        Receives the best value so far, the bound and the gap.
     prepared
-        What does not depend on the rule, of an earlier search of this summary under this policy's
-        masks and measure; one search at a time. Its best are tried first, and it takes the new ones.
+        Results of an earlier search that do not depend on the rule, for the same summary, masks and
+        measure. Its best configurations are tried first, and it stores the new ones. Only one
+        search at a time may use it.
 
     Returns
     -------
     Advice
-        With `search`, and where asked for `binding` and `front`. Without an admissible
-        configuration the ranking holds the one that comes closest.
+        The advice with `search` and, if requested, `binding` and `front`. If no configuration is
+        admissible, the ranking has the closest one.
 
     Raises
     ------
@@ -109,22 +110,22 @@ def search_combinations(
 
 @dataclass(frozen=True, eq=False)
 class _Searched:
-    """What a search came to.
+    """The result of a search.
 
     Attributes
     ----------
     searcher
-        Scores and bounds under the rule.
+        The searcher, with scores and bounds under the rule.
     outcome
-        The best configurations and how the search ended, ties settled.
+        The best configurations, with ties resolved, and how the search ended.
     figures
-        What is said of the search.
+        The figures on the search.
     highest
-        The first configuration by score, before ties were settled; empty if none is admissible.
+        The first configuration by score, before ties were resolved; empty if none is admissible.
     ranking
         The best configurations.
     clock
-        The time that is left.
+        The remaining time.
     """
 
     searcher: Searcher
@@ -137,7 +138,7 @@ class _Searched:
     def advice(
         self, summary: Summary, plan: PrivacyPlan, policy: Policy, prepared: Prepared
     ) -> Advice:
-        """Return the advice, without what explains the best."""
+        """Return the advice, without the explanation of the best configuration."""
         shown, scorer = self.searcher.measure, self.searcher.scorer
         return Advice(
             measure=shown.name,
@@ -160,7 +161,7 @@ class _Searched:
 def _run(
     plan: PrivacyPlan, request: SearchRequest, prepared: Prepared, progress: Progress
 ) -> _Searched:
-    """Search the best under the rule of a plan, and settle its ties."""
+    """Search for the best under the rule of a plan, and resolve ties."""
     searcher = prepared.searcher.under(plan, progress)
     clock, top = Clock(request.time_limit), request.top
     part = SHARED if tasks_of(searcher.scorer) else SEARCHED
@@ -209,7 +210,7 @@ def _with_labels(advice: Advice, searched: _Searched) -> Advice:
 
 
 def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
-    """Return an advice with what binds its best and what its masks cost, and with the front."""
+    """Return the advice with the explanation of its best, the cost of its masks, and the front."""
     searcher, outcome, clock = searched.searcher, searched.outcome, searched.clock
     if request.explain_best and outcome.best and not outcome.interrupted:
         scorer, shown = searcher.scorer, searcher.measure
@@ -227,12 +228,12 @@ def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> A
 
 @dataclass(eq=False)
 class Prepared:
-    """What searches of one summary under several rules share.
+    """The results that searches of one summary under several rules share.
 
     Attributes
     ----------
     searcher
-        Scores and bounds, which do not depend on the rule and are remembered.
+        The searcher with cached scores and bounds, which do not depend on the rule.
     unmasked
         Score of the unmasked table.
     warnings
@@ -240,7 +241,7 @@ class Prepared:
     file
         Keeps what the search leaves open; None for no file.
     tried
-        The best of the last search, to be tried first by the next one.
+        The best configurations of the last search, which the next one tries first.
     """
 
     searcher: Searcher
@@ -258,7 +259,7 @@ def prepare(
     *,
     progress: Progress = SILENT,
 ) -> Prepared:
-    """Return what searches of a summary share; parameters as those of `search_combinations`."""
+    """Return what searches of a summary share; parameters as in `search_combinations`."""
     given = asked(SearchRequest, request, {})
     objective, measure = given.objective, given.measure
     wanted, scored = objective_and_measure(policy, objective, measure)

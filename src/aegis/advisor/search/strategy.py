@@ -1,4 +1,4 @@
-"""Search strategies that packages add, for objectives that boxes bound badly."""
+"""Search strategies that packages add, for objectives without good bounds over boxes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from aegis.registry import Registry
 
 
 class SearchStrategy(Protocol):
-    """Another way to find the best configurations than to split boxes.
+    """An alternative to branch and bound to find the best configurations.
 
-    Packages add one through the entry points `aegis.search_strategies`.
+    Packages add strategies through the entry points `aegis.search_strategies`.
     """
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the strategy."""
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
-        """Return whether it finds the best of this objective sooner than splitting boxes does."""
+        """Return whether it finds the best for this objective faster than branch and bound."""
 
     def search(
         self,
@@ -37,16 +37,16 @@ class SearchStrategy(Protocol):
         step: Step,
         start: tuple[Box, ...],
     ) -> Found:
-        """Return the best configurations, exactly, or what was found when the time was out.
+        """Return the best configurations, proven, or the best found when time ran out.
 
         Parameters
         ----------
         problem, objective, feasibility
-            The space, what is maximised in it, and what is admissible.
+            The search space, the objective, and the check of the rule.
         top
-            How many of the best are asked for.
+            Number of best configurations to return.
         clock
-            Ends the search.
+            Time limit.
         step
             Receives the progress.
         start

@@ -1,8 +1,8 @@
-"""Of configurations that score about the same, recommend the one that masks least.
+"""Among configurations that score about the same, recommend the one that masks least.
 
-Scores within a stated margin of the best count as equal: the difference costs models nothing that shows
-on fresh rows. A search that scores a list compares all of the list. A search by a score that has a
-bound looks for the least masking in a second search, among all that reach the best score less the margin.
+Scores within a stated margin of the best count as equal, because models show no difference on new
+rows. If a search scores a list, all of the list is compared. If the score has a bound, a second
+search finds the least masking among all configurations within the margin.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def masking(variable: Variable, candidate: int) -> float:
 
 
 class Masking(Additive):
-    """How much a configuration masks: the mean over attributes of `masking`, as an objective."""
+    """How much a configuration masks, as an objective: the mean over attributes of `masking`."""
 
     def __init__(self, problem: Problem, sign: int, *, divides: bool) -> None:
         self.divides = divides
@@ -48,14 +48,14 @@ class Masking(Additive):
 
 
 class AboveScore:
-    """Feasibility of what meets the rule and reaches a score.
+    """Feasibility for configurations that meet the rule and reach a given score.
 
     Parameters
     ----------
     inner
-        The rule.
+        Feasibility under the rule.
     score
-        The score, with a bound over boxes.
+        The score as an objective, with a bound over boxes.
     least
         The signed score that a configuration must reach.
     """
@@ -67,15 +67,15 @@ class AboveScore:
 
     @property
     def checked(self) -> int:
-        """Class counts that were checked against the rule."""
+        """Number of class counts that were checked against the rule."""
         return self._inner.checked
 
     def possible(self, box: Box) -> bool:
-        """Return whether anything in the box may meet the rule and reach the score."""
+        """Return whether a configuration in the box may meet the rule and reach the score."""
         return self._score.bound(box) >= self._least and self._inner.possible(box)
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without what cannot be admissible; None when nothing is left."""
+        """Return the box without candidates that cannot be admissible; None if nothing is left."""
         if self._score.bound(box) < self._least:
             return None
         narrowed = self._inner.narrow(box)
@@ -91,7 +91,7 @@ class AboveScore:
 def put_first(
     searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
 ) -> str | None:
-    """Keep the `top` best of what was found, the recommended one first; return why it is."""
+    """Keep the `top` best results with the recommended one first; return the reason, if any."""
     first, why = outcome.best[0][1], None
     scorer, measure = searcher.scorer, searcher.measure
     if searcher.objective.name == measure.name:
@@ -108,23 +108,25 @@ def put_first(
 def prefer_among_ties(
     searcher: Searcher, outcome: Found, prefer: Prefer, margin: float, clock: Clock
 ) -> tuple[Box, str | None]:
-    """Return the configuration that is recommended, and why where another one scores higher.
+    """Return the recommended configuration, and the reason if another one scores higher.
 
-    All that score within the margin of the best count as equal: what was listed and scored, or what a
-    second search finds where the score has a bound. So it does not depend on how many are shown.
+    All configurations within the margin of the best score count as equal. They come from the list
+    that was scored, or from a second search if the score has a bound. So the result does not depend
+    on how many are shown.
 
     Parameters
     ----------
     searcher
-        Holds the space, the score and the rule; its objective is its measure.
+        The searcher with search space, score and rule; its objective is its measure.
     outcome
-        What was found, best first.
+        The results, best first.
     prefer
-        What decides.
+        The preference.
     margin
-        How far below the best a score counts as equal.
+        Distance below the best score within which scores count as equal.
     clock
-        Ends the second search; then the preferred one of what is known is returned.
+        Time limit of the second search. If it runs out, the preferred one of the known
+        configurations is returned.
     """
     value, best = outcome.best[0]
     if prefer is Prefer.SCORE:

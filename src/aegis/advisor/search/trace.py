@@ -1,4 +1,4 @@
-"""Pillai's trace of a box of configurations: exact for one, a bound for many."""
+"""Pillai's trace as an objective: exact for a configuration, a bound for a box."""
 
 from __future__ import annotations
 
@@ -45,15 +45,17 @@ _DENSE = 1 << 11
 class Pillai:
     """Pillai's trace, plug-in or adjusted, with an exact bound.
 
-    The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks:
-    each domain at the common refinement of its candidates bounds a box. The adjusted form is
-    V - (L - V) d / (N - d - 1), with L one less than the number of classes and d the rank. Rank
-    and L are smallest at the coarsest grouping of a box, so that V at the finest one less
-    max(0, L - V) d / (N - d - 1) at the coarsest L and d bounds it. A noise mask counts as its
-    atoms in the first and as one level in the second: given the atoms what it shows is independent
-    of all else, so V cannot grow by it either, and d, less what only drawn rows explain, cannot
-    fall below that of the other attributes. No trace exceeds the number of classes less one: that
-    bounds a box whose finest grouping has very many levels, which take long to fit.
+    The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks.
+    So V with each domain at the common refinement of its candidates bounds a box. The adjusted form
+    is V - (L - V) d / (N - d - 1), with L the number of classes minus one and d the rank. Rank and
+    L are smallest at the coarsest grouping of a box. So a bound is V at the finest grouping, minus
+    max(0, L - V) d / (N - d - 1) with L and d at the coarsest one.
+
+    A noise mask counts as its atoms in the finest grouping and as one level in the coarsest. Given
+    the atoms, its reports are independent of everything else, so V cannot grow by it. And d, minus
+    what only drawn rows explain, cannot fall below that of the other attributes. No trace exceeds
+    the number of classes minus one. This bounds a box whose finest grouping has too many levels to
+    fit.
     """
 
     sign = 1
@@ -74,17 +76,17 @@ class Pillai:
         self._coarsest = _Corner(problem, reduced, rest, finest=False)
 
     def under(self, plan: PrivacyPlan) -> Pillai:  # noqa: ARG002 - the protocol's signature
-        """Return itself: the rule changes nothing."""
+        """Return itself, because it does not depend on the rule."""
         return self
 
     def bound(self, box: Box) -> float:
-        """Return the bound of a box; see the class."""
+        """Return the bound of a box; the class docstring explains it."""
         if box not in self._bounds:
             self._bounds[box] = self._bound(box)
         return self._bounds[box]
 
     def upper(self, box: Box) -> float:
-        """Return `bound`: nothing is cheaper."""
+        """Return `bound`, because nothing is cheaper."""
         return self.bound(box)
 
     def guess(self, box: Box) -> float:
@@ -92,7 +94,7 @@ class Pillai:
         return self.bound(box)
 
     def effort(self, box: Box) -> float:
-        """Return the time of the fit, if it was not made yet."""
+        """Return the seconds that the fit takes; 0 if it was made already."""
         return 0.0 if box in self._bounds else seconds_of(self._problem, box)
 
     def _bound(self, box: Box) -> float:
@@ -116,7 +118,7 @@ class Pillai:
 
 
 def seconds_of(problem: Problem, box: Box) -> float:
-    """Return about how many seconds the fit of a single configuration takes, or of a box."""
+    """Return the approximate seconds for the fit of a configuration or a box."""
     pairs = zip(problem.variables, box, strict=True)
     levels = sum(v.candidates[domain.bit_length() - 1].n_levels for v, domain in pairs)
     return float(_CUBED * levels**3)
@@ -129,11 +131,12 @@ class _Grouping:
     Attributes
     ----------
     levels
-        Group of each level, or P(group | level) of a channel; of the classes for the label.
+        Group of each level, or P(group | level) of a channel; for the label, the group of each
+        class.
     rows
-        The levels, by their place among those of all attributes, one group after the other.
+        Indices of the levels among those of all attributes, group by group.
     starts
-        Where each group starts in `rows`.
+        Index in `rows` at which each group starts.
     """
 
     levels: Levels
@@ -147,7 +150,7 @@ class _Grouping:
 
     @classmethod
     def make(cls, levels: Levels, offset: int) -> _Grouping:
-        """Return a grouping of the levels that start at `offset`."""
+        """Return a grouping of levels; `offset` is the index of the first level."""
         if levels.ndim == 2:
             return cls(levels, np.arange(0), np.arange(0))
         order = np.argsort(levels, kind="stable")
@@ -157,21 +160,21 @@ class _Grouping:
 
 @dataclass(frozen=True)
 class _Reduced:
-    """Counts between the values that some candidate distinguishes.
+    """Counts between groups of values that some candidate distinguishes.
 
-    Everything a search requires is a grouping of these, and they are fewer than the summary's
-    atoms.
+    All counts that a search needs are sums of these, and there are fewer of them than atoms in the
+    summary.
 
     Attributes
     ----------
     total
-        Co-occurrence between levels of all attributes, shape (D, D); sparse where they are many.
+        Co-occurrence between the levels of all attributes, shape (D, D); sparse if there are many.
     stacked_joint
         Rows per level and class, shape (D, C).
     offsets
-        Where the levels of each attribute start, shape (m + 1,).
+        Index of each attribute's first level, shape (m + 1,).
     atoms
-        Per attribute one atom of the summary for each of its levels.
+        For each attribute, one atom of the summary for each of its levels.
     """
 
     total: Matrix
@@ -197,16 +200,17 @@ class _Reduced:
 
 @dataclass(frozen=True)
 class _Rest:
-    """What is left to choose, where some attributes have one candidate and many levels.
+    """The counts of undecided attributes, when others with many levels have only one candidate.
 
     Attributes
     ----------
     reduced
-        Of the attributes with several candidates; its `total` is what the others leave unexplained.
+        Counts of the attributes with several candidates; its `total` is the part that the other
+        attributes do not explain.
     given
         The attributes with one candidate, factorised.
     places
-        Which attributes have several candidates, shape (m,).
+        Indices of the attributes with several candidates, shape (m,).
     """
 
     reduced: _Reduced
@@ -215,7 +219,7 @@ class _Rest:
 
     @classmethod
     def of(cls, problem: Problem, reduced: _Reduced) -> _Rest | None:
-        """Return it where it saves much and loses no digit; None elsewhere."""
+        """Return the rest if it saves much time and loses no precision; else None."""
         attributes = problem.variables[: len(reduced.atoms)]
         chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
         stays = np.array([len(variable.candidates) == 1 for variable in attributes])
@@ -234,7 +238,10 @@ class _Rest:
 
 
 def _told_apart(variable: Variable) -> Ints:
-    """Return the level of each atom under all candidates together; a channel needs every atom."""
+    """Return the level of each atom in the common refinement of all candidates.
+
+    If there is a channel, every atom is a level.
+    """
     if variable.channels:
         return np.arange(len(variable.candidates[0].levels))
     return variable.level_join(variable.full)
@@ -243,9 +250,9 @@ def _told_apart(variable: Variable) -> Ints:
 class _Corner:
     """The finest or the coarsest grouping of boxes, and their fits.
 
-    Boxes whose domains differ may have the same corner, so fits are kept by grouping. The sums
-    over the columns of each attribute's groups are kept too: what is left to do for a box is to
-    put them side by side and to add up rows.
+    Different boxes may have the same corner, so fits are cached by grouping. The sums over the
+    columns of each attribute's groups are cached, too. For a box, they only have to be put side by
+    side, and their rows summed.
     """
 
     def __init__(
@@ -279,7 +286,7 @@ class _Corner:
         return fit, int(joint.any(axis=0).sum())
 
     def _beside(self, key: Key) -> tuple[PillaiFit, int]:
-        """Return the fit together with the attributes that stay as they are."""
+        """Return the fit together with the attributes that have only one candidate."""
         assert self._rest is not None
         given = self._rest.given
         counted, joint, offsets, _ = self._counts(key)
@@ -287,13 +294,15 @@ class _Corner:
         return given.fit(total_of(counted), label, joint, offsets), joint.shape[1]
 
     def levels(self, box: Box) -> int:
-        """Return how many levels are factorised for the corner of a box."""
+        """Return the number of levels that are factorised for the corner of a box."""
         places = list(self._places)[: self._count]
         numbers = [self._number(j, box[place]) for j, place in enumerate(places)]
         return sum(self._groupings[number].size for number in numbers)
 
     def _number(self, index: int, domain: int) -> int:
-        """Return the number of the grouping of one variable's domain, by its place in the counts."""
+        """Return the number of the grouping of a domain; `index` is the variable's place in the
+        counts.
+        """
         place = (index, domain)
         if place not in self._numbers:
             levels = self._levels(index, self._variables[self._places[index]], domain)
@@ -306,7 +315,7 @@ class _Corner:
         return self._numbers[place]
 
     def _levels(self, index: int, variable: Variable, domain: int) -> Levels:
-        """Return the group, or the channel, of each level of the reduced counts."""
+        """Return the group of each level of the reduced counts, or the channel."""
         if index >= self._count:
             return variable.join(domain) if self._finest else variable.meet(domain)
         levels = variable.level_join(domain) if self._finest else variable.level_meet(domain)
@@ -316,8 +325,8 @@ class _Corner:
     def _counts(self, key: Key) -> GroupedCounts:
         """Return counts between the groups of all variables, shape (groups, groups).
 
-        The matrix of all levels is summed over columns first, where sums are remembered by grouping
-        and shared between boxes, and over rows after that, which the whole key decides.
+        The matrix of all levels is first summed over columns; these sums are cached by grouping and
+        shared between boxes. Then it is summed over rows, which depends on the whole key.
         """
         groupings = [self._groupings[number] for number in key[: self._count]]
         noisy = any(grouping.levels.ndim == 2 for grouping in groupings)
@@ -331,7 +340,7 @@ class _Corner:
         return GroupedCounts(total, joint, offsets)
 
     def _rows_of(self, key: Key) -> tuple[Ints, Ints]:
-        """Return the levels, one group after the other, and where each group starts."""
+        """Return the levels, group by group, and the index at which each group starts."""
         groupings = [self._groupings[number] for number in key[: self._count]]
         rows = np.concatenate([grouping.rows for grouping in groupings])
         before = self._reduced.offsets.tolist()
@@ -352,7 +361,7 @@ class _Corner:
 
 
 def _added(matrix: npt.NDArray[np.float64], rows: Ints, starts: Ints) -> npt.NDArray[np.float64]:
-    """Return the sums of the rows of each group; groups follow each other in `rows`."""
+    """Return the sum of the rows of each group; `rows` lists the rows, group by group."""
     if len(rows) < _MANY_ROWS:
         return np.add.reduceat(matrix[rows], starts, axis=0)
     # A sparse product takes longer to set up and reads each row once, without a copy.

@@ -1,4 +1,4 @@
-"""Losses that other tools minimise, as objectives of a search; for comparison with them."""
+"""Losses that other tools minimise, as objectives of a search, for comparison."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WITH_OPTIONS = (*CHARGED, PAYOUT, Classification.name)
 
 
 def _charged(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return a loss over attributes that charges suppressed rows."""
+    """Return a loss over attributes that also charges suppressed rows."""
     _refuse_noise(text, problem)
     _refuse_withheld(text, problem)
     return charged_loss(text, problem, plan)
@@ -56,7 +56,7 @@ def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa
 
 
 def _factored(text: str, problem: Problem, plan: PrivacyPlan) -> FactoredLoss:
-    """Return a loss over classes with its factor."""
+    """Return a loss over classes with a factor."""
     _check_classes(text, problem)
     base, options = LossOptions.parse(text)
     return FACTORED[base](problem, plan, options, text.strip())
@@ -69,13 +69,13 @@ def _of_classes(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
 
 
 def _payout(text: str, problem: Problem, plan: PrivacyPlan) -> PublisherPayout:
-    """Return what a publisher is not paid."""
+    """Return the part of the benefit that a publisher does not get."""
     _check_classes(text, problem)
     return PublisherPayout(problem, plan, Stakes.parse(text), text.strip())
 
 
 def _classification(text: str, problem: Problem, plan: PrivacyPlan) -> Classification:
-    """Return the classification metric: by what is shown of a label that is a quasi-identifier."""
+    """Return the classification metric; a label that is a quasi-identifier is counted as masked."""
     _check_classes(text, problem)
     frequency = problem.summary.frequency
     shown = frequency is not None and frequency.label in frequency.quasi
@@ -84,7 +84,7 @@ def _classification(text: str, problem: Problem, plan: PrivacyPlan) -> Classific
 
 
 def _read_options(text: str) -> None:
-    """Raise `PolicyError` for options that losses over attributes do not take."""
+    """Raise `PolicyError` for options that losses over attributes do not have."""
     LossOptions.parse(text)
 
 
@@ -96,7 +96,7 @@ def _read_factor(text: str) -> None:
 
 
 def _refuse_options(text: str) -> None:
-    """Raise `PolicyError` for options."""
+    """Raise `PolicyError` if there are options."""
     base, options = LossOptions.parse(text)
     if options != LossOptions() or base != text:
         raise _no_options(base, "", text)
@@ -110,7 +110,7 @@ def _no_options(base: str, only: str, text: str) -> PolicyError:
 
 
 def _check_classes(text: str, problem: Problem) -> None:
-    """Raise `PolicyError` if a loss over classes is not defined."""
+    """Raise `PolicyError` if a loss over classes is not defined for the search space."""
     _refuse_noise(text, problem)
     _refuse_earlier(text, problem)
 

@@ -1,8 +1,9 @@
 """Losses that depend on the equivalence classes of a release, as objectives of a search.
 
-Each is exact for a single configuration, after suppression. Of a box it is bounded at the finest
-grouping without suppression: splitting classes lowers all of them, and a suppressed row costs at
-least as much as it does in any class. (Where options make it cost less, the bound allows for it.)
+Each loss is exact for a single configuration, after suppression. The bound for a box is the loss at
+the finest grouping without suppression. It is valid because splitting classes lowers each of these
+losses, and a suppressed row costs at least as much as in any class. If options make a suppressed
+row cost less, the bound takes that into account.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class ClassLoss(Priced):
-    """A loss over classes; the larger the class, or the more mixed its labels, the worse."""
+    """A loss over classes; it is larger if classes are larger or their labels more mixed."""
 
     name: str
     sign = -1
@@ -50,14 +51,14 @@ class ClassLoss(Priced):
 
     @abstractmethod
     def _exact(self, box: Box) -> float:
-        """Return the loss of a single configuration, suppressed rows included."""
+        """Return the loss of a single configuration, with suppressed rows."""
 
     @abstractmethod
     def _least(self, box: Box) -> float:
-        """Return the loss at the finest grouping of a box, nothing suppressed."""
+        """Return the loss at the finest grouping of a box, without suppression."""
 
     def _require_frequency(self) -> FrequencyTable:
-        """Return the frequency table of the summary; PolicyError where it was too large to keep."""
+        """Return the frequency table; raise `PolicyError` if it was too large to keep."""
         frequency = self._problem.summary.frequency
         if frequency is None:
             raise PolicyError(
@@ -73,7 +74,7 @@ class ClassLoss(Priced):
 
 
 class FactoredLoss(ClassLoss):
-    """A loss over classes whose options weigh what masks hide against what suppression does."""
+    """A loss over classes whose factor weights masking against suppression."""
 
     def __init__(
         self,
@@ -92,11 +93,11 @@ class FactoredLoss(ClassLoss):
 
 
 class Discernibility(FactoredLoss):
-    """The sum over classes of |E|^2, and N rows for each suppressed one.
+    """The sum of |E|^2 over classes, plus N for each suppressed row.
 
     Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1. The
-    factor of the options weighs as elsewhere: a suppressed row is hidden by its class as long as
-    that is masked, and beyond that by its suppression.
+    factor works as in other losses: the size of a suppressed row's class counts as masking, and the
+    rest, up to N, as suppression.
     """
 
     name = "discernibility"
@@ -122,16 +123,17 @@ class Discernibility(FactoredLoss):
 
 
 class AverageClassSize(FactoredLoss):
-    """Rows over classes, where all suppressed rows are one class.
+    """The number of rows divided by the number of classes; all suppressed rows are one class.
 
     LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE 2006, section 5,
-    without the division by k. The factor weighs what is counted, as in ARX: a kept class counts as
-    much as suppression costs elsewhere, and the class of suppressed rows as much as masks do.
+    without the division by k. As in ARX, the factor weights the classes in the denominator: a kept
+    class has the weight that suppression has in other losses, and the class of suppressed rows has
+    the weight of masking.
 
     Raises
     ------
     PolicyError
-        The factor is 0: no kept class would count.
+        The factor is 0, so that no kept class would count.
     """
 
     name = "average-class-size"
@@ -173,16 +175,16 @@ class AverageClassSize(FactoredLoss):
 
 
 class ConfigurationClasses:
-    """The classes of configurations, and which of them a rule keeps.
+    """The classes of configurations, and the classes that a rule keeps.
 
     Parameters
     ----------
     problem
         The search space.
     plan
-        The rule.
+        The plan with the rule.
     frequency
-        The cells.
+        The frequency table.
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
@@ -191,13 +193,13 @@ class ConfigurationClasses:
         self._rows = frequency.counts.astype(np.float64)
 
     def suppressed_cells(self, box: Box) -> npt.NDArray[np.bool_]:
-        """Return which cells a configuration suppresses, shape (cells,)."""
+        """Return flags of the cells that a configuration suppresses, shape (cells,)."""
         ids, space = dense(*self.tables.of(box))
         suppressed: npt.NDArray[np.bool_] = ~self.kept_classes(box, ids, space)[ids]
         return suppressed
 
     def kept_classes(self, box: Box, ids: Ints, space: int) -> npt.NDArray[np.bool_]:
-        """Return which classes a configuration keeps, shape (space,), for the ids of its cells."""
+        """Return flags of the kept classes, (space,); `ids` is the class of each cell."""
         rule, frequency = self._plan.rule, self._frequency
         if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
             sizes: npt.NDArray[np.bool_] = np.bincount(ids, self._rows, space) >= rule.minimum_size
@@ -212,14 +214,14 @@ class ConfigurationClasses:
 
 
 class LabelLoss(ClassLoss):
-    """A loss that compares the labels within a class; the label counts as it is, unmasked.
+    """A loss that compares the unmasked labels within a class.
 
-    Rows without label are suppressed or kept with their class, and count nowhere else.
+    Rows without a label are suppressed or kept with their class, but do not count in the loss.
 
     Raises
     ------
     PolicyError
-        The summary holds no frequency table.
+        The summary has no frequency table.
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
@@ -250,13 +252,16 @@ class LabelLoss(ClassLoss):
         return self._leasts[key]
 
     def _bounded(self, joint: Floats) -> float:
-        """Return the least loss of any release whose classes are made of groups (C, n)."""
+        """Return the least loss of any release whose classes are unions of the groups in `joint`,
+        (C, n).
+        """
         return self._loss(joint, np.zeros(self._classes))
 
     def _joint(self, ids: Ints, space: int) -> Floats:
-        """Return the labelled rows per label and class, shape (C, space); some classes are empty.
+        """Return the labelled rows per label and class, shape (C, space); some classes may be
+        empty.
 
-        Labels are few: what is asked of a class goes along whole rows of this.
+        As there are few labels, operations on all classes run along whole rows of this matrix.
         """
         cells = self._label * space + ids
         counts = np.bincount(cells, self._weights, space * self._classes)
@@ -264,15 +269,17 @@ class LabelLoss(ClassLoss):
 
     @abstractmethod
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
-        """Return the loss of released classes (C, n) and of what is suppressed, (C,)."""
+        """Return the loss from the labels of the released classes (C, n) and of suppressed rows
+        (C,).
+        """
 
 
 class Classification(LabelLoss):
     """The share of rows that are suppressed or do not have the most frequent label of their class.
 
-    The classification metric of Iyengar, Transforming data to satisfy privacy constraints,
-    KDD 2002, section 4. Other charges weigh those rows, and may charge all rows of a class with
-    several most frequent labels, as ARX does.
+    This is the classification metric of Iyengar, Transforming data to satisfy privacy constraints,
+    KDD 2002, section 4. Other charges give these rows other weights. They may also charge all rows
+    of a class with several most frequent labels, as ARX does.
     """
 
     name = "classification"
@@ -310,7 +317,7 @@ class Classification(LabelLoss):
 
     @staticmethod
     def _ties(joint: Floats) -> npt.NDArray[np.bool_]:
-        """Return which classes (C, n) have several most frequent labels."""
+        """Return flags of the classes (C, n) with several most frequent labels."""
         most = joint.max(axis=0, initial=0)
         tied: npt.NDArray[np.bool_] = np.count_nonzero(joint == most, axis=0) > 1
         return tied
@@ -320,13 +327,13 @@ class Classification(LabelLoss):
 
 
 class ClassEntropy(LabelLoss):
-    """The entropy of the label that is left when the class of a row is known, in bits a row.
+    """The conditional entropy H(Y | class) of the label, in bits per row.
 
-    H(Y | class): the mean over rows of -log2 of the share that the row's label has in its class,
-    or in the whole table for a suppressed row, of which nothing is known. The label's entropy less
-    this is what the classes tell about it. Unlike Pillai's trace it sees interactions between
-    attributes, and unlike it takes small classes at their word, so that it suits few attributes
-    and a rule that leaves large classes.
+    It is the mean over rows of -log2 of the share of the row's label in its class. For a suppressed
+    row, it is the share in the whole table. The entropy of the label minus this loss is the
+    information of the classes on the label. Unlike Pillai's trace, it includes interactions between
+    attributes, but it overfits small classes. So it suits few attributes, and rules with large
+    classes.
     """
 
     name = "class-entropy"
@@ -339,6 +346,6 @@ class ClassEntropy(LabelLoss):
 
 
 def _bits(share: Floats) -> Floats:
-    """Return -log2 of shares; 0 for what does not occur."""
+    """Return -log2 of shares; 0 for a share of 0."""
     bits: Floats = -np.log2(np.where(share > 0, share, 1))
     return bits

@@ -1,4 +1,4 @@
-"""Losses over the combinations of leaves that a released row may represent."""
+"""Losses from the number of leaf combinations that a released row may represent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ Floats = npt.NDArray[np.float64]
 
 
 class AreaLoss(ClassLoss):
-    """A loss that depends on how many combinations of leaves each row may represent.
+    """A loss that depends on the number of leaf combinations (the area) that each row may
+    represent.
 
-    Areas are computed in logarithms: the product over many attributes exceeds any number.
+    Areas are computed as logarithms, because products over many attributes overflow.
 
     Raises
     ------
     PolicyError
-        The summary holds no frequency table.
+        The summary has no frequency table.
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
@@ -46,18 +47,20 @@ class AreaLoss(ClassLoss):
         return self._loss(ids, self._areas(box), np.ones(len(ids), dtype=np.bool_))
 
     def _areas(self, box: Box) -> Floats:
-        """Return log2 of the combinations of leaves of each cell, shape (cells,), at their least."""
+        """Return log2 of each cell's leaf combinations, (cells,), as the least in a box."""
         return least_bits(self._problem, self._frequency, box)
 
     @abstractmethod
     def _loss(
         self, ids: npt.NDArray[np.int64], areas: Floats, kept_cells: npt.NDArray[np.bool_]
     ) -> float:
-        """Return the loss of cells with these classes, areas in log2, and verdicts, (cells,) each."""
+        """Return the loss from the class, the area (log2) and the verdict of each cell, (cells,)
+        each.
+        """
 
 
 class Ambiguity(AreaLoss):
-    """The combinations of leaves that a row may represent, summed over rows.
+    """The number of leaf combinations that a row may represent, summed over rows.
 
     Nergiz and Clifton, Thoughts on k-anonymization, DKE 63, 2007.
     """
@@ -75,10 +78,11 @@ class Ambiguity(AreaLoss):
 
 
 class Divergence(AreaLoss):
-    """The Kullback-Leibler divergence of the table from what the release says of it, in bits.
+    """The Kullback-Leibler divergence of the table from its reconstruction by the release, in bits.
 
-    Each class is spread evenly over its combinations of leaves, and suppressed rows over all
-    combinations: Kifer and Gehrke, Injecting utility into anonymized datasets, SIGMOD 2006.
+    The reconstruction spreads each class evenly over its leaf combinations, and suppressed rows
+    over all combinations (Kifer and Gehrke, Injecting utility into anonymized datasets, SIGMOD
+    2006).
     """
 
     name = "kl-divergence"
@@ -97,7 +101,7 @@ class Divergence(AreaLoss):
         return float((counts / rows * (own - released + spread)).sum())
 
     def _own(self) -> Floats:
-        """Return log2 of the rows that share each cell's combination, shape (cells,)."""
+        """Return log2 of the rows with each cell's combination of values, shape (cells,)."""
         place = np.unique(self._frequency.class_keys(), return_inverse=True)[1]
         sizes = np.bincount(place, weights=self._frequency.counts.astype(np.float64))
         own: Floats = np.log2(sizes[place])

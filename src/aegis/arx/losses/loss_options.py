@@ -1,4 +1,4 @@
-"""What a loss charges: `loss(mean=geometric, factor=0.3)`, `classification(charges=arx)`."""
+"""Options of losses: `loss(mean=geometric, factor=0.3)`, `classification(charges=arx)`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHARGES = ("iyengar", "arx")
 
 
 def read_options(text: str, allowed: Collection[str]) -> tuple[str, dict[str, str]]:
-    """Read `NAME`, or `NAME(option=value, ...)`: the name, and the values as they are written.
+    """Read `NAME` or `NAME(option=value, ...)`; return the name and the values as text.
 
     >>> read_options("classification( charges=arx )", ["charges"])
     ('classification', {'charges': 'arx'})
@@ -48,7 +48,7 @@ def read_options(text: str, allowed: Collection[str]) -> tuple[str, dict[str, st
 
 
 class Mean(StrEnum):
-    """How the losses of several attributes become one."""
+    """How the losses of several attributes are combined."""
 
     SUM = "sum"
     ARITHMETIC = "arithmetic"
@@ -56,7 +56,10 @@ class Mean(StrEnum):
     MAXIMUM = "max"
 
     def of(self, values: Floats) -> float:
-        """Return the losses (m,) as one figure; the geometric mean is prod(1 + x)^(1/m) - 1."""
+        """Return the combined loss of `values` (m,).
+
+        The geometric mean is prod(1 + x)^(1/m) - 1.
+        """
         if self is Mean.GEOMETRIC:
             return float(np.expm1(np.log1p(values).mean()))
         if self is Mean.ARITHMETIC:
@@ -66,15 +69,16 @@ class Mean(StrEnum):
 
 @dataclass(frozen=True)
 class LossOptions:
-    """What a loss over attributes charges.
+    """Options of a loss over attributes.
 
     Attributes
     ----------
     mean
-        How attributes are put together.
+        How the losses of attributes are combined.
     factor
-        From 0 to 1: 0.5 charges masking and suppression in full, less charges suppression less
-        (0: not at all, a suppressed row counts as masked), more charges masking less (1: not at all).
+        A number from 0 to 1. At 0.5, masking and suppression are charged in full. Below,
+        suppression is charged less (at 0 not at all: a suppressed row counts as masked). Above,
+        masking is charged less (at 1 not at all).
     weighted
         Whether the policy's weights of attributes count.
     quasi
@@ -88,17 +92,17 @@ class LossOptions:
 
     @property
     def masked(self) -> float:
-        """Weight of what masks hide of the rows that are kept."""
+        """Weight of the loss by masks in kept rows."""
         return min(1.0, 2 * (1 - self.factor))
 
     @property
     def suppressed(self) -> float:
-        """Weight of what suppression hides beyond what masks do."""
+        """Weight of the additional loss by suppression."""
         return min(1.0, 2 * self.factor)
 
     @classmethod
     def parse(cls, text: str) -> tuple[str, LossOptions]:
-        """Read `loss`, or `loss(mean=geometric, factor=0.3)`: the loss and its options.
+        """Read `loss` or `loss(mean=geometric, factor=0.3)`; return the name and the options.
 
         Raises
         ------
@@ -121,16 +125,16 @@ class LossOptions:
 
 @dataclass(frozen=True)
 class LabelCharges:
-    """What the classification metric charges rows, each from 0 to 1.
+    """The charges of the classification metric per row, each from 0 to 1.
 
     Attributes
     ----------
     minority
-        A kept row that does not have the most frequent label of its class.
+        For a kept row that does not have the most frequent label of its class.
     tied
-        Each kept row of a class with several most frequent labels; None: like other classes.
+        For each kept row of a class with several most frequent labels; None: as in other classes.
     suppressed
-        A suppressed row.
+        For a suppressed row.
     """
 
     minority: float = 1.0
@@ -139,7 +143,7 @@ class LabelCharges:
 
     @classmethod
     def of_arx(cls, factor: float = 0.5) -> LabelCharges:
-        """Return what ARX 3.9.2 charges under its factor of generalisation and suppression.
+        """Return the charges of ARX 3.9.2, for its factor of generalisation and suppression.
 
         >>> LabelCharges.of_arx()
         LabelCharges(minority=1.0, tied=1.0, suppressed=0.5)
@@ -157,8 +161,8 @@ class LabelCharges:
         Raises
         ------
         PolicyError
-            An option is unknown or has a value that is not allowed, or a factor is given to
-            other charges than ARX's.
+            An option is unknown or has a value that is not allowed, or a factor is given without
+            ARX's charges.
         """
         loss, given = read_options(text, ("charges", "factor"))
         charges = given.get("charges", "iyengar")

@@ -1,7 +1,7 @@
-"""The classification metric of a label that is a quasi-identifier: what others predict of what is shown.
+"""The classification metric for a label that is a quasi-identifier.
 
-A class holds one shown label alone there, so that within classes nothing is left to predict. Rows are
-grouped by the other quasi-identifiers instead, and the label counts as it is shown.
+All rows of a class then have the same masked label, so there is nothing to predict within classes.
+Rows are grouped by the other quasi-identifiers instead, and the masked label is counted.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from aegis.arx.losses.classes import Classification, Floats
 class ShownClassification(Classification):
     """The share of rows that are suppressed, or not predicted by the other quasi-identifiers.
 
-    As ARX 3.9.2 counts a response variable that is a quasi-identifier: kept rows that agree in the
-    other quasi-identifiers are charged by what is shown of their labels, as a class is elsewhere. Let
-    s be the share of label values that masks hide, (V - shown) / (V - 1): each charge moves by s
-    towards the largest one, and a label that shows one value for all costs that in every kept row.
+    ARX 3.9.2 counts a response variable that is a quasi-identifier in this way. Kept rows with
+    equal values of the other quasi-identifiers form a group, and are charged by their masked
+    labels, as a class is in `Classification`. Let s be the share of label values that the mask
+    hides, (V - shown) / (V - 1). Each charge moves by s towards the largest charge. If the mask
+    shows only one label, every kept row has the largest charge.
     """
 
     def _exact(self, box: Box) -> float:
@@ -46,7 +47,9 @@ class ShownClassification(Classification):
         return self._share(least * float((joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum()))
 
     def _charge(self, joint: Floats, hidden: float) -> float:
-        """Return what kept rows cost: joint (n, groups) by other quasi-identifiers and shown label."""
+        """Return the cost of kept rows; `joint` (n, groups) is by other quasi-identifiers and
+        label.
+        """
         charges = self._charges
         most = max(charges.minority, charges.suppressed, charges.tied or 0.0)
         rows = joint.sum(axis=1)
@@ -60,7 +63,7 @@ class ShownClassification(Classification):
         return float(charged.sum())
 
     def _hidden(self, label: Ints) -> float:
-        """Return which share of the label's values, but one, a grouping (V,) hides."""
+        """Return the share of label values that a grouping (V,) hides: (V - shown) / (V - 1)."""
         if self._classes < 2:
             return 0.0
         return 1 - (len(np.unique(label[: self._classes])) - 1) / (self._classes - 1)
@@ -68,7 +71,9 @@ class ShownClassification(Classification):
     def _predicted(
         self, groups: Mapping[str, npt.NDArray[np.integer]], label: Ints, weights: Floats
     ) -> npt.NDArray[np.float64]:
-        """Return rows (cells,) by the other quasi-identifiers and by what is shown of the label."""
+        """Return the rows by the other quasi-identifiers and by the masked label; `weights`
+        (cells,).
+        """
         name = self._frequency.label
         others = self._frequency.class_ids({**groups, name: np.zeros_like(label)})
         numbered, place = np.unique(others, return_inverse=True)

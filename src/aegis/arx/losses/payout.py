@@ -1,8 +1,10 @@
-"""What a publisher is paid for a release: the worth of what it shows, less what attacks cost.
+"""The payout of a publisher for a release: the benefit of the released data, minus losses by
+attacks.
 
-Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS ONE 10, 2015. A row
-whose masks hide the share h of its bits (see `log-width`) is worth benefit (1 - h). Where an attack on
-its class pays, gain / n > cost, the publisher expects to lose loss / n on it.
+Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS ONE 10, 2015. If
+masks hide the share h of a row's bits (see `log-width`), its benefit is benefit * (1 - h). If an
+attack on its class of n rows pays, that is gain / n > cost, the publisher's expected loss is loss /
+n.
 """
 
 from __future__ import annotations
@@ -28,19 +30,19 @@ _ATTACKERS = ("prosecutor", "journalist")
 
 @dataclass(frozen=True)
 class Stakes:
-    """What a release, and an attack on it, are worth; all in one unit, by default that of the benefit.
+    """The value of a release, and of attacks on it, all in one unit of money.
 
     Attributes
     ----------
     benefit
-        What the publisher has of a row that is released as it is.
+        The publisher's benefit from a row that is released unmasked.
     loss
-        What the publisher loses by a person who is found.
+        The publisher's loss for each person who is identified.
     gain, cost
-        What a person found is worth to an adversary, and what an attack on one person costs.
+        The adversary's gain from identifying a person, and the cost of an attack on one person.
     attacker
-        `prosecutor`, with the chance 1 over the size of the class, or `journalist`: over its size in
-        the population, where the policy names one.
+        `prosecutor`: the probability of success is 1 / (size of the class). `journalist`: it is 1 /
+        (size of the class in the population), if the policy names one.
     """
 
     benefit: float = 1200.0
@@ -53,12 +55,12 @@ class Stakes:
     def parse(cls, text: str) -> Stakes:
         """Read `publisher-payout(benefit=1200, loss=300, gain=300, cost=4, attacker=journalist)`.
 
-        Any of them may be left out.
+        Each of them may be left out.
 
         Raises
         ------
         PolicyError
-            An option is unknown, an amount no number from 0, or the attacker another one.
+            An option or the attacker is unknown, or an amount is not a number of at least 0.
         """
         _, options = read_options(text, [field.name for field in fields(cls)])
         given: dict[str, Any] = {
@@ -87,9 +89,10 @@ def _amount(name: str, text: str) -> float:
 
 
 class PublisherPayout(AreaLoss):
-    """How much less than all the benefit a publisher is paid, summed over rows; suppressed ones pay 0.
+    """The difference between the full benefit and the payout, summed over rows.
 
-    A box is bounded by what masks hide at its finest grouping, as if nobody attacked.
+    A suppressed row has no payout. The bound for a box is the loss by masks at its finest grouping,
+    without attacks.
     """
 
     name = NAME
@@ -123,7 +126,7 @@ class PublisherPayout(AreaLoss):
         return float((self._frequency.counts * unpaid).sum())
 
     def _hidden(self, box: Box) -> Floats:
-        """Return the benefit that masks take of each cell's rows at the least, shape (cells,)."""
+        """Return the least benefit that masks take from each cell's rows, shape (cells,)."""
         hidden: Floats = self._stakes.benefit * self._areas(box) / (self._whole or 1.0)
         return hidden
 

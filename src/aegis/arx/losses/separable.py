@@ -1,8 +1,9 @@
-"""Losses that are sums over attributes, with what rows cost that are known to be suppressed.
+"""Losses that are sums over attributes, with lower bounds if some rows are known to be suppressed.
 
-Where the rows R are suppressed by a configuration, they are suppressed by everything finer under a rule
-that is monotone under suppression, and cost there what suppression costs in each attribute. So with R at hand
-the loss of every finer configuration is at least a sum over attributes of a figure of its mask alone.
+Under a rule that is monotone under suppression, every finer configuration also suppresses the rows
+R that a configuration suppresses. In each attribute, these rows then cost what suppression costs.
+So if R is known, the loss of every finer configuration is at least a sum over attributes, whose
+terms each depend only on the attribute's mask.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class AttributePart:
-    """What one attribute adds to a loss.
+    """The contribution of one attribute to a loss.
 
     Attributes
     ----------
     variable
         The attribute.
     masked
-        The loss of each candidate where no row is suppressed, shape (n,).
+        The loss of each candidate if no row is suppressed, shape (n,).
     beyond
-        What a suppressed row with each value costs beyond that, at least, shape (n, V).
+        The least additional cost of a suppressed row, by candidate and value, shape (n, V).
     """
 
     variable: Variable
@@ -46,11 +47,11 @@ class Separable:
     Parameters
     ----------
     parts
-        What each attribute adds, variables in their order.
+        The contribution of each attribute, in the order of the variables.
     mean
-        How they are put together: all but the maximum, of which no sum is a bound.
+        How contributions are combined. The maximum is not possible, because no sum bounds it.
     counted
-        Attributes that count; the geometric mean is that of so many.
+        Number of attributes in the mean.
     """
 
     def __init__(self, parts: Sequence[AttributePart], mean: Mean, counted: int) -> None:
@@ -60,26 +61,26 @@ class Separable:
         self.least = [self.scaled(part.masked) for part in parts]
 
     def total(self, figure: float) -> float:
-        """Return the loss of a sum over attributes."""
+        """Return the loss for a sum over attributes."""
         return float(np.expm1(figure)) if self._mean is Mean.GEOMETRIC else figure
 
     def sum_of(self, loss: float) -> float:
-        """Return the sum over attributes of a loss: the inverse of `total`."""
+        """Return the sum over attributes for a loss, the inverse of `total`."""
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
-        """Return what losses of one attribute add to the sum."""
+        """Return the terms of the sum for losses of one attribute."""
         if self._mean is Mean.SUM:
             return lost
         return (np.log1p(lost) if self._mean is Mean.GEOMETRIC else lost) / self._counted
 
     def over(self, cells: RuleCells) -> LostRows:
-        """Return what tells the sums where some cells are suppressed."""
+        """Return an object that computes the terms of the sum if some cells are suppressed."""
         return LostRows(self, self._parts, cells)
 
 
 class LostRows:
-    """What each candidate costs at least where given cells are suppressed."""
+    """Computes the least cost of each candidate if given cells are suppressed."""
 
     def __init__(
         self, separable: Separable, parts: Sequence[AttributePart], cells: RuleCells
@@ -100,7 +101,9 @@ class LostRows:
         )
 
     def parts(self, lost: Places) -> list[Floats]:
-        """Return the figure of each candidate, (n,) per attribute, where the cells `lost` are suppressed."""
+        """Return the least cost of each candidate, (n,) per attribute, if cells `lost` are
+        suppressed.
+        """
         places = self._places[lost]
         weights = np.repeat(self._weights[lost], places.shape[1])
         rows = np.bincount(places.ravel(), weights=weights, minlength=self._starts[-1])
@@ -109,10 +112,10 @@ class LostRows:
 
 
 def _spread(part: AttributePart, cells: RuleCells) -> tuple[Places, Floats]:
-    """Return the group of each cell that a part can distinguish, and what a row of each costs, (n, G).
+    """Return the group of each cell in an attribute, and the cost of a row of each group, (n, G).
 
-    Values that no candidate distinguishes share what is suppressed of them, and so do those of attributes
-    that form no classes.
+    A group has values that no candidate distinguishes; its suppressed rows are spread over its
+    values. An attribute that forms no classes has one group.
     """
     variable = part.variable
     rows = variable.attribute.counts.astype(np.float64)

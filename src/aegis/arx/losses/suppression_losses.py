@@ -1,9 +1,9 @@
-"""Losses that sum what masks hide over attributes, suppressed rows charged.
+"""Losses that sum the effect of masks over attributes, and charge suppressed rows.
 
-A row that is left out has lost everything: were it free, the least loss would be that of deleting
-whatever does not fit. The conventions are those of ARX (Prasser, Kohlmayer, Kuhn, A generic method
-for assessing the quality of de-identified health data, MIE 2016): a suppressed row has the value
-"*" in every attribute.
+A suppressed row has lost all its values. If it were not charged, deleting rows would give the least
+loss. The conventions are those of ARX (Prasser, Kohlmayer, Kuhn, A generic method for assessing the
+quality of de-identified health data, MIE 2016): a suppressed row has the value "*" in every
+attribute.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AttributeLoss:
-    """A loss of one attribute, row by row.
+    """A loss of one attribute per row.
 
     Attributes
     ----------
     per_value
-        What a mask hides of a row with each value, shape (V,).
+        Function that returns the loss of a row by a mask, for each value, shape (V,).
     whole
-        What a suppressed row loses; where that depends on which others are suppressed, None.
+        Function that returns the loss of a suppressed row; None if it depends on the other
+        suppressed rows.
     charge
-        In that case what suppression hides beyond masks, of rows (V,) under a mask; from 0, and no less
-        of more rows.
+        In that case, a function that returns the additional loss of suppressed rows (V,) under a
+        mask. It is at least 0, and does not decrease with more rows.
     per_row
-        Whether the figure is a mean over rows, rather than a sum.
+        Whether the loss is a mean over rows instead of a sum.
     normed
         Whether losses are divided by the sum over attributes of `whole`.
     """
@@ -57,13 +58,16 @@ class AttributeLoss:
     normed: bool = False
 
     def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-        """Return what suppression hides of rows (V,) beyond what a mask does."""
+        """Return the additional loss by suppression of rows (V,), beyond that of a mask."""
         if self.charge is not None:
             return self.charge(attribute, candidate, gone)
         return float((gone * self.beyond_per_value(attribute, candidate)).sum())
 
     def beyond_per_value(self, attribute: AttributeSummary, candidate: Candidate) -> Floats:
-        """Return that of a row with each value, shape (V,), at least: 0 where it depends on others."""
+        """Return the least additional loss of a suppressed row, for each value, shape (V,).
+
+        It is 0 if the loss depends on other suppressed rows.
+        """
         hidden = self.per_value(attribute, candidate)
         if self.whole is None:
             return np.zeros_like(hidden)
@@ -71,11 +75,12 @@ class AttributeLoss:
 
 
 class ChargedLoss(ClassLoss):
-    """A loss that is summed over attributes and rows, with what suppression hides.
+    """A loss that is summed over attributes and rows, with charges for suppression.
 
-    A box is bounded by the least that masks hide of each attribute, nothing suppressed: in every
-    attribute a suppressed row costs at least as much as it does masked. Attributes that are no
-    part of the frequency table are charged as if suppressed rows had their values in proportion.
+    The bound for a box is the least loss by masks in each attribute, without suppression. It is
+    valid because in every attribute a suppressed row costs at least as much as a masked one. For
+    attributes outside the frequency table, suppressed rows are assumed to have the same
+    distribution of values as all rows.
     """
 
     divides = False
@@ -120,7 +125,7 @@ class ChargedLoss(ClassLoss):
         return ChargedLoss(self._problem, plan, self._base, self._loss, self._options, self.name)
 
     def upper(self, box: Box) -> float:
-        """Return minus the loss without suppression, which takes no class count."""
+        """Return minus the loss without suppression, which needs no class counts."""
         return -self._least(box)
 
     def guess(self, box: Box) -> float:
@@ -128,7 +133,7 @@ class ChargedLoss(ClassLoss):
         return self.upper(box)
 
     def _total(self, lost: Floats) -> float:
-        """Return the losses of the attributes, in rows, as one figure."""
+        """Return the combined loss from the losses of the attributes, which are sums over rows."""
         if self._loss.per_row:
             lost = lost / self._totals
         # Rounding must not turn nothing into less than nothing.
@@ -143,11 +148,11 @@ class ChargedLoss(ClassLoss):
 
     @property
     def separates(self) -> bool:
-        """Whether it is a sum over attributes: all but their maximum are."""
+        """Whether the loss is a sum over attributes, as for all means but the maximum."""
         return self._options.mean is not Mean.MAXIMUM
 
     def separable(self) -> Separable:
-        """Return the loss as a sum over attributes, with what suppressed rows cost at least."""
+        """Return the loss as a sum over attributes, with the least costs of suppressed rows."""
         options = self._options
         scales = self._weights / self._most * self._counted
         if self._loss.per_row:
@@ -191,7 +196,7 @@ class ChargedLoss(ClassLoss):
         return self._total(np.array(lost))
 
     def _suppressed(self, box: Box) -> Callable[[Variable], Floats]:
-        """Return what gives the suppressed rows (V,) of a variable under a configuration."""
+        """Return a function that gives a variable's suppressed rows (V,) under a configuration."""
         frequency = self._problem.summary.frequency
         if frequency is None:
             classes = self._plan.classes(self._problem.choice(box))
@@ -222,7 +227,7 @@ class ChargedLoss(ClassLoss):
 
 
 def nu_entropy_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return -log2 of the share that each value has of its group's rows, in bits, shape (V,)."""
+    """Return -log2 of each value's share of its group's rows, in bits, shape (V,)."""
     rows = attribute.counts.astype(np.float64)
     groups = np.bincount(candidate.groups, weights=rows)
     share = np.divide(rows, groups[candidate.groups], out=np.ones_like(rows), where=rows > 0)
@@ -235,7 +240,7 @@ def nu_entropy_charge(
     candidate: Candidate,
     gone: Floats,
 ) -> float:
-    """Return the bits from the groups of suppressed rows to "*", which all of them show."""
+    """Return the additional bits lost when suppressed rows change from their groups to "*"."""
     groups = np.bincount(candidate.groups, weights=gone)
     groups = groups[groups > 0]
     total = groups.sum()
@@ -252,6 +257,6 @@ CHARGED: dict[str, AttributeLoss] = {
 
 
 def charged_loss(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss that a name with its options describes."""
+    """Return the loss for a name with options."""
     name, options = LossOptions.parse(text)
     return ChargedLoss(problem, plan, name, CHARGED[name], options, text.strip())

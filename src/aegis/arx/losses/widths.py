@@ -1,4 +1,4 @@
-"""How wide the groups of a mask are: in leaves of a hierarchy, in range, or in levels."""
+"""Widths of the groups of a mask: in leaves of a hierarchy, in range, or in levels."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the width of each value's group over that of the attribute, from 0 to 1, (V,).
+    """Return the width of each value's group, divided by that of the attribute, 0 to 1, (V,).
 
-    Under a hierarchy the leaves of a group less one over all its leaves less one, whatever the
-    values are; else for numbers the range, and for other values the distinct ones less one.
+    With a hierarchy, the width is the number of leaves minus one. Without one, it is the range for
+    numbers, and the number of distinct values minus one for other values.
     """
     leaves = leaf_shares(attribute, candidate)
     if leaves is not None:
@@ -41,20 +41,21 @@ def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats
 
 
 def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return log2 of the leaves of each value's group, shape (V,)."""
+    """Return log2 of the number of leaves in each value's group, shape (V,)."""
     bits: Floats = np.log2(leaf_counts(attribute, candidate))
     return bits
 
 
 def domain_bits(attribute: AttributeSummary) -> float:
-    """Return log2 of all leaves of an attribute."""
+    """Return log2 of the number of leaves of an attribute."""
     return math.log2(max(domain(attribute), 1))
 
 
 def rank(attribute: AttributeSummary, candidate: Candidate) -> float:
-    """Return the level of a mask over the height of its hierarchy, from 0 to 1.
+    """Return the level of a mask divided by the height of its hierarchy, from 0 to 1.
 
-    A mask without hierarchy depends on its rank among the attribute's, from finest to coarsest.
+    For a mask without a hierarchy, its rank among the attribute's masks is used, from finest to
+    coarsest.
     """
     if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
         return candidate.mask.level / max(candidate.mask.hierarchy.height, 1)
@@ -68,7 +69,9 @@ def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def height(attribute: AttributeSummary, candidate: Candidate) -> float:
-    """Return the level of a mask, or its rank among the attribute's masks from 0."""
+    """Return the level of a mask; without a hierarchy, its rank among the attribute's masks, from
+    0.
+    """
     if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
         return float(candidate.mask.level)
     ladder = sorted({len(attribute.values), *(c.size for c in attribute.candidates)}, reverse=True)

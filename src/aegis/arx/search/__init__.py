@@ -1,1 +1,1 @@
-"""The search for the least sum of losses by what the rule forbids."""
+"""Search for the least sum of losses over attributes, by hitting sets."""

@@ -1,4 +1,4 @@
-"""Which rows a minimum class size takes of a configuration, for many configurations of a large space."""
+"""Find the rows in classes that are too small, for many configurations of a large search space."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _SHIFT = np.uint64(64 - 21)
 
 
 class Tally:
-    """Counts classes of configurations that differ in few attributes.
+    """Counts the classes of configurations that differ in few attributes.
 
-    The classes of some attributes are those of either half of them, crossed. What was counted lately is
-    remembered, so that a configuration that differs in one attribute takes few steps.
+    The classes of some attributes are the classes of both halves of these attributes, crossed.
+    Recent results are cached, so that a configuration that differs in one attribute needs few
+    steps.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Tally:
     cells
         The cells that a rule on class sizes distinguishes.
     least
-        Rows that a class has at least.
+        Least number of rows in a class.
     """
 
     def __init__(self, problem: Problem, cells: RuleCells, least: int) -> None:
@@ -55,7 +56,10 @@ class Tally:
         self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
 
     def lost(self, node: Node, room: int) -> Ids | None:
-        """Return the cells in classes that are too small; None if they have more than `room` rows."""
+        """Return the cells in classes that are too small.
+
+        The result is None if these cells have more than `room` rows.
+        """
         halves = self._halves(self._quasi)
         ids, space = self._undivided
         for half in halves:
@@ -72,7 +76,7 @@ class Tally:
         return None if rows > room + 0.5 else np.flatnonzero(small[ids])
 
     def _classes(self, some: tuple[int, ...], node: Node) -> tuple[Ids, int]:
-        """Return the class of each cell by some attributes, and a number above all classes."""
+        """Return the class of each cell by some attributes, and a number above all class ids."""
         if len(some) == 1:
             return self._coded(some[0], node[0])
         key = some, node
@@ -92,7 +96,7 @@ class Tally:
         return ids, space
 
     def _crossed(self, ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
-        """Return classes split by others, numbered again where they are spread too thinly."""
+        """Return classes split by other classes; ids that are too spread out are renumbered."""
         if space == 1:
             return codes, size
         ids, space = refine(ids, space, codes, size)
@@ -108,14 +112,16 @@ class Tally:
         return number[stands], int(number[-1]) + 1
 
     def _part(self, ids: Ids, stands: npt.NDArray[np.int32]) -> None:
-        """Give a cell to each class whose place is also that of another class."""
+        """Give a separate cell to each class whose hash is also that of another class."""
         mixed = np.flatnonzero(ids != ids[stands])
         _, first, which = np.unique(ids[mixed], return_index=True, return_inverse=True)
         stands[mixed] = mixed[first][which]
 
     @staticmethod
     def _halves(some: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return every other attribute, and the rest: neither half has nearly all classes."""
+        """Return every second attribute, and the rest, so that both halves have similar class
+        counts.
+        """
         return tuple(half for half in (some[::2], some[1::2]) if half)
 
     def _coded(self, index: int, candidate: int) -> tuple[Ids, int]:
@@ -129,7 +135,7 @@ class Tally:
 
 
 def _hashed(ids: Ids) -> Ids:
-    """Return a place below `_SPREAD` for each class: few classes share one."""
+    """Return a hash below `_SPREAD` for each class; few classes have the same."""
     return (ids.view(np.uint64) * _FACTOR >> _SHIFT).view(np.int64)
 
 

@@ -1,14 +1,20 @@
-"""A search that lists what a loss leaves over, and sieves it by what the rule forbids.
+"""A search that lists the configurations with a small loss, and removes those that the rule
+refuses.
 
-Where nothing in a large space is refused by coarse corners, boxes are bounded no better than their finest masks,
-and halving them closes no gap. But one configuration that the rule refuses settles all that refine it, and there
-are few configurations whose masks alone cost less than the best one found. So these are listed, without what
-refines a refused one: a sample of them as long as they are too many. The first one of the list that is not decided is
-taken, and made coarser as long as the rule refuses it or the rows that it suppresses cost too much: all that refine
-what that ends at are decided together. It is made coarser where that covers most of the list for what classes grow.
+In a large space, the rule often refuses no coarse corner of a box. Then bounds of boxes are weak,
+and splitting them does not close the gap. But if the rule refuses one configuration, it refuses all
+that refine it. And few configurations have masks that cost less than the best one found. So the
+search lists these, without those that refine a refused one. If there are too many, it lists a
+sample.
 
-This is the search for a smallest hitting set of what is learned on the way (Moreno-Centeno and Karp, The implicit
-hitting set approach, Operations Research 61, 2013), with an explicit list in place of an integer programme.
+It takes the first open configuration of the list, and makes it coarser as long as the rule refuses
+it or its suppressed rows cost too much. All configurations that refine the last one of these are
+removed from the list. Each step changes the mask that covers most of the list, relative to the
+growth of the classes.
+
+This is the search for a smallest hitting set of the refused configurations (Moreno-Centeno and
+Karp, The implicit hitting set approach, Operations Research 61, 2013), with an explicit list
+instead of an integer programme.
 """
 
 from __future__ import annotations
@@ -59,7 +65,10 @@ _BITS = 1e-3
 
 
 def pays(problem: Problem, feasibility: InMemory) -> bool:
-    """Return whether to list a space: class sizes alone decide, and it is large, but not too large."""
+    """Return whether to use this search: the rule is on class sizes only, the space large enough.
+
+    A space that is too large cannot be listed.
+    """
     domains = [range(len(v.candidates)) for v in problem.variables]
     if not feasibility.by_sizes or math.prod(map(len, domains)) <= _SMALL:
         return False
@@ -68,11 +77,11 @@ def pays(problem: Problem, feasibility: InMemory) -> bool:
 
 
 class Sieve(BranchAndBound):
-    """One search; parameters as those of `BranchAndBound`.
+    """One search; the parameters are those of `BranchAndBound`.
 
     Notes
     -----
-    Until as many configurations are found as are asked for, boxes are split.
+    Boxes are split until the requested number of configurations is found.
     """
 
     def __init__(
@@ -126,16 +135,18 @@ class Sieve(BranchAndBound):
         self._at_work = -math.inf
 
     def _limit(self) -> float:
-        """Return the sum over attributes from which a configuration is of no interest."""
+        """Return the limit of the sum over attributes; configurations at or above it cannot be
+        better.
+        """
         loss = -self._threshold()
         return self._separable.sum_of(min(loss, loss * self._share))
 
     def _prove(self, figure: float) -> None:
-        """Take note that whatever is left has at least this sum over attributes."""
+        """Record a lower bound of the sum over attributes for all remaining configurations."""
         self._at_work = min(self._at_work, -self._separable.total(min(figure, self._limit())))
 
     def _sift(self, listing: Listing, walk: Walk) -> bool:
-        """Decide what is left below the limit, or most of a sample of it; return whether it was all."""
+        """Check what is left below the limit, or most of a sample; return whether it was all."""
         known = len(self._refused)
         left = listing.left(self._refused, self._limit(), self._random, self._go_on)
         self._prove(left.least)
@@ -150,7 +161,10 @@ class Sieve(BranchAndBound):
         return True
 
     def _opened(self, chosen: Chosen, sums: Floats, known: int) -> OpenList:
-        """Return a list, with what was learned: all but the first `known` of what is refused."""
+        """Return a list of open configurations, after applying what was learned.
+
+        The first `known` of the refused configurations are applied already.
+        """
         window = OpenList(chosen, sums, self._refines)
         for node in self._refused[known:]:
             window.strike(window.refining(node))
@@ -164,7 +178,10 @@ class Sieve(BranchAndBound):
         return window
 
     def _decide(self, window: OpenList, walk: Walk, few: int, *, proves: bool) -> None:
-        """Decide the configurations of a list but for a few; it `proves` what each costs where all are listed."""
+        """Check the configurations of a list, except `few`.
+
+        If the list has all configurations, it `proves` a lower bound for their costs.
+        """
         steps: list[dict[int, list[Coarsening]]] = []
         for number, place in enumerate(_undecided(window)):
             check()
@@ -185,7 +202,7 @@ class Sieve(BranchAndBound):
                 window.sort(self._limit())
 
     def _take(self, node: Node) -> None:
-        """Record a configuration that may be among the best, and look around it if it is."""
+        """Record a configuration that may be among the best; if it is, search near it."""
         box = tuple(1 << candidate for candidate in node)
         before = self._threshold()
         self._keep(box)
@@ -199,7 +216,7 @@ class Sieve(BranchAndBound):
         node: Node,
         steps: Sequence[dict[int, list[Coarsening]]],
     ) -> None:
-        """Decide a configuration, and where that settles it all that a coarser one settles with it."""
+        """Check a configuration, and remove all that a coarser configuration rules out with it."""
         learned = self._coarsened(node, steps)
         if learned is None:
             window.strike_one(place)
@@ -214,7 +231,10 @@ class Sieve(BranchAndBound):
             window.raise_to(within, parts, self._limit())
 
     def _priced(self, node: Node) -> list[Floats] | None:
-        """Return what each candidate costs where these rows are lost; None if they are too many."""
+        """Return the least cost of each candidate, given a configuration's suppressed rows.
+
+        None if it suppresses too many rows.
+        """
         self.clock.check()
         self._in_memory.checked += 1
         lost = self._tally.lost(node, self._room)
@@ -226,21 +246,24 @@ class Sieve(BranchAndBound):
         return parts
 
     def _cost(self, node: Node) -> float:
-        """Return the sum over attributes of a configuration; infinity where it is not admissible."""
+        """Return the sum over attributes of a configuration; infinity if it is not admissible."""
         parts = self._priced(node)
         return math.inf if parts is None else _sum(parts, node)
 
     def _settled(self, node: Node, outer: Node) -> tuple[bool, list[Floats] | None]:
-        """Return whether a coarser configuration settles one, and what is left of it to pay."""
+        """Return whether a coarser configuration rules out `node`, and the costs given its
+        suppressed rows.
+        """
         parts = self._priced(outer)
         return parts is None or _sum(parts, node) >= self._limit(), parts
 
     def _coarsened(
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
-        """Return the coarsest configuration on a way that settles its first one, and what that leaves to pay.
+        """Return the coarsest configuration on a path from `node` that rules it out, and its costs.
 
-        None if nothing settles it but that it is among the best. The search begins where the last ones ended.
+        None if no configuration rules it out, so that it may be among the best. The search starts
+        where the last ones ended.
         """
         way = self._way(node, steps)
         after = [_after(node, way[:count]) for count in range(len(way) + 1)]
@@ -269,7 +292,7 @@ class Sieve(BranchAndBound):
         return sum(float(e[c]) for e, c in zip(self._entropies, node, strict=True))
 
     def _way(self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]) -> list[Coarsening]:
-        """Return steps from a configuration to the coarsest ones, those of the most worth first."""
+        """Return steps from a configuration to the coarsest one, the most valuable first."""
         noise = 1.0 + _NOISE * self._random.random(len(node))
         way = [
             (worth * float(noise[index]), index, candidate)
@@ -280,7 +303,9 @@ class Sieve(BranchAndBound):
         return sorted(way, key=lambda step: -step[0])
 
     def _steps(self, window: OpenList) -> list[dict[int, list[Coarsening]]]:
-        """Return per variable and candidate the steps from there to coarser ones, of falling worth."""
+        """Return, per variable and candidate, the steps to coarser candidates, the most valuable
+        first.
+        """
         steps = []
         pairs = zip(self.problem.variables, window.shares(), self._entropies, strict=True)
         for index, (variable, shares, entropies) in enumerate(pairs):
@@ -302,7 +327,7 @@ class Sieve(BranchAndBound):
 
 
 def _undecided(window: OpenList) -> Iterator[int]:
-    """Yield the place of the first configuration that is not decided, until all are."""
+    """Yield the index of the first open configuration, until none is open."""
     while (place := window.first()) is not None:
         yield place
 
@@ -310,7 +335,7 @@ def _undecided(window: OpenList) -> Iterator[int]:
 def _ascent(
     variable: Variable, index: int, start: int, logs: Floats, entropies: Floats
 ) -> Iterator[Coarsening]:
-    """Yield steps from a candidate to coarser ones, each the one that covers most for what it costs."""
+    """Yield steps from a candidate to coarser ones; each covers most of the list for its cost."""
     current = start
     last = math.inf
     while coarser := members(variable.coarser[current] & ~variable.finer[current]):
@@ -330,7 +355,7 @@ def _ascent(
 
 
 def _after(node: Node, steps: Sequence[Coarsening]) -> Node:
-    """Return the configuration after some steps."""
+    """Return the configuration after these steps."""
     changed = list(node)
     for _, index, candidate in steps:
         changed[index] = candidate
@@ -351,7 +376,7 @@ def _refines(variable: Variable) -> npt.NDArray[np.bool_]:
 
 
 def _entropies(variable: Variable, cells: RuleCells) -> Floats:
-    """Return the entropy of the groups of each candidate over rows, in nats, shape (n,)."""
+    """Return the entropy of each candidate's groups over rows, in nats, shape (n,)."""
     entropies = np.zeros(len(variable.candidates))
     if not variable.quasi:
         return entropies

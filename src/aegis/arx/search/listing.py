@@ -1,4 +1,4 @@
-"""Configurations of a large space by the sum of a figure per attribute, without those that are refused."""
+"""List configurations of a large space by a sum over attributes, without refused ones."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Leftover:
     Attributes
     ----------
     chosen
-        Candidates, shape (n, m).
+        Candidates of each configuration, shape (n, m).
     sums
-        Their sums, shape (n,), in ascending order.
+        Sum of each configuration, shape (n,), in ascending order.
     whole
-        Whether these are all; else they were drawn by chance.
+        Whether these are all; if not, they are a random sample.
     least
-        What each of all of them sums to, at least.
+        A lower bound of the sums of all of them.
     """
 
     chosen: Chosen
@@ -47,19 +47,21 @@ class Leftover:
 
 
 class Listing:
-    """Combinations of one candidate per attribute: a bit for each, a row for those of the first half.
+    """All combinations of one candidate per attribute, as a bit matrix.
 
-    What is refused is a product: what refines the one half of a configuration, with all that refines the
-    other one. So each refused one is noted in its own row, and rows take over what coarser ones have,
-    attribute by attribute.
+    A row is a combination of the first half of the attributes, a bit a combination of the second
+    half. The configurations that refine a refused one are a product: all rows that refine its first
+    half, with all bits that refine its second half. So each refused configuration is recorded in
+    one row. Then each row gets the bits of coarser rows, attribute by attribute.
 
     Parameters
     ----------
     figures
-        The figure of each candidate, (n,) per attribute; infinity for one that is left out.
+        The term of each candidate in the sum, (n,) per attribute; infinity for candidates that are
+        left out.
     refines
-        Per attribute whether a candidate (row) refines another (column); None for attributes in which
-        configurations are not compared.
+        For each attribute, whether a candidate (row) refines another (column); None for attributes
+        in which configurations are not compared.
     """
 
     def __init__(
@@ -88,18 +90,20 @@ class Listing:
         random: np.random.Generator,
         go_on: Callable[[], None] = lambda: None,
     ) -> Leftover:
-        """Return what sums to less than a limit and refines none of the `refused`, all or some of it.
+        """Return configurations with a sum below a limit that refine none of the `refused`.
+
+        All of them are returned, or a sample if there are too many.
 
         Parameters
         ----------
         refused
-            Configurations.
+            Refused configurations.
         limit
-            The limit.
+            Limit of the sum.
         random
-            Draws where there are too many.
+            Generator for the sample.
         go_on
-            Is called now and then, and may end it by an error.
+            Function that is called regularly; it may raise an error to stop.
         """
         held: list[Words] = []
         share, count, least = 1.0, 0, limit
@@ -120,7 +124,9 @@ class Listing:
     def parts(
         self, refused: Sequence[Sequence[int]], limit: float
     ) -> Iterator[tuple[Chosen, Floats]]:
-        """Yield all of it in parts of at most about `_LARGEST`: candidates (n, m), and their sums (n,)."""
+        """Yield these configurations in parts of up to about `_LARGEST`: candidates (n, m), sums
+        (n,).
+        """
         for words in self._words(refused, limit):
             part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
             for number in np.unique(part).tolist():
@@ -143,7 +149,7 @@ class Listing:
         return chosen, sums[order]
 
     def _words(self, refused: Sequence[Sequence[int]], limit: float) -> Iterator[Words]:
-        """Yield what is left, some columns at a time: where bits are set."""
+        """Yield the open configurations as words of bits, some columns at a time."""
         shape = [len(order) for order in self._orders]
         nodes = np.array(refused, dtype=np.int64).reshape(len(refused), self._attributes)
         strides = np.cumprod([1, *shape[:0:-1]])[::-1][: len(shape)]
@@ -170,7 +176,7 @@ class Listing:
 
 
 def halves(domains: Sequence[Sequence[int]]) -> int:
-    """Return where attributes are parted so that neither part has many more combinations.
+    """Return the index that splits attributes into two parts with similar numbers of combinations.
 
     >>> halves([range(2), range(2), range(9), range(5)])
     3
@@ -180,7 +186,10 @@ def halves(domains: Sequence[Sequence[int]]) -> int:
 
 
 def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
-    """Return all combinations (n, m) of some attributes, the last one changing first, and their sums (n,)."""
+    """Return all combinations (n, m) of candidates, and their sums (n,).
+
+    The last attribute changes fastest.
+    """
     chosen = np.zeros((1, 0), dtype=np.int16)
     sums = np.zeros(1)
     for figure in figures:
@@ -193,7 +202,7 @@ def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
 
 
 def _take_over(dead: Bits, orders: Sequence[npt.NDArray[np.bool_]]) -> None:
-    """Let each row (n, words) have the bits of all that it refines, in place."""
+    """Add to each row (n, words) the bits of all rows that it refines, in place."""
     before = 1
     for order in orders:
         rows = dead.reshape(before, len(order), -1)
@@ -204,7 +213,7 @@ def _take_over(dead: Bits, orders: Sequence[npt.NDArray[np.bool_]]) -> None:
 
 
 def _drawn(words: Words, share: float, random: np.random.Generator) -> Words:
-    """Return a share of words, each by chance."""
+    """Return a random share of the words."""
     some = random.random(len(words[0])) < share
     return words[0][some], words[1][some], words[2][some]
 
@@ -214,25 +223,26 @@ def _count(words: Words) -> int:
 
 
 def _within(order: npt.NDArray[np.bool_], column: npt.NDArray[np.int16]) -> Bits:
-    """Return for each candidate which of a column of them refine it, (n, words)."""
+    """Return for each candidate which entries of a column refine it, as bits (n, words)."""
     return np.stack([_packed(order[column, other]) for other in range(len(order))])
 
 
 class OpenList:
-    """Configurations that are not decided yet, with what each costs at least.
+    """The open configurations (neither refused nor recorded yet), with a lower bound of the cost of
+    each.
 
-    Which configurations have a candidate that refines another one is held as bits, so that all that
-    refine a configuration in every attribute are told in a few operations.
+    For each candidate, bits flag the configurations that have a refinement of it. So all
+    configurations that refine a given one in every attribute are found in a few operations.
 
     Parameters
     ----------
     chosen
-        Candidates, shape (n, m).
+        Candidates of each configuration, shape (n, m).
     sums
-        What each costs at least, shape (n,), in ascending order.
+        Lower bound of the cost of each configuration, shape (n,), in ascending order.
     refines
-        Per attribute whether a candidate (row) refines another (column); None for attributes in which
-        configurations are not compared.
+        For each attribute, whether a candidate (row) refines another (column); None for attributes
+        in which configurations are not compared.
     """
 
     def __init__(
@@ -257,15 +267,15 @@ class OpenList:
 
     @property
     def size(self) -> int:
-        """Configurations that are held, decided ones among them."""
+        """Number of configurations in the list, including removed ones."""
         return len(self._sums)
 
     def left(self) -> int:
-        """Return how many are not decided."""
+        """Return the number of open configurations."""
         return int(np.bitwise_count(self._alive).sum())
 
     def first(self) -> int | None:
-        """Return the first one that is not decided; None if all are."""
+        """Return the index of the first open configuration; None if there is none."""
         while self._word < len(self._alive):
             word = int(self._alive[self._word])
             if word:
@@ -275,11 +285,11 @@ class OpenList:
         return None
 
     def least(self, place: int) -> float:
-        """Return what the configuration at a place cost at least when all were last sorted."""
+        """Return the lower bound of a configuration's cost at the time of the last sort."""
         return float(self._start[place])
 
     def shares(self) -> list[Floats]:
-        """Return per attribute which share of those left refines each candidate, shape (n,)."""
+        """Return the share of open configurations refining each candidate, (n,) per attribute."""
         left = max(self.left(), 1)
         return [
             np.array([np.bitwise_count(self._alive & bits).sum() / left for bits in within])
@@ -287,7 +297,7 @@ class OpenList:
         ]
 
     def refining(self, node: Sequence[int]) -> Bits:
-        """Return which of those left refine a configuration in every attribute."""
+        """Return flags of the open configurations that refine `node` in every attribute."""
         within = self._alive.copy()
         for candidate, bits in zip(node, self._within, strict=True):
             if bits:
@@ -295,15 +305,18 @@ class OpenList:
         return within
 
     def strike(self, some: Bits) -> None:
-        """Decide configurations."""
+        """Remove configurations from the open ones."""
         self._alive &= ~some
 
     def strike_one(self, place: int) -> None:
-        """Decide one configuration."""
+        """Remove one configuration from the open ones."""
         self._alive[place // 64] &= ~np.uint64(1 << (place % 64))
 
     def raise_to(self, some: Bits, parts: Sequence[Floats], limit: float) -> None:
-        """Let configurations cost at least a sum over attributes; decide those that reach a limit."""
+        """Raise the lower bounds of some configurations to a sum over attributes.
+
+        Configurations whose sum reaches the limit are removed from the open ones.
+        """
         places = np.flatnonzero(np.unpackbits(some.view(np.uint8), bitorder="little"))
         chosen = self.chosen[places]
         sums = np.zeros(len(places))
@@ -315,7 +328,10 @@ class OpenList:
         self._alive &= ~_packed(over)
 
     def sort(self, limit: float) -> None:
-        """Forget what is decided, and what costs a limit; sort the others again by what they cost."""
+        """Drop removed configurations and those that cost the limit or more.
+
+        The rest is sorted by cost.
+        """
         alive = np.unpackbits(self._alive.view(np.uint8), bitorder="little")[: self.size] > 0
         places = np.flatnonzero(alive & (self._sums < limit))
         places = places[np.argsort(self._sums[places], kind="stable")]

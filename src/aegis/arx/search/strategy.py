@@ -1,4 +1,4 @@
-"""Which searches are by hitting sets: those for a sum of losses in a large space."""
+"""The strategy of hitting sets, for sums of losses in a large search space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from aegis.progress import Step
 
 @dataclass(frozen=True)
 class HittingSets:
-    """Lists what a loss leaves over, and sieves it by what the rule forbids: see `aegis.arx.search.hitting_set`."""
+    """Lists configurations with a small loss, and removes those that the rule refuses.
+
+    See `aegis.arx.search.hitting_set`.
+    """
 
     name: str = "hitting-sets"
 

@@ -1,4 +1,7 @@
-"""A walk among configurations that passes good ones, where steps to better ones alone end too soon."""
+"""Simulated annealing over configurations, which also accepts slightly worse steps.
+
+So it does not stop at the first local optimum.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,24 @@ _CHANGED = 2
 
 
 class Walk:
-    """Steps to configurations that differ in a mask or two, also to slightly worse ones.
+    """A random walk whose steps change a mask or two, and may lead to slightly worse
+    configurations.
 
-    Taken as often as Metropolis and others take them (Equation of state calculations by fast computing
-    machines, Journal of Chemical Physics 21, 1953): worse by d with probability exp(-d/T).
+    A step that is worse by d is accepted with probability exp(-d/T) (Metropolis and others,
+    Equation of state calculations by fast computing machines, Journal of Chemical Physics 21,
+    1953).
 
     Parameters
     ----------
     start
-        Where it begins: a candidate per attribute.
+        The first configuration: a candidate per attribute.
     cost
-        What that costs.
+        Its cost.
     least
-        What each candidate costs at least, (n,) per attribute.
+        Lower bound of the cost of each candidate, (n,) per attribute.
     price
-        Returns what a configuration costs, at least the sum of `least`; infinity where it is not admissible.
+        Function that returns the cost of a configuration, at least the sum of `least`; infinity if
+        it is not admissible.
     """
 
     def __init__(
@@ -47,7 +53,7 @@ class Walk:
         self._random = np.random.default_rng(0)
 
     def go(self, steps: int) -> None:
-        """Try some steps, and take those that cost little enough."""
+        """Try this number of steps, and accept those that cost little enough."""
         for _ in range(steps):
             other = self._other()
             most = self.cost * (1.0 + _TEMPERATURE * self._random.exponential())
@@ -56,7 +62,7 @@ class Walk:
                 self.node, self.cost = other, cost
 
     def _other(self) -> Node:
-        """Return a configuration that differs in `_CHANGED` attributes at most."""
+        """Return a configuration that differs in at most `_CHANGED` attributes."""
         other = list(self.node)
         for index in self._random.integers(len(other), size=_CHANGED).tolist():
             other[index] = int(self._random.integers(len(self._least[index])))

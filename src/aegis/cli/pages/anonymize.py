@@ -1,4 +1,4 @@
-"""A record-level release as people read it."""
+"""Print a record-level release for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def print_release(shell: Output, release: AnonymizedRelease, policy: Policy) -> None:
-    """Print what was released, what it cost and what its privacy is."""
+    """Print a release with its information loss and its privacy."""
     from aegis.cli.tables import heading, line, pairs
 
     how = "verified on the written file" if release.path else "verified in memory, not written"
@@ -80,7 +80,7 @@ def _privacy(release: AnonymizedRelease, policy: Policy) -> list[tuple[str, str]
 
 
 def print_front(shell: Output, release: AnonymizedRelease) -> None:
-    """Print the settings of MO-OBAM, those on the front marked."""
+    """Print the settings of MO-OBAM, with marks for those on the front."""
     from aegis.cli.tables import Column, fixed, heading, line, number, table
 
     columns = (

@@ -1,4 +1,4 @@
-"""An audit as people and programs read it."""
+"""Print an audit, for people and for programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHECK_SCHEMA = 1
 
 
 def print_audit(shell: Output, audited: Audit, origin: str) -> None:
-    """Print every figure of an audit, the verdict last."""
+    """Print every figure of an audit; the verdict is last."""
     if shell.format is Format.JSON:
         shell.json(audited.to_dict())
     elif shell.format is Format.CSV:
@@ -41,7 +41,7 @@ def print_audit(shell: Output, audited: Audit, origin: str) -> None:
 
 
 def print_check(shell: Output, check: CertificateCheck, origin: str, certificate: Path) -> None:
-    """Print the figures that were measured, and a line for all that the certificate says otherwise."""
+    """Print the measured figures, and a line for each figure that differs from the certificate."""
     data = {"schema": CHECK_SCHEMA, "certificate": str(certificate), **check.to_dict()}
     data["audit"] = None if check.audit is None else check.audit.to_dict()
     if shell.format is Format.JSON:
@@ -190,7 +190,7 @@ def _attribute_figures(figures: AttributeFigures, k: int) -> dict[str, str]:
 
 
 def _outside(audited: Audit) -> Iterator[RenderableType]:
-    """Yield what the rule does not look at."""
+    """Yield the risks that the rule does not cover."""
     from aegis.cli.tables import heading, line, pairs, share
 
     outside = audited.outside

@@ -1,4 +1,4 @@
-"""The risk of single records as people and programs read it."""
+"""Print the risk of single records, for people and for programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def print_risk(
     shell: Output, measured: RecordRisk, origin: str, files: Sequence[dict[str, Any]]
 ) -> None:
-    """Print every figure of the risk of records."""
+    """Print every figure of the risk of single records."""
     data = measured.to_dict() | {"written": list(files)}
     if shell.format is Format.JSON:
         shell.json(data)

@@ -1,4 +1,4 @@
-"""What a search says in addition to its ranking, for people."""
+"""The results of a search in addition to its ranking, for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def search_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Return the proof, what binds the best configuration, and the front, where there are any."""
+    """Yield the proof, the obstacles to a finer configuration, and the front, if there are any."""
     if advice.search is not None:
         yield from _proof(advice.search, advice)
     if advice.binding is not None and any(
@@ -49,7 +49,7 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
 
 
 def _combinations(search: SearchFigures, advice: Advice) -> str:
-    """Return how many combinations were searched, and why that may be fewer than there are."""
+    """Return the number of searched combinations, and why it is smaller than the total."""
     if search.work.combinations == advice.combinations:
         return amount(search.work.combinations)
     return (
@@ -163,7 +163,7 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
 
 
 def objective_legend(advice: Advice) -> str:
-    """Return what a column of objectives holds, as a line; nothing where the measure is it."""
+    """Return a line that explains the column of objectives; empty if it is the measure."""
     search = advice.search
     if search is None or search.objective == advice.measure:
         return ""

@@ -1,4 +1,4 @@
-"""What a search found, on one screen: the best, what it does to each column, what to beware of."""
+"""The result of a search on one screen: the best, its effect on each column, and cautions."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ SHORTEST = 25
 
 @dataclass(frozen=True)
 class ShortPage:
-    """A page of at most `LINES` lines: each column is named, and the cautions that fit are shown.
+    """A page of at most `LINES` lines, with every column and as many cautions as fit.
 
     Attributes
     ----------
     head
-        The table, the rule, the best configuration and what is proven of it.
+        The table, the rule, the best configuration and its proof.
     masks
-        What happens to each column.
+        The mask of each column.
     cautions
-        What to beware of, the first of them.
+        The first cautions.
     """
 
     head: tuple[str, ...]
@@ -48,7 +48,7 @@ class ShortPage:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked, origin: str, policy: Policy) -> ShortPage:
-        """Return the page of an advice: what the head leaves is shared by masks and cautions."""
+        """Return the page of an advice; masks and cautions share the lines below the head."""
         head = _head(advice, best, origin, policy)
         cautions = short_cautions(advice.warnings)
         left = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)
@@ -65,7 +65,7 @@ class ShortPage:
         return cls(head, masks, tuple(_fitting(cautions, left - len(masks))))
 
     def parts(self) -> Iterator[RenderableType]:
-        """Yield what is printed above the cautions."""
+        """Yield the parts that are printed above the cautions."""
         from aegis.cli.tables import heading, line, pairs
 
         table, rule, title, *rest = self.head
@@ -90,12 +90,12 @@ def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[st
 
 
 def _height(text: str) -> int:
-    """Return how many lines a text takes on the page."""
+    """Return the number of lines that a text takes on the page."""
     return max(1, len(wrap(text, WIDTH - 2)))
 
 
 def _cut(names: Sequence[str], width: int) -> str:
-    """Return names in one line: as many as fit, and how many more there are."""
+    """Return as many names as fit in one line, and the number of others."""
     shown, text = len(names), ", ".join(names)
     while len(text) > width and shown > 1:
         shown -= 1
@@ -104,7 +104,7 @@ def _cut(names: Sequence[str], width: int) -> str:
 
 
 def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
-    """Yield the cautions that fit into so many lines, in their order; the first in any case."""
+    """Yield the cautions that fit into so many lines, in order; the first in any case."""
     for number, text in enumerate(cautions):
         lines -= _height(text)
         if number and lines < 0:
@@ -113,14 +113,14 @@ def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
 
 
 def alone(lost: float | None) -> str:
-    """Say what masking this column alone would cost, where that shows."""
+    """Return the loss if only this column is masked, as a text; empty if it is negligible."""
     from aegis.words import percent
 
     return "" if lost is None or lost < 0.05 else f"  (alone costs {percent(lost)})"
 
 
 def short_cautions(warnings: Sequence[str]) -> list[str]:
-    """Return what to beware of: a long caution as its first clause."""
+    """Return cautions, with long ones cut to their first clause."""
     return [_first_clause(text) for text in warnings]
 
 

@@ -1,7 +1,7 @@
-"""Estimates by value and class that stay readable on a narrow page.
+"""Tables of estimates by value and class that are readable on a narrow page.
 
-The column of values is never given up: long values and headings are shortened, and classes that do
-not fit next to each other follow below, each block with the values again.
+The column of values is always shown. Long values and headings are shortened. Classes that do not
+fit next to each other follow below, in blocks that repeat the values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def estimate_tables(
     titles: Sequence[str],
     width: int,
 ) -> Iterator[Table]:
-    """Yield one table, or several below each other where the page is too narrow for one.
+    """Yield one table, or several below each other if the page is too narrow.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def estimate_tables(
     cells
         Figures as text, shape (V, C, T).
     titles
-        What the T figures of a class are, such as estimate and truth.
+        Names of the T figures of a class, such as estimate and truth.
     width
-        Columns of the page.
+        Width of the page in characters.
     """
     from rich.cells import cell_len
 
@@ -87,7 +87,10 @@ def estimate_tables(
 
 
 def shorten_all(texts: Sequence[str], width: int) -> list[str]:
-    """Return texts in at most `width` columns; where that makes some equal, what all begin with goes."""
+    """Return texts of at most `width` characters.
+
+    If this makes different texts equal, their common beginning is cut instead.
+    """
     cut = [shorten(text, width) for text in texts]
     if len(set(cut)) == len(set(texts)):
         return cut
@@ -117,7 +120,7 @@ def _table(name: str, labels: Sequence[str], heads: Sequence[Sequence[str]], cel
 
 
 def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield runs of classes that fit into `width`, about equally many in each."""
+    """Yield consecutive classes that fit into `width`, in blocks of about equal size."""
     fitting = max(1, width // max(least))
     blocks = -(-len(least) // fitting)
     size = -(-len(least) // blocks)

@@ -45,7 +45,7 @@ FEWEST = 4
 
 @dataclass(frozen=True, kw_only=True)
 class AskedTrainings:
-    """Which models are trained, how often, and what they are compared with."""
+    """Options on the models to train, the splits, and the estimators to compare with."""
 
     models: Annotated[
         str,
@@ -97,7 +97,7 @@ class AskedTrainings:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The same as `Study.evaluate` takes it."""
+        """The options in the form of `Study.evaluate`."""
         return {
             **vars(self),
             "models": [name.strip() for name in self.models.split(",") if name.strip()],
@@ -108,7 +108,7 @@ class AskedTrainings:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateCommand:
-    """All that `aegis evaluate` is asked."""
+    """All options of `aegis evaluate`."""
 
     table: Table
     policy_file: PolicyFile
@@ -250,7 +250,7 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 
 def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:
-    """Yield how record-level releases differ from the table as it is, where there are any."""
+    """Yield the differences of record-level releases from the unmasked table, if there are any."""
     from aegis.cli.tables import Column, fixed, heading, line, number, table
 
     if not evaluation.importance_shift:

@@ -1,4 +1,4 @@
-"""A heat map of two tables, one above the other: in the terminal, as SVG and as a page."""
+"""A heat map of estimated and true rows: in the terminal, as SVG and as a page."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class HeatMap:
     Attributes
     ----------
     title, across
-        What the map shows, and what runs from left to right.
+        Title of the map, and title of the horizontal axis.
     values, classes
         Names of the values (V) and classes (C).
     estimate, truth
-        Rows, shape (V, C); None for a truth that is not known.
+        Rows, shape (V, C); `truth` is None if it is not known.
     """
 
     title: str
@@ -51,9 +51,10 @@ class HeatMap:
     truth: Floats | None
 
     def text(self, width: int = UNLIMITED) -> str:
-        """Return the map in shades of characters, neighbouring values together where many.
+        """Return the map as text, in characters of different shades.
 
-        No line is longer than `width`, from 32 columns on: names and bars are shortened.
+        If there are many values, neighbouring ones share a character. Names and bars are shortened,
+        so that no line is longer than `width` (at least 32).
         """
         bar = min(WIDE, width - _NAME - _WHAT)
         name = _NAME
@@ -71,7 +72,7 @@ class HeatMap:
         return "\n".join([*lines, f"{indent}{self._ends(width - name - _WHAT)}"])
 
     def svg(self) -> str:
-        """Return the map as a picture: two bands for each class, with its scale next to them."""
+        """Return the map as SVG, with two bands and a scale for each class."""
         bands = list(self._bands(BROAD))
         columns = len(bands[0][2]) if bands else 0
         width = max(2, min(_CELL, 720 // max(columns, 1)))
@@ -115,7 +116,7 @@ class HeatMap:
         return "\n".join(line for line in body if line) + "\n"
 
     def html(self) -> str:
-        """Return a page with the picture, readable without a network."""
+        """Return a page with the SVG, readable without a network."""
         return (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width">\n'
@@ -125,7 +126,10 @@ class HeatMap:
         )
 
     def _bands(self, columns: int) -> Iterator[tuple[int, str, Floats, float]]:
-        """Yield class, name, shades from 0 to 1 and rows of the darkest; a class has one scale."""
+        """Yield each band: class, name, shades from 0 to 1, and the rows of the darkest shade.
+
+        Both bands of a class have the same scale.
+        """
         shown = {"estimate": _together(self.estimate, columns)}
         if self.truth is not None:
             shown["truth"] = _together(self.truth, columns)
@@ -135,7 +139,9 @@ class HeatMap:
                 yield of_class, name, rows[:, of_class] / most, most
 
     def _ends(self, width: int) -> str:
-        """Say in at most `width` columns, from 21 on, what the first and the last column show."""
+        """Return the labels of the first and the last column, in at most `width` characters (>=
+        21).
+        """
         each = max(4, min(16, (width - 13) // 2))
         first, last = shorten_all([clean(self.values[i]) for i in (0, -1)], each)
         ends = f"{first} ... {last}"
@@ -143,7 +149,7 @@ class HeatMap:
 
 
 def _top(band: int, beside: int) -> int:
-    """Return where a band starts; the `beside` bands of a class are close together."""
+    """Return the vertical position of a band; the `beside` bands of a class are close together."""
     return _TOP + band * (_CELL + _GAP) + band // beside * _BETWEEN
 
 
@@ -153,7 +159,7 @@ def _label(x: float, y: float, text: str, anchor: str, *, bold: bool = False) ->
 
 
 def _together(table: Floats, columns: int) -> Floats:
-    """Return the mean of runs of neighbouring rows, at most `columns` runs."""
+    """Return the means of runs of neighbouring rows; there are at most `columns` runs."""
     if len(table) <= columns:
         return table
     run = np.arange(len(table)) * columns // len(table)
@@ -164,6 +170,6 @@ def _together(table: Floats, columns: int) -> Floats:
 
 
 def _colour(share: float) -> str:
-    """Return the colour of a cell: white for none, dark blue for the most."""
+    """Return the colour of a cell: white for 0, dark blue for 1."""
     mixed = (round(255 + (dark - 255) * min(max(share, 0.0), 1.0)) for dark in _BLUE)
     return "#" + "".join(f"{c:02x}" for c in mixed)

@@ -77,7 +77,7 @@ def command(
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise unless a new folder can be made."""
+    """Raise `PolicyError` unless the folder can be made."""
     if folder.exists():
         raise PolicyError(f"{folder} exists.", hint="Name a folder that is to be made.")
     if not folder.absolute().parent.is_dir():

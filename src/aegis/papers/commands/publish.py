@@ -32,7 +32,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class PublishCommand:
-    """All that `aegis publish` is asked."""
+    """All options of `aegis publish`."""
 
     policy_file: PolicyFile
     output: Annotated[

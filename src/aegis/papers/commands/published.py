@@ -37,7 +37,7 @@ REFUSED = {
 
 @dataclass(frozen=True)
 class RankedTables:
-    """The counts of masked tables under one policy."""
+    """Masked tables, known by their counts, under one policy."""
 
     published: Published
     policy: Policy
@@ -59,16 +59,16 @@ class RankedTables:
         )
 
     def search(self, request: SearchRequest, *, progress: Progress) -> Advice:  # noqa: ARG002 - of the seam
-        """Refuse: there are no masks to combine."""
+        """Raise `PolicyError`, because there are no masks to combine."""
         raise PolicyError(f"Nothing can be searched: {_RANKED}.", hint="Rank them.")
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:  # noqa: ARG002 - of the seam
-        """Return no section: the advice says it all."""
+        """Return no section; the advice has everything."""
         return ()
 
 
 def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedTables:
-    """Return the counts of masked tables that a file holds, under a policy."""
+    """Return the counts of masked tables from a file, under a policy."""
     from aegis.papers.published import load_published
 
     return RankedTables(load_published(given), policy, rule_override)
@@ -80,7 +80,7 @@ def reconstruct(
     options: Mapping[str, Any],  # noqa: ARG001
     shell: Output,  # noqa: ARG001
 ) -> None:
-    """Refuse: the counts are of masked values."""
+    """Raise `PolicyError`, because the counts are of masked values."""
     raise PolicyError(
         f"{path} {HOLDS}, and this needs a table or its exact summary (.aegis).",
         hint=f"Give one of these; {TAKEN_BY}.",

@@ -46,7 +46,7 @@ SHOWN = 24
 
 @dataclass(frozen=True, kw_only=True)
 class AskedEvidence:
-    """What is known of the attribute, and how it is put together."""
+    """Options on the evidence, and the method that combines it."""
 
     method: Annotated[
         str,
@@ -87,7 +87,7 @@ class AskedEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructCommand:
-    """All that `aegis reconstruct` is asked."""
+    """All options of `aegis reconstruct`."""
 
     table: TableOrBundle
     attribute: Annotated[
@@ -159,7 +159,7 @@ def command(asked: ReconstructCommand) -> None:
 
 
 def _policy(subject: Source | Summary, given: Path | None) -> Path | None:
-    """Return the policy of a table; a summary holds its masks itself."""
+    """Return the policy of a table; None for a summary, which has its masks."""
     from aegis.summary import Summary
 
     return None if isinstance(subject, Summary) else given

@@ -1,1 +1,1 @@
-"""The predictive utility deviation as those estimate it who do not see the raw table."""
+"""Estimates of the predictive utility deviation (PUD) without the unmasked table."""

@@ -1,11 +1,11 @@
 """Algorithm 1 of the AEGIS paper as a ranking: the estimated deviation of each configuration.
 
-Of each attribute the joint with the label is reconstructed from what its mask shows, and its measure
-compared with that of the masked joint. The *cases* are the paper's: its section 5.1.3 calls them
-AEGIS+1D, where the histogram of the raw attribute is known, and AEGIS-1D, where nothing is; SAMPLING
-is its comparator. `raw` is the deviation itself, `all-evidence` the estimate from all masks together.
-Reconstruction by one mask says little of the order of configurations (theory.md, Theorem 1): the order
-by measure needs none, and this one is the papers'.
+For each attribute, the joint counts with the label are reconstructed from the masked ones, and the
+measures of both are compared. The *cases* are those of the paper (section 5.1.3): in AEGIS+1D the
+histogram of the unmasked attribute is known, in AEGIS-1D it is not; SAMPLING is the paper's
+comparator. `raw` is the true deviation, `all-evidence` the estimate from all masks together.
+Reconstruction from one mask says little about the order of configurations (theory.md, Theorem 1).
+Ranking by a measure needs no reconstruction; this ranking is here because the papers use it.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ MEASURE = "mi"
 
 @dataclass(frozen=True)
 class PaperEstimate:
-    """What is known and how it is used.
+    """A case: the information that is known, and the method that uses it.
 
     Attributes
     ----------
     name
-        What users write.
+        The name that users write.
     know
-        The information setting; where the summary carries less of an attribute, what it carries.
+        The information setting. If the summary has less information on an attribute, that is used.
     method
         A method of reconstruction.
     own_mask
-        Whether an attribute is reconstructed from the mask of the configuration alone, as the paper
-        does, or from all of its candidate masks.
+        Whether an attribute is reconstructed only from its mask in the configuration, as in the
+        paper, or from all of its candidate masks.
     summary
-        What it is, in one sentence.
+        Description in one sentence.
     """
 
     name: str
@@ -65,7 +65,7 @@ class PaperEstimate:
 
     @property
     def caution(self) -> str | None:
-        """What to know of a reconstruction by the own mask alone."""
+        """A warning for cases that use one mask at a time; None for the others."""
         return ONE_MASK if self.own_mask else None
 
     def estimates(
@@ -76,7 +76,7 @@ class PaperEstimate:
         measure: str | None,
         progress: Progress = SILENT,
     ) -> dict[str, Estimate]:
-        """Return the estimated deviation of configurations, from what the summary holds.
+        """Return the estimated deviation of each configuration, from the summary.
 
         Parameters
         ----------
@@ -85,14 +85,15 @@ class PaperEstimate:
         choices
             The candidates of each configuration by its name.
         measure
-            A measure of single attributes; of another one, or None, mutual information is estimated.
+            A measure of single attributes. For any other measure, or None, mutual information is
+            estimated.
         progress
             Receives one step per configuration.
 
         Raises
         ------
         PolicyError
-            The case is `raw`, and the summary carries less.
+            The case is `raw`, and the summary does not have the raw joint counts.
         """
         estimator = _Estimator(summary, self, estimated_measure(measure))
         estimates = {}
@@ -143,14 +144,16 @@ CASES = {case.name: case for case in (PLUS_1D, MINUS_1D, SAMPLING, ALL_EVIDENCE,
 
 
 def case_of(name: str) -> PaperEstimate:
-    """Return the case of that name; raise `PolicyError` for another one."""
+    """Return the case with this name; raise `PolicyError` if it is unknown."""
     if name not in CASES:
         raise PolicyError.unknown("estimate", name, CASES)
     return CASES[name]
 
 
 def estimated_measure(named: str | None) -> Measure:
-    """Return the measure of single attributes that is estimated in addition to a ranking by `named`."""
+    """Return the measure that is estimated: `named` if it is of single attributes, else the
+    default.
+    """
     if named is None:
         return MEASURES.get(MEASURE)
     chosen = MEASURES.get(named)
@@ -158,7 +161,7 @@ def estimated_measure(named: str | None) -> Measure:
 
 
 class _Estimator:
-    """Estimates attribute by attribute; what was found of a mask serves every configuration."""
+    """Estimates attribute by attribute; results for a mask are reused in every configuration."""
 
     def __init__(self, summary: Summary, case: PaperEstimate, measure: Measure) -> None:
         self.scorer = Scorer(summary)
@@ -217,10 +220,10 @@ class _Estimator:
 
 
 def _attempts(case: PaperEstimate, *, noise: bool) -> list[tuple[str, bool]]:
-    """Return method and whether by the own mask alone, in the order in which they are tried.
+    """Return pairs of a method and whether it uses one mask, in the order to try them.
 
-    The case's own comes first, but for noise, of which it would use the histogram alone; then what
-    takes more kinds of mask.
+    The method of the case comes first, except for noise, where it would use only the histogram.
+    Methods that accept more kinds of masks follow.
     """
     tried = [
         *(

@@ -1,11 +1,11 @@
-"""What a mask took away, estimated by those who do not see the raw joint.
+"""Estimate the loss by a mask without the raw joint counts.
 
-The information settings of the AEGIS paper say what is known of an attribute in addition to the joints
-that its masks show: everything (`raw`), its histogram (`histogram`, AEGIS+1D), or nothing more
-(`nothing`, AEGIS-1D). From them the raw joint is reconstructed and the predictive utility
-deviation (PUD; AEGIS, equation 1) estimated, with an interval that needs no model: masking cannot
-add information, so a monotone measure of the raw attribute is at least that of the finest
-candidate, and at most what the label or the histogram allows.
+The information settings of the AEGIS paper define what is known of an attribute, in addition to the
+joint counts of its masked values: everything (`raw`), its histogram (`histogram`, AEGIS+1D), or
+nothing more (`nothing`, AEGIS-1D). From this, the raw joint counts are reconstructed, and the
+predictive utility deviation (PUD; AEGIS, equation 1) is estimated. Its interval needs no model.
+Masking cannot add information, so a monotone measure of the raw attribute is at least that of the
+finest candidate. And it is at most the limit that the label or the histogram allows.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ def evidence_of(
     *,
     masks: Iterable[str] | None = None,
 ) -> Evidence:
-    """Return what is known of an attribute in an information setting.
+    """Return the evidence on an attribute in an information setting.
 
     Parameters
     ----------
     attribute
-        The attribute; its values are the atoms, its candidates the evidence.
+        The attribute. Its values are the atoms; its candidates give the evidence.
     know
-        `raw`, `histogram` or `nothing`. Unless the raw joint is known, candidates that show every
-        value as it is are left out. Noise masks enter with their expected reports.
+        `raw`, `histogram` or `nothing`. Except for `raw`, candidates that show every value unmasked
+        are left out. Noise masks enter with their expected reports.
     masks
-        Names of the candidates that were seen, as a policy writes them or as text; by default all.
+        Names of the candidates to use, as a policy writes them or as text; by default all.
 
     Raises
     ------
     PolicyError
-        The setting or a mask is unknown, the summary carries less, or no candidate is left.
+        The setting or a mask is unknown, the summary has less information, or no candidate is left.
     DataError
         A noise mask has too many reports for the attribute's values.
     """
@@ -107,30 +107,31 @@ def reconstruct_attribute(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Estimate the joint of an attribute's values and the label, shape (V, C), and compare it.
+    """Estimate the joint counts of an attribute and the label, shape (V, C), and compare them.
 
     Parameters
     ----------
     summary, name
         The aggregates, and one of their attributes.
     know, masks
-        As of `evidence_of`.
+        As in `evidence_of`.
     method
         A registered reconstruction method.
     seed
-        Of methods that draw.
+        Seed for methods that draw at random.
     progress
         Receives the steps of long work.
 
     Returns
     -------
     Reconstruction
-        With its total variation distance from the raw joint, where the summary carries that.
+        The estimate, with its total variation distance from the raw joint counts if the summary has
+        them.
 
     Raises
     ------
     PolicyError
-        As `evidence_of`; or the method is unknown, or needs what the evidence lacks.
+        `evidence_of` raises it, or the method is unknown or needs other evidence.
     """
     attribute = _scored(summary, name)
     evidence = evidence_of(attribute, know, masks=masks)
@@ -150,29 +151,29 @@ def estimate_pud(
 ) -> tuple[Estimate, ...]:
     """Estimate the absolute PUD of configurations under an information setting.
 
-    The raw joint of each attribute is reconstructed once, from all of its candidates, and serves
-    every configuration. Ranking needs none of this (theory.md, Theorem 2).
+    The raw joint counts of each attribute are reconstructed once, from all of its candidates, for
+    all configurations. Ranking does not need this (theory.md, Theorem 2).
 
     Parameters
     ----------
     summary
         The aggregates.
     configurations
-        What is estimated.
+        The configurations to estimate.
     measure
         A measure of single attributes.
     know
-        As of `evidence_of`; by default what the summary carries, so that a summary with the raw
-        joints gives the deviation itself.
+        As in `evidence_of`; by default the information of the summary. So a summary with the raw
+        joint counts gives the true deviation.
     method
-        As of `reconstruct_attribute`.
+        As in `reconstruct_attribute`.
     progress
         Receives one step per attribute.
 
     Raises
     ------
     PolicyError
-        The measure is one of whole configurations, or as `reconstruct_attribute`.
+        The measure is one of whole configurations, or `reconstruct_attribute` raises it.
     """
     chosen = MEASURES.get(measure)
     setting = summary.information if know is None else Information.of(know)
@@ -200,20 +201,22 @@ def unmasked_measure(
     masks: Iterable[str] | None = None,
     reconstruction: Reconstruction | None = None,
 ) -> AttributeEstimate:
-    """Estimate the measure of an attribute as it is; `masked` is that of its finest candidate.
+    """Estimate the measure of an unmasked attribute.
+
+    The field `masked` of the result is the measure of its finest candidate.
 
     Parameters
     ----------
     scorer
-        Of the summary.
+        The scorer of the summary.
     name
         The attribute.
     measure
         A measure of single attributes.
     know, method, masks
-        As of `reconstruct_attribute`; the bounds, too, depend on the masks that were seen.
+        As in `reconstruct_attribute`. The bounds also depend on `masks`.
     reconstruction
-        The reconstruction, where it is there already.
+        The reconstruction, if it was made already.
     """
     attribute, setting = _scored(scorer.summary, name), Information.of(know)
     _check_carried(attribute, setting)
@@ -263,7 +266,7 @@ def combined(
     *,
     case: str | None = None,
 ) -> Estimate:
-    """Return the estimate of a configuration from those of its attributes: their means."""
+    """Return the estimate of a configuration as the mean of those of its attributes."""
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
     interval = None
@@ -281,7 +284,7 @@ def _bounds(
     measure: Measure,
     setting: Information,
 ) -> tuple[float, tuple[float, float] | None]:
-    """Return the finest candidate's measure, and bounds of the measure of the raw attribute."""
+    """Return the measure of the finest candidate, and bounds for that of the unmasked attribute."""
     sign = measure.direction.sign
     seen = [
         scorer.attribute(attribute, candidate, measure)
@@ -301,7 +304,7 @@ def _bounds(
 
 
 def _limit(attribute: AttributeSummary, measure: Measure, setting: Information) -> float | None:
-    """Return the best value that a measure can take on any joint with the known margins."""
+    """Return the best value of a measure over all joint counts with the known margins."""
     if measure.limit is None:
         return None
     known = setting is not Information.NOTHING
@@ -331,18 +334,18 @@ def _scored(summary: Summary, name: str) -> AttributeSummary:
 
 
 def shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
-    """Whether a mask shows every value as its own value, as `identity` does."""
+    """Whether a mask shows every value separately, as `identity` does."""
     return candidate.noise is None and candidate.size == len(attribute.all_values)
 
 
 def known_of(attribute: AttributeSummary) -> Information:
-    """Return the histogram as what is known, or less where the summary does not carry it."""
+    """Return the setting `histogram`, or `nothing` if the summary does not have the histogram."""
     least = attribute.information is Information.NOTHING
     return Information.NOTHING if least else Information.HISTOGRAM
 
 
 def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
-    """Raise `PolicyError` if more is said to be known than the summary carries."""
+    """Raise `PolicyError` if the setting needs more information than the summary has."""
     order = list(Information)
     carried = attribute.information
     if order.index(setting) < order.index(carried):
@@ -354,7 +357,7 @@ def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
 
 
 def _histogram(attribute: AttributeSummary) -> npt.NDArray[np.int64]:
-    """Return the labelled rows per value, shape (V,)."""
+    """Return the number of labelled rows per value, shape (V,)."""
     domain = attribute.domain
     known = None if domain is None else domain.counts
     counts: npt.NDArray[np.int64] = attribute.joint.sum(axis=1) if known is None else known

@@ -1,4 +1,4 @@
-"""The joint of one attribute and the label, estimated from what masks show of it."""
+"""The joint counts of one attribute and the label, estimated from masked values."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from aegis.summary import AttributeSummary, Information, Summary
 
 @dataclass(frozen=True, eq=False)
 class JointEstimate:
-    """What masks let others infer of one attribute and the label.
+    """The joint counts of an attribute and the label that others can infer from masked values.
 
     Attributes
     ----------
     attribute
-        The attribute, with its true counts where the summary carries them.
+        The attribute, with its true counts if the summary has them.
     label
-        The label's column.
+        Name of the label's column.
     classes
-        What each class of the label shows.
+        The text of each class of the label.
     know
-        What is known in addition to what the masks show.
+        The information that is known in addition to masked values.
     reconstruction
-        The estimated rows by value and class, shape (V, C), and how far they are from the truth.
+        The estimated rows by value and class, shape (V, C), with their distance from the truth.
     measure
-        Name of the measure of the attribute that `figures` are of.
+        Name of the measure in `figures`.
     figures
-        The measure of the attribute as it is, estimated and bounded.
+        The measure of the unmasked attribute: its estimate and its bounds.
     true
-        Its true figure; None if the summary does not carry the raw joint.
+        The true value of the measure; None if the summary does not have the raw joint counts.
     """
 
     attribute: AttributeSummary
@@ -56,7 +56,7 @@ class JointEstimate:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What each value shows, in the order of the estimate's rows."""
+        """The text of each value, in the order of the estimate's rows."""
         from aegis.masks.mapping import text_of
 
         if self.attribute.domain is None:
@@ -66,7 +66,7 @@ class JointEstimate:
 
     @property
     def truth(self) -> list[list[int]] | None:
-        """The true rows by value and class; None if the summary does not carry them."""
+        """The true rows by value and class; None if the summary does not have them."""
         return None if self.attribute.domain else self.attribute.joint.tolist()
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class JointEstimate:
 
 
 def measure_of_attributes(name: str) -> Measure:
-    """Return a measure of single attributes; raise `PolicyError` for any other."""
+    """Return a measure of single attributes by name; raise `PolicyError` for any other."""
     measure = MEASURES.get(name)
     if measure.scope is not Scope.ATTRIBUTE:
         raise PolicyError(
@@ -126,25 +126,25 @@ def estimate_joint(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> JointEstimate:
-    """Estimate the joint of an attribute and the label, and what it says of a measure.
+    """Estimate the joint counts of an attribute and the label, and a measure of them.
 
     Parameters
     ----------
     summary, name
         The aggregates, and one of their attributes.
     know
-        What is known in addition to what the masks show; by default what the summary carries, short of
-        the raw joint.
+        The information that is known in addition to masked values; by default that of the summary,
+        without the raw joint counts.
     method, masks, seed, progress
-        As of `reconstruct_attribute`.
+        As in `reconstruct_attribute`.
     measure
         A measure of single attributes.
 
     Raises
     ------
     PolicyError
-        There is no label or no such attribute, the measure is one of whole configurations, or as
-        `reconstruct_attribute`.
+        There is no label or no such attribute, the measure is one of whole configurations, or
+        `reconstruct_attribute` raises it.
     """
     chosen = measure_of_attributes(measure)
     _require_label(summary)

@@ -1,4 +1,4 @@
-"""The gold standard: models trained on every masked table, and how the advice compares."""
+"""Train models on every masked table, and compare the results with the advice."""
 
 from aegis.papers.evaluation.comparators import COMPARATORS, Reconstructed, compare, mascara
 from aegis.papers.evaluation.evaluate import DEFAULT_MODELS, check_request, evaluate_models

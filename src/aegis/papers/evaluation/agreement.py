@@ -1,4 +1,4 @@
-"""How well a measure ranks configurations, judged by trained models."""
+"""How well a measure ranks configurations, compared with trained models."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TIE = 1e-9
 
 @dataclass(frozen=True)
 class Judged:
-    """A measure or comparator, and its score of every configuration.
+    """A measure or comparator, with its score of every configuration.
 
     Attributes
     ----------
     name
-        Its name.
+        Name of the measure or comparator.
     sign
-        1 where higher is better, -1 where lower is.
+        1 if higher is better, -1 if lower is.
     scores
         Score by configuration.
     kind
@@ -38,20 +38,20 @@ class Judged:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well one measure predicts one model's figure of merit.
+    """How well one measure predicts one model's metric.
 
     Attributes
     ----------
     measure, model, metric
-        What is compared.
+        Names of the measure, the model and the metric.
     spearman, kendall
-        Rank correlation of the scores and the mean figures of merit, both turned so that higher
-        is better, -1..1; None if either side is constant. Kendall's is tau-b.
+        Rank correlation of the scores and the mean metrics, -1..1, positive if they agree; None if
+        either side is constant. Kendall's is tau-b.
     loss
-        Figure of merit lost against the best of the configurations by choosing the measure's
-        best, at least 0; where several are best, the mean over them.
+        Loss of the metric when the measure's best configuration is chosen instead of the best by
+        the metric; at least 0. If the measure has several best configurations, it is their mean.
     points
-        The loss in hundredths for a share such as accuracy, else the loss itself.
+        The loss in hundredths for a share such as accuracy, else the loss.
     chosen
         The measure's best configurations.
     """
@@ -80,7 +80,7 @@ class Agreement:
 
 
 def spearman(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Return Spearman's rank correlation, ties at their mean rank; None if a side is constant."""
+    """Return Spearman's rank correlation, with mean ranks for ties; None if a side is constant."""
     return _correlation("spearmanr", first, second)
 
 
@@ -101,7 +101,7 @@ def _correlation(name: str, first: Any, second: Any) -> float | None:
 def agree(
     judged: Judged, model: str, metric: str, values: Mapping[str, float], *, sign: int, share: bool
 ) -> Agreement:
-    """Compare the scores of a measure with a model's mean figures of merit.
+    """Compare the scores of a measure with a model's mean metrics.
 
     Parameters
     ----------
@@ -110,11 +110,11 @@ def agree(
     model, metric
         Names, for the result.
     values
-        Mean figure of merit by configuration, at least one.
+        Mean metric by configuration, at least one entry.
     sign
-        1 where a higher figure is better, -1 where a lower one is.
+        1 if a higher metric is better, -1 if a lower one is.
     share
-        Whether the figure is a share.
+        Whether the metric is a share.
     """
     names = list(values)
     scores = judged.sign * np.array([judged.scores[name] for name in names])
@@ -136,12 +136,12 @@ def agree(
 def reliability(values: Mapping[str, Mapping[int, float]]) -> float | None:
     """Return the Spearman correlation of the means over even and over odd splits.
 
-    The ceiling of what any measure can be seen to reach on these splits. None with one split.
+    No measure can be expected to correlate better than this on these splits. None with one split.
 
     Parameters
     ----------
     values
-        Figure of merit by configuration and split.
+        Metric by configuration and split.
     """
     halves: list[list[float]] = [[], []]
     for by_split in values.values():

@@ -1,8 +1,8 @@
-"""The rows of a table as codes of distinct values, and what a configuration makes of them.
+"""The rows of a table as codes of distinct values, and as masked by a configuration.
 
-The table is read once. Which values a mask treats in the same way comes from the summary, where the mask's
-own expression was evaluated on the distinct values; so a masked column is one look-up, and it is
-the same masked column that a release holds.
+The table is read once. The groups of values under a mask come from the summary, where the mask's
+expression was evaluated on the distinct values. So a masked column needs one look-up, and is equal
+to that of a release.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Design:
     Attributes
     ----------
     codes
-        Masked value of each row and attribute, shape (n, m), ordered as the values are;
-        attributes that are the same in every row are left out.
+        Code of the masked value of each row and attribute, shape (n, m), in the order of the
+        values. Attributes with the same masked value in every row are left out.
     sizes
-        Distinct masked values of each attribute, shape (m,).
+        Number of distinct masked values of each attribute, shape (m,).
     numbers
-        Per attribute the mean number of each masked value, NaN where it is missing; None for what has no
-        order. Empty where nobody asks for them.
+        For each attribute, the mean number of each masked value, NaN for missing; None for
+        attributes without an order. Empty if not needed.
     """
 
     codes: Codes
@@ -56,7 +56,7 @@ class Design:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the masked features: equal designs train equal models."""
+        """SHA-256 of the masked features; equal designs train equal models."""
         sha = hashlib.sha256(repr((self.codes.shape, self.sizes)).encode())
         sha.update(np.ascontiguousarray(self.codes).tobytes())
         return sha.hexdigest()
@@ -75,10 +75,11 @@ class Design:
         return self.codes[rows].astype(np.float32)
 
     def linear(self, rows: Rows) -> npt.NDArray[np.float64]:
-        """Return what a linear model of a number sees of `rows`: numbers, and all else as one-hot.
+        """Return the features of `rows` for a linear model of a number: numbers, and one-hot
+        columns.
 
-        Numbers of at most 32 values enter as one-hot, too, and the least frequent values of what has more
-        than 64 names as none of them.
+        Numbers with at most 32 values are one-hot, too. For attributes with more than 64 values,
+        the least frequent values have no column.
         """
         columns: list[npt.NDArray[np.float64]] = []
         for place, size in enumerate(self.sizes):
@@ -104,17 +105,17 @@ class CodedTable:
     Attributes
     ----------
     codes
-        Per attribute the index of each row's value among the summary's, shape (n,).
+        For each attribute, the index of each row's value among the summary's values, shape (n,).
     label
         Class of each row, shape (n,); -1 for a row without a label.
     classes
-        What each class shows.
+        The text of each class.
     attributes
-        The summaries behind the codes, for masks that draw what they show.
+        The summaries of the attributes, for masks that draw at random.
     seed
-        Seed of those draws.
+        Seed of these draws.
     persons
-        Whose row each one is, shape (n,), where the policy counts persons; else None.
+        The person of each row, shape (n,); None if the policy does not count persons.
     response
         The number to predict of each row, shape (n,), 0 where it is missing; its rows are of one class.
         None of a label of classes.
@@ -143,9 +144,9 @@ class CodedTable:
         return np.flatnonzero(self.label >= 0)
 
     def design(self, choice: Choice) -> Design:
-        """Return the features as a configuration masks them.
+        """Return the features under the masks of a configuration.
 
-        What noise masks show is drawn again for all rows; by OpenDP differently each time.
+        The reports of noise masks are drawn for all rows; with OpenDP, they differ each time.
         """
         columns, sizes = [], []
         for name, codes in self.codes.items():
@@ -164,7 +165,7 @@ class CodedTable:
         return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes), numbers)
 
     def _numbers(self, choice: Choice, name: str) -> npt.NDArray[np.float64] | None:
-        """Return the mean number of the values in each group of an attribute; None without an order."""
+        """Return the mean number of each group of an attribute; None if it has no order."""
         numbers, candidate = self.attributes[name].numbers, choice[name]
         if numbers is None:
             return None
@@ -183,7 +184,7 @@ class CodedTable:
         return tuple(shown or list(self.codes)[:1])
 
     def _drawn(self, name: str, noise: NoiseMask) -> tuple[Codes, int]:
-        """Return what a noise mask shows for each row, as codes of what is shown, and their number."""
+        """Draw the reports of a noise mask for each row; return their codes and their number."""
         attribute = self.attributes[name]
         key = hashlib.sha256(f"{self.seed}\n{name}\n{noise}".encode()).digest()
         random = np.random.default_rng(int.from_bytes(key))
@@ -192,9 +193,9 @@ class CodedTable:
         return codes.astype(np.int32), len(distinct)
 
     def released(self, choice: Choice, policy: Policy) -> npt.NDArray[np.bool_]:
-        """Return which rows the release of a configuration keeps, shape (n,).
+        """Return flags of the rows that the release of a configuration keeps, shape (n,).
 
-        Rows in classes that fail the policy's rule are suppressed, however many they are.
+        All rows in classes that fail the policy's rule are suppressed, even beyond its limit.
         """
         rule = policy.privacy
         names = [a.name for a in policy.quasi_identifiers]
@@ -212,7 +213,7 @@ class CodedTable:
         return known
 
     def _shown(self, name: str, choice: Choice) -> tuple[Labels, tuple[str, ...]]:
-        """Return the masked values of a column as codes, and what each shows."""
+        """Return the masked values of a column as codes, and the text of each code."""
         if name in self.codes:
             candidate = choice[name]
             return candidate.groups[self.codes[name]].astype(np.int64), candidate.labels
@@ -226,7 +227,7 @@ class CodedTable:
 def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 0) -> CodedTable:
     """Read the scored columns and the label of a table as codes of the summary's values.
 
-    `seed` is that of noise masks.
+    `seed` is the seed of noise masks.
     """
     label = source.table[policy.label.column]
     mask = summary.label.mask

@@ -1,10 +1,10 @@
-"""What the published estimators say of a configuration, from a summary alone.
+"""The published estimators of a configuration's loss, computed from a summary.
 
-Each gives one number per configuration, the estimated loss of predictive value, lower is better;
-`evaluate` holds their rankings against trained models in addition to the measures. The published
-procedure and the sampling estimate carry no signal of their own (Theorem 1 of the theory page):
-what they rank by is the noise of their rounding and drawing. They are here to show just that. The
-exhaustive baseline is `evaluate` itself.
+Each estimator gives one number per configuration: the estimated loss of predictive value (lower is
+better). `evaluate` compares their rankings, and those of the measures, with trained models. The
+published procedure and the sampling estimate have no signal of their own (Theorem 1 of the theory
+page): they rank by the noise of rounding and drawing. They are included to show this. The
+exhaustive baseline is `evaluate`.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ Table = npt.NDArray[np.float64]
 
 
 class Reconstructed:
-    """Estimates F(A,Y) of masked attributes and the deviation that follows from them.
+    """Estimates the joint counts F(A,Y) of masked attributes, and the deviation that follows.
 
     Parameters
     ----------
     histogram
         Whether the histogram of the original values is known (AEGIS+1D) or not (AEGIS-1D).
     drawn
-        Whether originals are drawn at random (the paper's comparator SAMPLING) instead of fitted
-        by IPF.
+        Whether original values are drawn at random (the paper's comparator SAMPLING) instead of
+        fitted by IPF.
     records
-        Where they are drawn: whether original records are, whose labels come with them, as the
-        paper says of SAMPLING (section 5.1.6), or values, which take the label of the masked row.
-        Records need the raw table, which the publisher of the paper's setting does not hold.
+        If `drawn`: whether original records are drawn with their labels, as the paper describes
+        SAMPLING (section 5.1.6), or only values, which take the label of the masked row. Drawing
+        records needs the unmasked table, which the publisher does not have in the paper's setting.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Reconstructed:
         self._fitted: dict[tuple[str, Candidate], Table] = {}
 
     def fitted(self, attribute: AttributeSummary, candidate: Candidate) -> Table:
-        """Return what IPF reaches, before rounding, shape (V, C); computed once per mask."""
+        """Return the result of IPF before rounding, shape (V, C); it is computed once per mask."""
         key = (attribute.name, candidate)
         if key not in self._fitted:
             settings = Settings(tolerance=TOLERANCE, max_sweeps=MAX_SWEEPS)
@@ -78,7 +78,7 @@ class Reconstructed:
     ) -> npt.NDArray[np.int64]:
         """Return the estimated counts of values and classes, shape (V, C).
 
-        Rounded cell by cell at random, or drawn; totals are not kept by the former.
+        They are rounded at random, cell by cell (which does not keep totals), or drawn.
         """
         if self.drawn and self.records:
             return drawn_records(attribute.joint, candidate.groups, seed=seed)
@@ -96,18 +96,17 @@ class Reconstructed:
         Parameters
         ----------
         scorer
-            Of the summary.
+            The scorer of the summary.
         choice
             The configuration.
         measures
-            Measures of one attribute.
+            Measures of single attributes.
         seed
-            Of rounding or drawing: another one for each configuration.
+            Seed of rounding or drawing; give each configuration a different one.
 
         References
-        ----------
-        AEGIS (Laskar et al., SIGMOD 2025), equation 1 with the reconstructed joint for the
-        original one; comparator SAMPLING.
+        ---------- AEGIS (Laskar et al., SIGMOD 2025), equation 1 with the reconstructed joint
+        counts instead of the original ones; comparator SAMPLING.
         """
         by_measure: dict[str, list[float]] = {measure.name: [] for measure in measures}
         attributes = scorer.summary.attributes.values()
@@ -137,7 +136,7 @@ class Reconstructed:
 def drawn_records(
     joint: npt.NDArray[np.int64], groups: npt.NDArray[np.integer], *, seed: int
 ) -> npt.NDArray[np.int64]:
-    """Return as many original records per group as it has, drawn with replacement, with labels.
+    """Draw original records with replacement, as many per group as it has; return their counts.
 
     Parameters
     ----------
@@ -167,18 +166,18 @@ def drawn_records(
 def mascara(scorer: Scorer, choice: Choice, *, lost_rows: int = 0) -> float:
     """Return MASCARA's estimate of the loss: sum of KL(P||Q) (1 + |dN| / N), in bits.
 
-    P is the distribution of the original values, Q the one that spreads the rows of each masked
-    value equally over the original values behind it. At least 0; 0 only where the values behind
-    every masked value are equally frequent. It does not look at the label.
+    P is the distribution of the original values. Q spreads the rows of each masked value equally
+    over its original values. The result is at least 0. It is 0 only if all original values of each
+    masked value are equally frequent. It does not use the label.
 
     Parameters
     ----------
     scorer
-        Of the summary.
+        The scorer of the summary.
     choice
         The configuration.
     lost_rows
-        |dN|: rows that the release leaves out.
+        |dN|: number of rows that the release suppresses.
 
     References
     ----------
@@ -192,7 +191,7 @@ def mascara(scorer: Scorer, choice: Choice, *, lost_rows: int = 0) -> float:
 
 
 def spread_divergence(counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer]) -> float:
-    """Return KL(P||Q) in bits of counts (V,) against the same spread equally within groups (V,)."""
+    """Return KL(P||Q) in bits; P is `counts` (V,), Q the same spread equally within groups (V,)."""
     rows = counts.astype(np.float64)
     sizes = np.bincount(groups)
     spread = (np.bincount(groups, weights=rows) / np.maximum(sizes, 1))[groups]
@@ -203,20 +202,20 @@ def spread_divergence(counts: npt.NDArray[np.integer], groups: npt.NDArray[np.in
 
 @dataclass(frozen=True)
 class Comparator:
-    """An estimator of the literature, as users name it.
+    """An estimator from the literature.
 
     Attributes
     ----------
     name
-        Its name.
+        The name that users write.
     description
-        What it does, and what the theory says of it.
+        Its method, and the result of the theory on it.
     reference
-        Where it is from.
+        Its publication.
     make
-        Makes the estimator of deviations under a measure; None for one of another kind.
+        Function that makes the estimator of deviations; None if it does not estimate deviations.
     measure
-        The measure under which deviations are taken, or None.
+        The measure of the deviations, or None.
     """
 
     name: str
@@ -280,25 +279,25 @@ def compare(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> tuple[Judged, ...]:
-    """Return the score of every configuration under comparators, lower is better.
+    """Return the score of every configuration under comparators; lower is better.
 
     Parameters
     ----------
     scorer
-        Of the summary.
+        The scorer of the summary.
     choices
         The configurations by name.
     names
-        Names of comparators; all by default, and none where a configuration has noise.
+        Names of comparators; by default all, or none if a configuration has noise.
     seed
-        Seed of rounding and drawing; each configuration has its own noise.
+        Seed of rounding and drawing; each configuration uses different draws.
     progress
         Receives one step.
 
     Raises
     ------
     PolicyError
-        A name is unknown, or comparators are asked for by name where a configuration has noise.
+        A name is unknown, or comparators are named although a configuration has noise.
     """
     if any(
         candidate.noise is not None for choice in choices.values() for candidate in choice.values()

@@ -1,4 +1,4 @@
-"""Train models on every configuration and hold the measures against what they reach."""
+"""Train models on every configuration, and compare the measures with the results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NUMBER_MODELS = ("lr", "rf", "gbdt")
 def check_request(
     models: Sequence[str] = DEFAULT_MODELS, metric: str = "accuracy", jobs: int = 1, **_: Any
 ) -> None:
-    """Raise `PolicyError` for what no evaluation can be asked, before the table is read."""
+    """Raise `PolicyError` for invalid options of an evaluation, before the table is read."""
     choose_models(models)
     METRICS.get(metric)
     if jobs < 1:
@@ -69,54 +69,57 @@ def evaluate_models(
 ) -> Evaluation:
     """Train every model on every configuration, and compare with every measure.
 
-    Each configuration masks all rows (none is suppressed: the measures, too, score masks before
-    suppression). Every split holds the same rows for all configurations and is stratified by
-    class. One-hot models see one 0/1 column per masked value, numbers too, none grouped; gradient
-    boosting sees the rank of the masked value. The label is predicted as it is, cut into the
-    policy's bins, even where a configuration masks it. Each training runs on one thread.
+    Each configuration masks all rows. None is suppressed, because the measures also score masks
+    before suppression. Every split has the same rows for all configurations, and is stratified by
+    class. One-hot models see one 0/1 column per masked value; numbers are coded in this way, too,
+    and no values are pooled. Gradient boosting sees the rank of the masked value. The label is
+    predicted unmasked, or cut into the policy's bins, even if a configuration masks it. Each
+    training runs on one thread.
 
     Parameters
     ----------
     source
         The table.
     summary
-        Its aggregates.
+        The aggregates of the table.
     plan
-        Holds configurations against the rule.
+        The plan that checks configurations against the rule.
     policy
         Roles, candidate masks, the label and the rule.
     configurations, generate_count
-        As for `aegis.advise`.
+        As in `aegis.advise`.
     models
         Names of registered models.
     metric
-        Figure of merit that measures are compared with: accuracy, roc_auc, log_loss or f1; of a number
-        r2 (the default), rmse or mae. All are computed.
+        Metric that measures are compared with: accuracy, roc_auc, log_loss or f1; for a numeric
+        label r2 (the default), rmse or mae. All metrics are computed.
     splits
-        Number of divisions of the rows.
+        Number of splits of the rows into training and test rows.
     test_share
         Share of the rows to test on.
     unmasked
-        Whether to train on the table as it is, too.
+        Whether to train also on the unmasked table.
     comparators
-        Names of estimators of the literature to compare in addition to the measures; all by default.
+        Names of estimators from the literature to compare in addition to the measures; by default
+        all.
     methods
-        Record-level methods whose releases are trained on, too: names of registered anonymizers,
-        or recipes; by default those of the policy. Rows that a method leaves out take no part.
+        Record-level methods whose releases are also used for training: names of registered
+        anonymizers, or recipes; by default those of the policy. Rows that a method leaves out are
+        not used.
     seed
         Seed of the generator, the splits, the models, the comparators and the methods.
     store
-        A file of finished trainings (see `Store`); what is in it is not trained again.
+        A file of finished trainings (see `Store`), which are not repeated.
     jobs
-        Trainings at a time, each in its own process.
+        Number of parallel trainings, each in a separate process.
     progress
         Receives one step per stage.
 
     Raises
     ------
     PolicyError
-        A model, metric, comparator, method or mask is unknown, a parameter is out of range, or scikit-learn
-        is missing.
+        A model, metric, comparator, method or mask is unknown, a parameter is out of range, or
+        scikit-learn is not installed.
     DataError
         No row is left to test on.
     """
@@ -180,12 +183,12 @@ def evaluate_models(
 
 
 def _models_of(policy: Policy, models: Sequence[str], metric: str) -> tuple[tuple[Model, ...], str]:
-    """Return the models that are trained, and the metric: of a number others are the default.
+    """Return the models to train and the metric; numeric labels have other defaults.
 
     Raises
     ------
     PolicyError
-        A model or the metric is of classes, and the label is a number, or the other way round.
+        A model or the metric does not fit the kind of label (classes or a number).
     """
     kind = policy.label.kind
     if kind is LabelKind.NUMBER:
@@ -223,7 +226,7 @@ def judge(
 
 
 def _in_order(advice: Advice) -> dict[str, Configuration]:
-    """Return the configurations by name, in alphabetical order: a ranking must not decide it."""
+    """Return the configurations in alphabetical order, which does not depend on the ranking."""
     return {
         ranked.name: ranked.configuration for ranked in sorted(advice.ranking, key=lambda r: r.name)
     }
@@ -239,7 +242,7 @@ def _releases(
     seed: int,
     progress: Progress,
 ) -> tuple[Advice, dict[str, CodedRelease]]:
-    """Return the record-level releases as models see them, and the advice with them in it."""
+    """Return the coded record-level releases, and the advice with them."""
     if methods is None and not policy.anonymizers:
         return advice, {}
     from aegis.advisor.methods import RecordRanker, apart, choose_recipes, insert_methods
@@ -271,7 +274,7 @@ def _shifts(
     split: Split,
     seed: int,
 ) -> dict[str, float]:
-    """Return how far the importance of features moves in each release and the best configuration."""
+    """Return how much feature importances change in each release and the best configuration."""
     if not releases:
         return {}
     from aegis.papers.evaluation.original import importance_shift, importances
@@ -301,7 +304,7 @@ def tasks(
     seed: int,
     releases: Mapping[str, CodedRelease] | None = None,
 ) -> Iterator[Task]:
-    """Yield every training to do; the masked rows of one configuration are made at a time."""
+    """Yield every training; only one configuration's masked rows are in memory at a time."""
     designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
         ((name, rows.design(choice), splits) for name, choice in choices.items()),
         (
@@ -338,7 +341,7 @@ def _train_all(
     jobs: int,
     progress: Progress,
 ) -> tuple[tuple[Training, ...], int]:
-    """Return all trainings in a fixed order, and how many of them were in the store."""
+    """Return all trainings in a fixed order, and the number of them from the store."""
     total = (len(choices) + len(releases)) * len(models) * len(splits)
     known: list[Training] = []
     done: list[Training] = []
@@ -363,7 +366,7 @@ def _train_all(
 def _unknown(
     wanted: Iterator[Task], store: Store, known: list[Training], step: Step
 ) -> Iterator[Task]:
-    """Yield the tasks that are not in the store; put the finished ones aside."""
+    """Yield the tasks that are not in the store; add finished ones to `known`."""
     for task in wanted:
         finished = store.get(task)
         if finished is None:
@@ -379,7 +382,7 @@ def run_task(task: Task) -> tuple[str, Training]:
 
 
 def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
-    """Train what is waiting, `jobs` at a time, and yield each result as it is ready."""
+    """Run the waiting trainings, `jobs` in parallel, and yield each result when it is ready."""
     if jobs == 1:
         yield from map(run_task, waiting)
         return

@@ -1,4 +1,4 @@
-"""Figures of merit of a classifier on test rows: pure functions of labels and scores."""
+"""Metrics of a model on test rows: pure functions of labels and scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a classifier says of the test rows.
+    """Predictions of a classifier for the test rows.
 
     Attributes
     ----------
@@ -43,14 +43,14 @@ class Prediction:
 
     @property
     def predicted(self) -> Labels:
-        """The class with the largest score, shape (n,); the first of equal ones."""
+        """The class with the largest score, shape (n,); ties: the first class."""
         largest: Labels = self.scores.argmax(axis=1).astype(np.int64)
         return largest
 
 
 @dataclass(frozen=True, eq=False)
 class NumberPrediction:
-    """What a model says of a number in the test rows.
+    """Predictions of a numeric label for the test rows.
 
     Attributes
     ----------
@@ -66,28 +66,28 @@ class NumberPrediction:
 
     @property
     def errors(self) -> Floats:
-        """The number less the one that is predicted, shape (n,)."""
+        """The true number minus the predicted one, shape (n,)."""
         return self.truth - self.predicted
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure of merit.
+    """A metric of trained models.
 
     Attributes
     ----------
     name
-        As the command line writes it.
+        The name on the command line.
     title
         The field's term.
     sign
-        1 where higher is better, -1 where lower is.
+        1 if higher is better, -1 if lower is.
     share
-        Whether it is a share, whose differences are told in points (hundredths).
+        Whether it is a share, whose differences are stated in points (hundredths).
     compute
-        The value; NaN where it is not defined for the model or the test rows.
+        Function that returns the value; NaN if it is not defined for the model or the test rows.
     label
-        Whether it is of classes or of a number.
+        Whether it is for classes or for a numeric label.
     """
 
     name: str
@@ -113,10 +113,10 @@ def accuracy(prediction: Prediction) -> float:
 def roc_auc(prediction: Prediction) -> float:
     """Return the area under the ROC curve, 0..1; 0.5 is chance.
 
-    The probability that a row of the class scores higher than another row, ties counted half
-    (Hanley and McNeil 1982). For several classes the mean of one against the rest, each class
-    in the same way, as the expected AUC counts them; classes without rows, or without others, are left out;
-    NaN when none is left.
+    It is the probability that a row of the class has a higher score than a row of the others; ties
+    count half (Hanley and McNeil 1982). For several classes it is the unweighted mean of one class
+    against the rest, as in the expected AUC. Classes that have no rows, or all rows, are left out.
+    The result is NaN if no class is left.
     """
     truth, scores, weights = prediction.truth, prediction.scores, prediction.weights
     if scores.shape[1] == 2:
@@ -151,7 +151,8 @@ def _weighted_area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Flo
 def log_loss(prediction: Prediction) -> float:
     """Return the mean of -ln(probability of the true class), in nats; NaN without probabilities.
 
-    Probabilities are held to at least 1e-15, so that one sure mistake does not make it infinite.
+    Probabilities are raised to at least 1e-15, so that a single confident mistake does not make it
+    infinite.
     """
     if not prediction.probabilistic or not len(prediction.truth):
         return math.nan
@@ -163,8 +164,8 @@ def log_loss(prediction: Prediction) -> float:
 def f1(prediction: Prediction) -> float:
     """Return F1 = 2 TP / (2 TP + FP + FN), 0..1.
 
-    For two classes that of the rarer one; for several the mean over classes, weighted by their
-    rows. A class that is neither there nor predicted counts 0.
+    For two classes, it is the F1 of the rarer one. For several, it is the mean over classes,
+    weighted by their rows. A class that neither occurs nor is predicted counts 0.
     """
     truth, predicted = prediction.truth, prediction.predicted
     classes = prediction.scores.shape[1]

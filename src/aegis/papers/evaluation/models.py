@@ -1,6 +1,6 @@
-"""The models that judge a masked table, with the settings that they are trained with.
+"""The models that are trained on masked tables, with their settings.
 
-scikit-learn is the extra `ml`; it is imported when a model is made, never before.
+scikit-learn is in the extra `ml`; it is imported only when a model is made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aegis.registry import Registry
 
 
 class Features(StrEnum):
-    """How a model sees the masked values."""
+    """The encoding of masked values for a model."""
 
     ONE_HOT = "one-hot"
     """One 0/1 column per masked value that occurs in the training rows; sparse."""
@@ -29,12 +29,12 @@ class Features(StrEnum):
 
 @dataclass(frozen=True)
 class Regressor:
-    """What a model is where a number is predicted.
+    """The variant of a model for a numeric label.
 
     Attributes
     ----------
     home, features, settings, seeded
-        As of `Model`.
+        As in `Model`.
     """
 
     home: str
@@ -45,27 +45,27 @@ class Regressor:
 
 @dataclass(frozen=True)
 class Model:
-    """One model, which predicts classes.
+    """A model that predicts classes.
 
     Attributes
     ----------
     name
-        As the command line writes it.
+        The name on the command line.
     title
         The field's term for it.
     home
         Module and class of scikit-learn, separated by a colon.
     features
-        How it sees the masked values.
+        The encoding of masked values.
     settings
-        Its parameters where they are not scikit-learn's own; `random_state` is added.
+        Its parameters that differ from scikit-learn's defaults; `random_state` is added.
     seeded
-        Whether it takes `random_state`.
+        Whether it has the parameter `random_state`.
     prefers_dense
-        Whether it is given one-hot features as a dense array where that is small: trees split
-        dense columns several times faster.
+        Whether it gets small one-hot features as a dense array, because trees split dense columns
+        several times faster.
     regressor
-        What predicts a number in its place; None where it predicts classes alone.
+        The variant that predicts a number; None if the model predicts only classes.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Model:
     regressor: Regressor | None = None
 
     def of_number(self) -> Model:
-        """Return the model that predicts a number; raise `PolicyError` where there is none."""
+        """Return the variant that predicts a number; raise `PolicyError` if there is none."""
         own = self.regressor
         if own is None:
             able = [model.name for model in MODELS if model.regressor is not None]
@@ -96,7 +96,7 @@ class Model:
         )
 
     def make(self, seed: int) -> Any:
-        """Return an untrained classifier; raise `PolicyError` when the extra is missing."""
+        """Return an untrained classifier; raise `PolicyError` if the extra is not installed."""
         require_extra()
         module, _, name = self.home.partition(":")
         random = {"random_state": seed} if self.seeded else {}
@@ -108,7 +108,9 @@ class Model:
         return "sample_weight" in signature(self.make(0).fit).parameters
 
     def identity(self) -> dict[str, Any]:
-        """Return what, besides the rows and the seed, decides what a training gives."""
+        """Return the settings that, together with rows and seed, determine the result of a
+        training.
+        """
         settings = {key: repr(value) for key, value in self.settings.items()}
         return {"home": self.home, "features": str(self.features), "settings": settings}
 
@@ -174,12 +176,12 @@ for _model in (
 
 
 def choose_models(names: Sequence[str]) -> tuple[Model, ...]:
-    """Return the models called `names`, each once.
+    """Return the models with these names, without duplicates.
 
     Raises
     ------
     PolicyError
-        A name is unknown, there is none, or the extra `ml` is not installed.
+        A name is unknown, no name is given, or the extra `ml` is not installed.
     """
     if not names:
         raise PolicyError("No model was named.", hint=f"Allowed: {', '.join(MODELS.names())}.")
@@ -189,7 +191,7 @@ def choose_models(names: Sequence[str]) -> tuple[Model, ...]:
 
 
 def require_extra() -> str:
-    """Return the version of scikit-learn; raise `PolicyError` when it is not installed."""
+    """Return the version of scikit-learn; raise `PolicyError` if it is not installed."""
     try:
         return str(import_module("sklearn").__version__)
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""What a release does to trained models, against the table as it is."""
+"""Compare models trained on a release with models trained on the unmasked table."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TREES = 100
 
 @dataclass(frozen=True)
 class AgainstOriginal:
-    """One figure of merit on a masked table or release, against that on the table as it is.
+    """A metric on a masked table or release, compared with that on the unmasked table.
 
     Attributes
     ----------
     configuration, model, metric
-        What was trained, and by which figure.
+        The configuration, the model and the metric.
     difference
-        Mean over the splits minus that of the table as it is.
+        Mean over the splits minus that of the unmasked table.
     u
         Mann-Whitney U of the splits (Mann and Whitney 1947), 0 to the product of their numbers;
         None for a single split.
@@ -51,9 +51,9 @@ class AgainstOriginal:
 def compare_with_original(
     configuration: str, model: str, metric: str, reached: Sequence[float], original: Sequence[float]
 ) -> AgainstOriginal:
-    """Compare the figures of the splits, shape (n,) and (m,), without pairing them.
+    """Compare the metrics of the splits, shape (n,) and (m,), without pairing them.
 
-    Equal figures throughout have U = n m / 2 and p = 1.
+    If all are equal, U is n m / 2 and p is 1.
     """
     difference = float(np.mean(reached) - np.mean(original))
     if min(len(reached), len(original)) < 2:
@@ -78,10 +78,10 @@ def importances(
     *,
     seed: int,
 ) -> dict[str, float]:
-    """Return the share of each attribute in the impurity that a random forest removes.
+    """Return the feature importance of each attribute in a random forest.
 
-    Mean decrease in impurity (Breiman 2001) on the training rows, values seen by their rank; sums
-    to 1, unless no attribute helps. Attributes that are not in the design have 0.
+    It is the mean decrease in impurity (Breiman 2001) on the training rows, with values as ranks.
+    Importances sum to 1, unless no attribute helps. Attributes that are not in the design have 0.
     """
     shares = dict.fromkeys(attributes, 0.0)
     if len(np.unique(label[split.train])) < 2:
@@ -96,5 +96,5 @@ def importances(
 
 
 def importance_shift(masked: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """Return half the sum of absolute differences of importances, 0 (alike) to 1."""
+    """Return half the sum of absolute differences of importances, from 0 (equal) to 1."""
     return 0.5 * float(sum(abs(masked[name] - other[name]) for name in masked))

@@ -1,4 +1,4 @@
-"""A small model trained on a sample of the finalists: a look at rows in addition to what aggregates expect."""
+"""Train small models on sampled rows of the best configurations, as a check of the estimates."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def train_proxy(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Advice:
-    """Return the advice with what small models reached on a sample of its finalists.
+    """Return the advice with results of small models, trained on sampled rows of its best entries.
 
-    The order of the ranking stays: a sample of rows is less sure than the counts of all of them.
+    The ranking does not change, because a sample is less precise than the counts of all rows.
 
     Parameters
     ----------
     source, summary, policy
         The table, its aggregates and its policy.
     advice
-        Its best `FINALISTS` admissible configurations are trained on; record-level releases are
-        passed over.
+        The advice; models are trained on its best `FINALISTS` admissible configurations.
+        Record-level releases are skipped.
     models
-        Names of models, as of an evaluation.
+        Names of models, as in an evaluation.
     seed
-        Of the drawn rows and the splits: the same rows for all configurations.
+        Seed of the drawn rows and the splits; all configurations use the same rows.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Record-level releases as models see them: coded rows, aligned with those of the table."""
+"""Record-level releases as coded rows for models, aligned with the rows of the table."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class CodedRelease:
-    """One record-level release.
+    """A record-level release as coded rows.
 
     Attributes
     ----------
     ranked
-        Its score, privacy and cost.
+        Its entry in the ranking.
     design
-        The released features of all rows; rows that the method left out hold 0.
+        The released features of all rows; rows that the method left out have 0.
     names
         The attribute of each column of the design.
     rows
-        The rows of the table that the method released, ascending. Classes that fail the rule are
-        among them, as rows of configurations that fail it are.
+        The rows of the table that the method released, ascending. Rows of classes that fail the
+        rule are included, as they are for configurations.
     """
 
     ranked: Ranked
@@ -55,15 +55,15 @@ def code_release(
 ) -> CodedRelease:
     """Code the scored columns of a release.
 
-    Released values of a quasi-identifier are ordered by the mean rank of the originals that they
-    represent, so that "[5, 9]" comes before "[10, 20]"; others as they are.
+    Released values of a quasi-identifier are ordered by the mean rank of their original values, so
+    that "[5, 9]" comes before "[10, 20]". Values of other columns keep their order.
 
     Parameters
     ----------
     read, made
         The records and their release.
     ranked
-        What advice says of it.
+        The entry of the ranking for this release.
     rows
         The same table, coded for configurations.
     names
@@ -72,7 +72,7 @@ def code_release(
     Raises
     ------
     EngineError
-        The engine gave the rows in another order than before.
+        The engine returned the rows in another order than before.
     """
     if read.table.num_rows != rows.rows:
         raise EngineError(
@@ -108,7 +108,7 @@ def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:
 
 
 def _require_same_order(rows: CodedTable, ranks: dict[str, Codes]) -> None:
-    """Raise unless each value of a quasi-identifier has one code in either coding of the rows."""
+    """Raise `EngineError` unless both codings of the rows agree on which values are equal."""
     for name, codes in ranks.items():
         if name in rows.codes:
             pairs = np.unique(np.stack([codes, rows.codes[name]]), axis=1)

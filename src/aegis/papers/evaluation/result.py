@@ -1,4 +1,4 @@
-"""What an evaluation is: trained figures per configuration, and how the measures agree with them."""
+"""The result of an evaluation: metrics of trained models, and how measures agree with them."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ UNMASKED = "(unmasked)"
 
 @dataclass(frozen=True)
 class Score:
-    """One figure of merit of one model on one configuration.
+    """One metric of one model on one configuration.
 
     Attributes
     ----------
     model, metric, configuration
-        What was measured.
+        The model, the metric and the configuration.
     value
         Mean over the splits.
     deviation
         Standard deviation over the splits (n - 1); None for a single one.
     unmasked
-        The mean on the table as it is; None if it was not trained.
+        The mean on the unmasked table; None if no model was trained on it.
     """
 
     model: str
@@ -64,9 +64,9 @@ class Evaluation:
     Attributes
     ----------
     models
-        Names of the models, in the order asked for.
+        Names of the models, in the requested order.
     metric
-        Figure of merit that `agreement` is about.
+        The metric of `agreement`.
     configurations
         The configurations by name, fitted, in the order given.
     advice
@@ -74,20 +74,20 @@ class Evaluation:
     judged
         Measures and comparators with their scores.
     trainings
-        Every training, of the table as it is too.
+        All trainings, including those on the unmasked table.
     splits, test_share, seed
-        How the rows were divided.
+        Number of splits, share of test rows, and seed.
     train_rows, test_rows
-        Rows of one split.
+        Number of training and of test rows in one split.
     reused
-        Trainings that came from the store.
+        Number of trainings that came from the store.
     releases
-        Record-level releases by name; they are trained on, and no part of `agreement`.
+        Record-level releases by name. Models are trained on them, but they are not in `agreement`.
     importance_shift
-        By release, and for the best configuration: half the sum of absolute differences between
-        the importances of the attributes there and in the table as it is.
+        For each release and the best configuration: half the sum of absolute differences between
+        its feature importances and those of the unmasked table.
     notes
-        Notes: rare classes, solvers that did not converge.
+        Notes on rare classes and on solvers that did not converge.
     timings
         Seconds per step.
 
@@ -119,7 +119,7 @@ class Evaluation:
 
     @cached_property
     def _values(self) -> dict[tuple[str, str], dict[str, dict[int, float]]]:
-        """Figure by (model, metric), configuration and split."""
+        """Metric by (model, metric), configuration and split."""
         figures: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
         for training in self.trainings:
             for metric, value in training.metrics.items():
@@ -130,7 +130,7 @@ class Evaluation:
 
     @cached_property
     def scores(self) -> tuple[Score, ...]:
-        """One entry per model, metric and configuration; undefined figures are left out."""
+        """One entry per model, metric and configuration; undefined metrics are left out."""
         made = []
         for (model, metric), values in self._values.items():
             raw = values.get(UNMASKED)
@@ -145,11 +145,11 @@ class Evaluation:
 
     @cached_property
     def agreement(self) -> tuple[Agreement, ...]:
-        """How each measure agrees with each model, by the evaluation's own metric."""
+        """How each measure agrees with each model, for the metric of the evaluation."""
         return self.agreement_by(self.metric)
 
     def agreement_by(self, metric: str) -> tuple[Agreement, ...]:
-        """Return how each measure agrees with each model by any metric.
+        """Return how each measure agrees with each model, for a given metric.
 
         Models without the metric, such as support vector machines without a log loss, are left
         out. Raises `PolicyError` for an unknown metric.
@@ -175,7 +175,7 @@ class Evaluation:
 
     @cached_property
     def against_original(self) -> tuple[AgainstOriginal, ...]:
-        """Each figure of each configuration and release against the table as it is."""
+        """Comparison of each metric of each configuration and release with the unmasked table."""
         return tuple(
             compare_with_original(
                 name, model, metric, list(values[name].values()), list(values[UNMASKED].values())
@@ -189,9 +189,9 @@ class Evaluation:
     def means(
         self, model: str, metric: str | None = None, *, releases: bool = False
     ) -> dict[str, float]:
-        """Return the mean figure over the splits by configuration; empty if undefined.
+        """Return the mean metric over the splits, by configuration; empty if it is undefined.
 
-        With `releases`, also by record-level release.
+        With `releases`, record-level releases are included.
 
         Examples
         --------
@@ -212,7 +212,7 @@ class Evaluation:
 
     @cached_property
     def reliability(self) -> dict[str, float | None]:
-        """Per model the correlation of two halves of the splits: the ceiling of any measure."""
+        """For each model, the correlation of two halves of the splits; no measure can do better."""
         by_model = {}
         for model in self.models:
             values = self._values.get((model, self.metric), {})
@@ -222,14 +222,16 @@ class Evaluation:
 
     @property
     def unconverged(self) -> dict[str, int]:
-        """Per model how many trainings did not converge; models that always did are left out."""
+        """For each model, the number of trainings that did not converge; models without any are
+        left out.
+        """
         counts = {
             m: sum(not t.converged for t in self.trainings if t.model == m) for m in self.models
         }
         return {model: count for model, count in counts.items() if count}
 
     def report_sections(self) -> tuple[ReportSection, ...]:
-        """Return what a report shows of the trained models.
+        """Return the sections on the trained models for a report.
 
         Examples
         --------
@@ -293,7 +295,7 @@ class Evaluation:
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one flat row per training: configuration, model, split and the figures.
+        """Return one flat row per training: configuration, model, split and the metrics.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Training and test rows: seeded, stratified, the same for every configuration."""
+"""Splits into training and test rows: seeded, stratified, and equal for all configurations."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One division of the labelled rows.
+    """One split of the labelled rows.
 
     Attributes
     ----------
     number
-        Counted from 0.
+        Number of the split, from 0.
     train, test
-        Row numbers, ascending; together all labelled rows, none twice.
+        Row numbers, ascending. Each labelled row is in exactly one of them.
     """
 
     number: int
@@ -37,24 +37,24 @@ def make_splits(
     seed: int,
     persons: npt.NDArray[np.int64] | None = None,
 ) -> tuple[Split, ...]:
-    """Divide the labelled rows `count` times, each class in the same proportion.
+    """Split the labelled rows `count` times, with each class in the same proportion.
 
-    Of each class floor(share * rows + 1/2) rows are tested, but one at least is trained on: a
-    class with one row is trained on and never tested. Where rows belong to persons, persons are
-    divided in this way and their rows follow; a person is of the class of the first labelled row.
+    For each class, floor(share * rows + 1/2) rows are test rows, but at least one row is a training
+    row. So a class with one row is never tested. If `persons` are given, persons are split in this
+    way, with all their rows. The class of a person is that of its first labelled row.
 
     Parameters
     ----------
     label
-        Class of each row, shape (n,); rows with -1 take no part.
+        Class of each row, shape (n,); rows with -1 are left out.
     count
         Number of splits, at least 1.
     test_share
         Share of the rows to test on, above 0 and below 1.
     seed
-        The same seed gives the same splits, whatever their number.
+        Seed; the first splits do not depend on `count`.
     persons
-        Whose row each one is, shape (n,); None: each row is another person's.
+        The person of each row, shape (n,); None means that each row is a different person.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def _members(label: npt.NDArray[np.int64]) -> list[Rows]:
 
 
 def _of_rows(split: Split, labelled: Rows, person: Rows) -> Split:
-    """Return the rows of a division of persons; `person` is that of each labelled row."""
+    """Return the rows for a split of persons; `person` is the person of each labelled row."""
     tested = np.isin(person, split.test)
     return Split(split.number, labelled[~tested], labelled[tested])
 
@@ -109,7 +109,7 @@ def _split(number: int, members: list[Rows], test_share: float, seed: int) -> Sp
 
 
 def rare_classes(splits: tuple[Split, ...], label: npt.NDArray[np.int64]) -> Rows:
-    """Return the classes that have a single row in some training part."""
+    """Return the classes that have only one row in the training part of some split."""
     classes = int(label.max(initial=-1)) + 1
     counts = np.array([np.bincount(label[s.train], minlength=classes) for s in splits])
     return np.flatnonzero((counts == 1).any(axis=0))

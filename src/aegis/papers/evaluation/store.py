@@ -1,4 +1,4 @@
-"""Finished trainings on disk, so that a killed evaluation goes on where it was."""
+"""A store of finished trainings on disk, so that an evaluation can continue after it was killed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from aegis.papers.evaluation.training import Task, Training
 
 
 class Store:
-    """A file of finished trainings, one JSON object per line, each written at once.
+    """A file of finished trainings, one JSON object per line, each written immediately.
 
-    A training is found again by everything that decides its result: the masked rows, the label,
-    the split, the model with its settings and seed, the version of scikit-learn. So one file can
-    serve many evaluations, and a changed table or policy never meets an old result.
+    The key of a training has everything that determines its result: the masked rows, the label, the
+    split, the model with its settings and seed, and the version of scikit-learn. So one file can be
+    used for many evaluations, and results are never reused after the table or policy has changed.
 
     Parameters
     ----------
     path
-        The file, made when the first training is done; None keeps results in memory.
+        The file, which is made when the first training is done; None keeps results in memory.
 
     Raises
     ------
     DataError
-        The file cannot be read or written, or holds something else. A last line that a kill cut
-        off is dropped.
+        The file cannot be read or written, or is not such a file. An incomplete last line, from a
+        killed process, is dropped.
     """
 
     def __init__(self, path: str | Path | None) -> None:
@@ -38,7 +38,7 @@ class Store:
             self._read(self._path)
 
     def get(self, task: Task) -> Training | None:
-        """Return the finished training of a task, or None."""
+        """Return the finished training of a task; None if it is not in the store."""
         training = self._known.get(task.key)
         if training is None:
             return None
@@ -53,7 +53,7 @@ class Store:
         )
 
     def add(self, key: str, training: Training) -> None:
-        """Remember a finished training, and write it out before anything else happens."""
+        """Add a finished training, and write it to the file immediately."""
         record = {"key": key, **training.to_dict()}
         self._known[key] = record
         if self._path is None:

@@ -1,4 +1,4 @@
-"""Train one model on one masked table and test it."""
+"""Train one model on one masked table, and test it."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ DENSE_CELLS = 1 << 26
 
 @dataclass(frozen=True)
 class Training:
-    """What one model reached on one configuration and one split.
+    """The result of one model on one configuration and one split.
 
     Attributes
     ----------
     configuration, model, split
-        What was trained on what; splits are counted from 0.
+        Names of configuration and model, and number of the split, from 0.
     metrics
-        Figure of merit by name; None if it is not defined, such as the log loss of a model
+        Value of each metric by name; None if it is not defined, such as the log loss of a model
         without probabilities.
     converged
-        Whether the solver reported convergence. What did not converge is kept and counted.
+        Whether the solver reported convergence. Results that did not converge are kept and counted.
     messages
         First lines of the warnings of the training.
     seconds
@@ -67,7 +67,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One training to do: everything that decides its result, so that it can run anywhere.
+    """One training to run, with everything that determines its result, so that it can run anywhere.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Task:
     classes
         Number of classes C.
     model
-        What to train.
+        The model to train.
     split
         Number of the split.
     train, test
@@ -108,7 +108,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """SHA-256 of everything that decides the result; equal keys, equal results."""
+        """SHA-256 of everything that determines the result; equal keys mean equal results."""
         if "key" not in self._key:
             sha = hashlib.sha256(self.design.digest.encode())
             for rows in (self.label, self.train, self.test):
@@ -135,7 +135,10 @@ class Task:
 
 
 def train(task: Task) -> Training:
-    """Train and test one model, on one thread; a solver that does not converge is reported."""
+    """Train and test one model, on one thread.
+
+    If the solver does not converge, the result says so.
+    """
     started = time.perf_counter()
     if task.response is not None:
         predicted, messages = predict_number(task, task.response)
@@ -160,7 +163,10 @@ def train(task: Task) -> Training:
 
 
 def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Return what a model predicts for the test rows, shape (n,), and its warnings."""
+    """Train a model of a number.
+
+    Returns its predictions for the test rows, (n,), and its warnings.
+    """
     own = task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
     model = task.model.make(task.seed)
     with one_thread(), warnings.catch_warnings(record=True) as caught:
@@ -172,7 +178,7 @@ def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...
 
 
 def measure(prediction: Prediction | NumberPrediction) -> dict[str, float | None]:
-    """Return every figure of merit by name; None where it is not defined."""
+    """Return every metric by name; None if it is not defined."""
     is_number = isinstance(prediction, NumberPrediction)
     kind = LabelKind.NUMBER if is_number else LabelKind.CLASSES
     values = {
@@ -185,15 +191,15 @@ def measure(prediction: Prediction | NumberPrediction) -> dict[str, float | None
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A trained classifier with the columns that it knows.
+    """A trained classifier, with the columns that it was trained on.
 
     Attributes
     ----------
     task
-        What it was trained on.
+        The task that it was trained for.
     classifier
-        The trained model; None when the training rows hold one class only, which is then
-        predicted always.
+        The trained model; None if the training rows have only one class, which is then always
+        predicted.
     columns
         Indicator columns that occur in the training rows, for one-hot features.
     converged, messages
@@ -207,7 +213,7 @@ class Fitted:
     messages: tuple[str, ...] = ()
 
     def predict(self, rows: Rows) -> Prediction:
-        """Return what the classifier says of `rows`."""
+        """Return the classifier's predictions for `rows`."""
         task = self.task
         truth, weights = task.label[rows], task.weights_of(rows)
         counts = np.bincount(task.label[task.label >= 0], minlength=task.classes)
@@ -229,7 +235,10 @@ class Fitted:
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Hold BLAS and OpenMP to one thread: threads that wait for each other waste a busy machine."""
+    """Return a context that limits BLAS and OpenMP to one thread.
+
+    Threads that wait for each other waste the time of a busy machine.
+    """
     from threadpoolctl import threadpool_limits
 
     limits: AbstractContextManager[Any] = threadpool_limits(1)
@@ -237,7 +246,7 @@ def one_thread() -> AbstractContextManager[Any]:
 
 
 def fit(task: Task) -> Fitted:
-    """Train one model; see `Fitted`."""
+    """Train one model; return it as `Fitted`."""
     label = task.label[task.train]
     if len(np.unique(label)) < 2:
         only = "the training rows hold one class only, which is predicted always"
@@ -265,7 +274,7 @@ def _features(task: Task, rows: Rows, columns: npt.NDArray[np.int64] | None) -> 
 
 
 def _scores(classifier: Any, features: Any, probabilistic: bool) -> Floats:
-    """Return one score per class, shape (n, classes that were trained on)."""
+    """Return one score per class that occurs in training, shape (n, classes)."""
     if probabilistic:
         return np.asarray(classifier.predict_proba(features), dtype=np.float64)
     margin = np.asarray(classifier.decision_function(features), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What the papers' publisher holds: masked tables, or their counts, and histograms of the raw one."""
+"""The papers' publisher setting: masked tables or their counts, and raw histograms."""
 
 from aegis.papers.published.build import publish
 from aegis.papers.published.contingencies import read_contingencies

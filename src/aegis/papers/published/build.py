@@ -1,4 +1,4 @@
-"""Summarise masked tables as they are, and hold what is said of their raw values against them."""
+"""Summarise masked tables, and compare them with the information on their raw values."""
 
 from __future__ import annotations
 
@@ -33,37 +33,38 @@ def publish(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Published:
-    """Return what masked tables of the same rows hold, for ranking; the raw table is not needed.
+    """Return the counts of masked tables of the same rows, for ranking, without the raw table.
 
     Parameters
     ----------
     masked
-        A masked table by the name of its configuration, which may be any: `M1`, `M17`. Each is
-        anything that `aegis.sources.open_table` opens. A column that a table lacks was suppressed.
+        Masked tables by the names of their configurations, which you choose, such as `M1`, `M17`.
+        Each is anything that `aegis.sources.open_table` opens. A missing column counts as
+        suppressed.
     policy
-        Label, roles and the rule. Its candidate masks are not looked at.
+        Label, roles and the rule. Its candidate masks are not used.
     contingencies
-        By the name of their configuration: contingency tables in place of a masked table, as
-        `read_contingencies` gives them. They rank under measures of one attribute and under a
-        policy that asks nothing of classes; an attribute that is not among them was suppressed.
+        Contingency tables instead of a masked table, by the name of the configuration, as
+        `read_contingencies` returns them. They can be ranked only by measures of single attributes,
+        and only if the policy has no rule on classes. A missing attribute counts as suppressed.
     histograms
-        By attribute, where it is known: rows of each raw value, values as text.
+        Rows of each raw value, as text, by attribute, for attributes where they are known.
     mappings
-        By configuration and attribute, where it is known: the raw values of each masked one.
+        The raw values of each masked value, by configuration and attribute, where they are known.
     locked
-        Whether a rule weaker than the policy's is refused ifver the tables are ranked.
+        Whether to refuse rules that are weaker than the policy's when the tables are ranked.
     exact, seed, progress
-        As of `aegis.summarize`.
+        As in `aegis.summarize`.
 
     Raises
     ------
     PolicyError
-        No table is given, two are of one name, or a mapping names a configuration or attribute
-        that is not there.
+        No table is given, two have the same name, or a mapping names an unknown configuration or
+        attribute.
     DataError
-        Tables differ in length or in the rows of their classes; a histogram does not add up to the
-        rows, or contradicts a table; a mapping does not cover the masked values, or gives a raw
-        value to two of them; contingency tables disagree in the rows of a class.
+        Tables differ in their number of rows or in the rows of a class; a histogram does not add up
+        to the rows, or contradicts a table; a mapping does not cover all masked values, or assigns
+        a raw value to two of them; or contingency tables differ in the rows of a class.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def publish(
 def _given(
     masked: Mapping[str, Any], counted: Mapping[str, Contingencies], policy: Policy
 ) -> dict[str, Any]:
-    """Return every table by its name, contingency tables as some table that has them."""
+    """Return every table by its name; for contingency tables, some table that has them."""
     if not masked and not counted:
         raise PolicyError("No masked table is given.", hint="Give at least one, by name.")
     twice = [name for name in counted if name in masked]
@@ -149,7 +150,7 @@ def _summarised(table: Any, policy: Policy, *, exact: bool, seed: int) -> Summar
 
 
 def as_it_stands(policy: Policy) -> Policy:
-    """Return the policy with `identity` for every mask: a masked table shows what it shows."""
+    """Return the policy with `identity` as the only mask, for tables that are masked already."""
     attributes = {
         a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight)
         if a.scored and a.name != policy.label.column
@@ -175,7 +176,7 @@ def _check_names(
 
 
 def _check_tables(published: Published) -> None:
-    """Raise where tables cannot be of the same rows."""
+    """Raise `DataError` if the tables cannot have the same rows."""
     first_name, first = next(iter(published.tables.items()))
     for name, other in published.tables.items():
         if other.rows != first.rows:
@@ -231,7 +232,7 @@ def _check_mapping(published: Published, name: str, attribute: str, possible: Po
 
 
 def _check_against(published: Published) -> None:
-    """Raise where a histogram says other rows of a masked value than its table."""
+    """Raise `DataError` if a histogram and a table differ in the rows of a masked value."""
     for attribute, histogram in published.histograms.items():
         domain = published.domain(attribute)
         rows = np.array([histogram[value] for value in domain], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Contingency tables in place of a masked table: all that a measure of one attribute looks at."""
+"""Contingency tables instead of a masked table; measures of single attributes need no more."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ MOST_ROWS = 100_000_000
 
 
 def read_contingencies(table: Any) -> dict[str, dict[tuple[str | None, str], int]]:
-    """Return the contingency tables of a configuration: each attribute against the label.
+    """Return the contingency tables of a configuration: rows by value and label, per attribute.
 
     Parameters
     ----------
     table
         Anything that `aegis.sources.open_table` opens, with the columns `attribute`, `value`,
-        `label` and `rows`: a line for each cell of each attribute's table.
+        `label` and `rows`, with one line for each cell of each attribute's table.
 
     Raises
     ------
     DataError
-        A column is missing, a number of rows is no whole one from 0, a label is null, or a cell is
-        given twice.
+        A column is missing, a number of rows is not an integer of at least 0, a label is null, or a
+        cell occurs twice.
     """
     source = open_table(table)
     missing = [name for name in COLUMNS if name not in source.columns]
@@ -74,7 +74,8 @@ def _rows(origin: str, line: Mapping[str, Any]) -> int:
 
 
 def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
-    """Return a table that has these contingency tables; which values share a row means nothing.
+    """Return a table with these contingency tables; combinations of values in its rows are
+    arbitrary.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
     label
         Name of the label's column.
     name
-        Of the configuration, for messages.
+        Name of the configuration, for messages.
 
     Returns
     -------
@@ -103,7 +104,7 @@ def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
 
 
 def _classes(cells: Contingencies, name: str) -> dict[str, int]:
-    """Return the rows of each class, which are the same under every attribute."""
+    """Return the rows of each class, which must be equal for all attributes."""
     first_name, first = "", dict[str, int]()
     for attribute, of in cells.items():
         sums: dict[str, int] = {}

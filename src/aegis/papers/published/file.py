@@ -1,4 +1,4 @@
-"""One file for what a publisher holds: a ZIP of bundles, with a page that names and digests them."""
+"""One file for the publisher's data: a ZIP of bundles, with a manifest of names and digests."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def save_published(published: Published, path: str | Path, *, force: bool = False) -> None:
-    """Write it to one file, from which `load_published` makes an equal one.
+    """Write the publisher's data to one file; `load_published` reads an equal object from it.
 
     Raises
     ------
     PolicyError
-        The extension is another, or the file exists and `force` is not set.
+        The extension is wrong, or the file exists and `force` is not set.
     """
     target = Path(path)
     check_output(target, force=force, formats=(EXTENSION,))
@@ -60,12 +60,12 @@ def save_published(published: Published, path: str | Path, *, force: bool = Fals
 
 
 def load_published(path: str | Path) -> Published:
-    """Return what `save_published` wrote.
+    """Return the data that `save_published` wrote.
 
     Raises
     ------
     DataError
-        The file is missing, is no such file, or was changed.
+        The file is missing, is not such a file, or was changed.
     """
     source = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""Histograms and mappings as files: plain dictionaries in JSON or YAML, or one CSV per attribute."""
+"""Read and write histograms and mappings: as JSON or YAML, or one CSV file per attribute."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_histograms(path: str | Path) -> dict[str, dict[str, int]]:
     Raises
     ------
     DataError
-        A file cannot be read, or a number of rows is not a whole one from 0.
+        A file cannot be read, or a number of rows is not an integer of at least 0.
     """
     place = Path(path)
     if place.is_dir():
@@ -41,12 +41,12 @@ def read_histograms(path: str | Path) -> dict[str, dict[str, int]]:
 
 
 def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | Path) -> None:
-    """Write one CSV file per attribute into a new folder, as `read_histograms` takes them.
+    """Write one CSV file per attribute into a new folder, which `read_histograms` can read.
 
     Raises
     ------
     DataError
-        The folder exists, or an attribute has a name that no file can have.
+        The folder exists, or an attribute's name is not possible as a file name.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | 
 
 
 def _document(place: Path, what: str) -> dict[str, Any]:
-    """Return a mapping from JSON or YAML: JSON keeps every key a text, YAML is read as a policy is."""
+    """Return a mapping from JSON or YAML. JSON keeps keys as text; YAML is read like a policy."""
     if place.suffix.lower() != ".json":
         return read_mapping(place, "configuration")
     try:
@@ -116,12 +116,12 @@ def _checked(name: str, rows: object) -> dict[str, int]:
 
 
 def read_mapping_of(path: str | Path) -> dict[str, dict[str, Possible]]:
-    """Return what masked values represent: `{configuration: {attribute: {masked: [raw, ...]}}}`.
+    """Read the raw values of masked values: `{configuration: {attribute: {masked: [raw, ...]}}}`.
 
     Raises
     ------
     DataError
-        The file cannot be read, or is shaped otherwise.
+        The file cannot be read, or has another structure.
     """
     document = _document(Path(path), "mapping")
     told: dict[str, dict[str, Possible]] = {}
@@ -146,9 +146,9 @@ def _possible(path: str | Path, values: object) -> Possible:
 
 
 def histograms_of(summary: Summary) -> dict[str, dict[str, int]]:
-    """Return the labelled rows by attribute and raw value, as `read_histograms` takes them.
+    """Return the labelled rows by attribute and raw value, in the form of `read_histograms`.
 
-    Attributes whose histogram the summary does not carry are left out.
+    Attributes whose histogram is not in the summary are left out.
     """
     told = {}
     for name, attribute in summary.attributes.items():

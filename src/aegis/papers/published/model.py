@@ -1,4 +1,4 @@
-"""Masked tables as aggregates, each under its name, with what is known of the raw values."""
+"""Masked tables as aggregates by name, with the known information on their raw values."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ Possible = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """Masked tables of the same rows, as a publisher holds them.
+    """Counts of masked tables of the same rows, as a publisher has them.
 
     Attributes
     ----------
     tables
-        The summary of each masked table as it is, by the name of its configuration. A name is
-        all that is known of a configuration: it need not say which masks made it.
+        The summary of each masked table, by the name of its configuration. Only the name of a
+        configuration is known, not its masks.
     histograms
-        By attribute, where it is known: rows of each raw value.
+        Rows of each raw value, by attribute, where they are known.
     mappings
-        By configuration and attribute, where it is known: what masked values may represent.
+        The raw values that masked values may represent, by configuration and attribute, where they
+        are known.
     marginal
-        Configurations of which only contingency tables are known, each attribute's against the
-        label: which values share a row is not, nor then what a rule or several attributes ask.
+        Configurations of which only contingency tables of each attribute and the label are known.
+        Combinations of values are then not known, so rules and measures of several attributes are
+        not possible.
     """
 
     tables: Mapping[str, Summary]
@@ -43,18 +45,21 @@ class Published:
 
     @property
     def first(self) -> Summary:
-        """The summary of the first table: label, attributes and rows are those of all."""
+        """The summary of the first table.
+
+        Label, attributes and rows are the same for all tables.
+        """
         return next(iter(self.tables.values()))
 
     @property
     def terms(self) -> Terms | None:
-        """The policy that it was made under."""
+        """The policy that the data was made under, and whether its rule is locked."""
         return self.first.terms
 
     def domain(self, attribute: str) -> tuple[str, ...]:
-        """Return the raw values that are known of an attribute; empty if none are.
+        """Return the known raw values of an attribute; empty if none are known.
 
-        Values that a histogram names without a row are left out: no table can show them.
+        Values with 0 rows in a histogram are left out, because no table can show them.
         """
         if attribute in self.histograms:
             return tuple(value for value, rows in self.histograms[attribute].items() if rows)
@@ -67,9 +72,9 @@ class Published:
         return tuple(dict.fromkeys(named))
 
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
-        """Return what a table shows of an attribute, as evidence of its raw values.
+        """Return the joint counts of an attribute in a masked table, as evidence of its raw values.
 
-        None if what its masked values represent is not known.
+        None if the raw values of its masked values are not known.
         """
         summary = self.tables[name].attributes[attribute]
         domain = self.domain(attribute)
@@ -84,10 +89,10 @@ class Published:
 def codes_of(
     domain: tuple[str, ...], shown: tuple[str, ...], possible: Possible | None
 ) -> npt.NDArray[np.int64] | None:
-    """Return the masked value of each raw one, shape (V,); None if that is not known.
+    """Return the index in `shown` of the masked value of each raw value, shape (V,).
 
-    Without a mapping, a table that shows one value hides everything, and one whose values are all
-    raw ones hides nothing.
+    None if it is not known. If `possible` is None, only two cases are known: a table that shows one
+    value hides all, and a table that shows all raw values hides nothing.
     """
     place = {text: i for i, text in enumerate(shown)}
     if not domain:

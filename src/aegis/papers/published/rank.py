@@ -1,4 +1,4 @@
-"""Rank masked tables by what they predict of the label, and by the estimated deviation from the raw one."""
+"""Rank masked tables by a measure, or by the estimated deviation from the raw table."""
 
 from __future__ import annotations
 
@@ -60,31 +60,31 @@ def rank_published(
     rule_override: bool = False,
     progress: Progress = SILENT,
 ) -> Advice:
-    """Rank masked tables: those that meet the rule first, and the best first among them.
+    """Rank masked tables: those that meet the rule come first, sorted by the measure.
 
     Parameters
     ----------
     published
         The tables.
     policy
-        Label, roles and the rule, which is checked against the tables as they are; or its file, or
-        what the file holds.
+        Label, roles and the rule, which the tables must meet without suppression: a `Policy`, its
+        content, or the path of its file.
     measure
         Name of a measure; by default the policy's, else the default of rankings.
     estimate
         Rank by the estimated deviation from the raw table instead: see
-        `aegis.papers.estimates.cases.CASES`. `raw` takes the raw table and is refused.
+        `aegis.papers.estimates.cases.CASES`. `raw` needs the raw table and is refused.
     rule_override
-        Whether another rule than the one that the file was made under is meant.
+        Whether to accept a rule that differs from the one that the file was made under.
     progress
         Receives one step per table.
 
     Raises
     ------
     PolicyError
-        A measure or estimate is unknown, or the policy has other attributes or another rule; an
-        estimate is asked for, and of an attribute it is not known what its masked values represent;
-        or of contingency tables it is asked what they cannot tell.
+        A measure or estimate is unknown; the policy has other attributes or another rule; an
+        estimate is requested, but the raw values of an attribute's masked values are not known; or
+        contingency tables do not have the requested information.
     """
     started = time.perf_counter()
     policy = as_policy(policy)
@@ -136,11 +136,11 @@ def rank_published(
 def _with_errors(
     published: Published, ranking: list[Ranked], measure: Measure, progress: Progress
 ) -> tuple[list[Ranked], tuple[str, ...]]:
-    """Return the ranking with standard errors and ties, and a sentence where there are none.
+    """Return the ranking with standard errors and ties, or with a sentence if there are none.
 
-    Each table is scored again without each fold of its own rows. Folds depend on what rows show, so those
-    of two tables have nothing to do with one another: the errors of both add up in that of their
-    difference, and ties are seen rather too often than too rarely.
+    Each table is scored again without each fold of its rows. Folds depend on the masked values, so
+    the folds of two tables are unrelated. The error of a difference is then the sum of both errors,
+    and ties are found rather too often than too rarely.
     """
     if published.marginal:
         return ranking, (NO_ERRORS,)
@@ -160,13 +160,13 @@ def _with_errors(
 
 
 def _known(published: Published) -> Information:
-    """Return what is known of every attribute in addition to what the tables show."""
+    """Return the information on attributes that is known in addition to the tables."""
     whole = all(name in published.histograms for name in published.first.attributes)
     return Information.HISTOGRAM if whole else Information.NOTHING
 
 
 def _check_marginal(published: Published, policy: Policy, measure: Measure) -> None:
-    """Raise where contingency tables are asked what only rows can tell."""
+    """Raise `PolicyError` if contingency tables do not have the information for the request."""
     if not published.marginal:
         return
     names = ", ".join(sorted(published.marginal))
@@ -192,7 +192,7 @@ def _override(published: Published, policy: Policy, meant: bool) -> RuleOverride
 
 
 def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -> Ranked:
-    """Return a masked table with its score as it is, and what the rule says of it."""
+    """Return a masked table with its score and the verdict of the rule."""
     summary = replace(published.tables[name], terms=None)
     scorer = Scorer(summary)
     plan = plan_of(summary, as_it_stands(policy))
@@ -207,7 +207,7 @@ def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -
 
 
 def _shows(published: Published, name: str, attribute: str) -> str:
-    """Return what is known of the mask of a table's column, in words."""
+    """Return what is known of the mask of a table's column, as text."""
     size = published.tables[name].attributes[attribute].unmasked.size
     if size <= 1:
         return f"{name}: hidden"
@@ -216,12 +216,12 @@ def _shows(published: Published, name: str, attribute: str) -> str:
 
 
 def _shows_all(published: Published, joint: MaskedJoint | None, attribute: str) -> bool:
-    """Whether a table is known to show every raw value of an attribute apart."""
+    """Whether a table is known to show every raw value of an attribute separately."""
     return joint is not None and len(joint.joint) == len(published.domain(attribute))
 
 
 def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
-    """Return the tables with deviation and utility kept from the best that any of them shows."""
+    """Return the tables with deviation and utility relative to the best table."""
     sign = measure.direction.sign
     best = {
         name: sign * max(sign * r.attributes[name].score for r in ranking)
@@ -242,7 +242,7 @@ def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
 
 
 class _PublishedEstimator:
-    """Estimates the deviation of masked tables from what they, and histograms, say of raw values."""
+    """Estimates the deviation of masked tables from the tables and the histograms of raw values."""
 
     def __init__(self, published: Published, case: PaperEstimate, measure: Measure) -> None:
         if case.know is Information.RAW:
@@ -316,7 +316,7 @@ class _PublishedEstimator:
         values: int,
         used: Sequence[MaskedJoint],
     ) -> tuple[float | None, float | None]:
-        """Return bounds of the raw attribute's measure: no mask adds to what it predicts."""
+        """Return bounds for the measure of the raw attribute; a mask cannot increase it."""
         classes = used[0].joint.sum(axis=0)
         if not self.measure.monotone or self.measure.limit is None:
             return None, None

@@ -1,4 +1,4 @@
-"""Reconstruction of the joint of an attribute and the label, from whatever is known of it."""
+"""Reconstruct the joint counts of an attribute and the label from evidence on it."""
 
 from aegis.measures.checks import check_channel
 from aegis.measures.rounding import controlled_rounding

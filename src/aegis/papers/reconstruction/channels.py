@@ -1,11 +1,10 @@
-"""Channels: P(report | true atom) as row-stochastic matrices, and what they mean for privacy.
+"""Channels: P(report | true atom) as row-stochastic matrices, and their level of privacy.
 
-A channel is an array of shape (V, R): row i is the distribution of what is released for an atom
-whose value is i. Those of the noise masks are in `aegis.masks.channels`.
+A channel is an array of shape (V, R): row i is the distribution of reports for an atom with value
+i. The channels of noise masks are in `aegis.masks.channels`.
 
-Privacy of a row, here, is *local*: epsilon bounds ln(P(j|i) / P(j|i')) over all reports j and
-all pairs of true values i, i'. `privacy_level` computes the bound that a finished matrix really
-gives.
+Privacy is *local* here: epsilon bounds ln(P(j|i) / P(j|i')) over all reports j and all pairs of
+true values i, i'. `privacy_level` computes the actual bound of a matrix.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 
 def deterministic_channel(codes: IntArray, groups: int) -> FloatArray:
-    """Return the channel of a deterministic mask: 1 where atom i belongs to group j."""
+    """Return the channel of a deterministic mask: 1 if atom i belongs to group j, else 0."""
     return np.eye(groups)[codes]
 
 
 def expected_joint(channel: FloatArray, joint: FloatArray) -> FloatArray:
-    """Return the expected (R, C) joint of reports and label for the true (V, C) `joint`."""
+    """Return the expected (R, C) joint counts of reports and label, for true (V, C) counts."""
     expected: FloatArray = channel.T @ joint
     return expected
 
@@ -29,8 +28,9 @@ def expected_joint(channel: FloatArray, joint: FloatArray) -> FloatArray:
 def privacy_level(channel: FloatArray) -> float:
     """Return the smallest epsilon for which the channel is locally differentially private.
 
-    max over reports j and true values i, i' of ln(K_ij / K_i'j); infinite where a report is
-    possible for one value and impossible for another, 0 where reports say nothing.
+    It is the maximum over reports j and true values i, i' of ln(K_ij / K_i'j). It is infinite if a
+    report is possible for one value but not for another, and 0 if reports do not depend on the
+    value.
     """
     high, low = channel.max(axis=0), channel.min(axis=0)
     seen = high > 0

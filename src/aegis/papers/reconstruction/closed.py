@@ -1,4 +1,4 @@
-"""Closed forms: what IPF reaches from one deterministic mask (Theorem 1)."""
+"""Closed forms: the result of IPF for one deterministic mask (Theorem 1)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def closed_form(evidence: Evidence) -> Reconstruction:
     Parameters
     ----------
     evidence
-        Exactly one masked joint; the histogram is used where it is there, noisy joints are not.
+        Exactly one masked joint. The histogram is used if there is one; noisy joints are not used.
 
     Returns
     -------
@@ -52,7 +52,10 @@ def closed_form(evidence: Evidence) -> Reconstruction:
 
 
 def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
-    """Return the one masked joint of `evidence`; raise `PolicyError` where there is not one."""
+    """Return the only masked joint of `evidence`.
+
+    Raise `PolicyError` if there is not exactly one.
+    """
     if len(evidence.masked) != 1:
         names = ", ".join(mask.name for mask in evidence.masked) or "none"
         raise PolicyError(
@@ -64,10 +67,10 @@ def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
 
 
 def spread(mask: MaskedJoint, histogram: FloatArray | None) -> FloatArray:
-    """Spread each row of a masked joint over its atoms: by the histogram, or equally.
+    """Spread each row of a masked joint over its atoms, in proportion to the histogram or equally.
 
-    Returns a (V, C) table. Raises `DataError` where a group's histogram total is not its number
-    of rows in the joint.
+    Returns a (V, C) table. Raises `DataError` if a group's total in the histogram differs from its
+    rows in the joint.
     """
     if histogram is None:
         weights = np.ones(len(mask.codes))

@@ -1,4 +1,4 @@
-"""All evidence: the joints of every candidate mask of an attribute, together."""
+"""The method `all-evidence`: use the joints of all candidate masks of an attribute together."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ def all_evidence(
 ) -> Reconstruction:
     """Return the table closest to uniform that agrees with every masked joint at once.
 
-    The fixed point of IPF from a uniform seed with one family per mask, and the histogram where
-    it is known. Before any iteration the problem is made as small as it is:
+    It is the fixed point of IPF from a uniform seed, with one constraint family per mask, and one
+    for the histogram if it is known. Before any iteration, the problem is made smaller:
 
-    1. masks whose groups are runs of consecutive atoms (widths, quantiles, erased digits,
-       prefixes of sorted text) are merged: their cumulative counts at all their cuts are known,
-       so the joint of their common refinement is exact, by differences;
-    2. a mask that another one refines adds nothing and is dropped, once it is found to agree;
-    3. what remains is fitted on the blocks of the common refinement and spread inside each block
-       as Theorem 1 says, because no constraint distinguishes its atoms.
+    1. Masks whose groups are runs of consecutive atoms (widths, quantiles, erased digits, prefixes
+    of sorted text) are merged. Their cumulative counts at all cuts are known, so the joint of their
+    common refinement follows exactly, by differences.
+    2. A mask that another one refines adds no information. It is checked for agreement and dropped.
+    3. The rest is fitted on the blocks of the common refinement, and spread inside each block as in
+    Theorem 1, because no constraint distinguishes its atoms.
 
-    Where one family remains the answer is a closed form.
+    If only one family remains, the result is a closed form.
 
     Parameters
     ----------
     evidence
-        At least one masked joint; noisy joints are left unused, with a note.
+        At least one masked joint. Noisy joints are not used, and a note says so.
     tolerance, max_sweeps, progress
-        As for `ipf`.
+        As in `ipf`.
 
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows; `residual` over all joints given and the histogram.
+        Table of shape (V, C), in rows. `residual` is over all given joints and the histogram.
 
     Raises
     ------
     PolicyError
         There is no masked joint.
     DataError
-        The joints contradict each other or the histogram; the masks are named.
+        The joints contradict each other or the histogram; the message names the masks.
     """
     if not evidence.masked:
         raise PolicyError(
@@ -80,9 +80,9 @@ def all_evidence(
 def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
     """Replace all masks made of runs of consecutive atoms by their common refinement, exactly.
 
-    Each such mask gives the cumulative count at its cuts, per label; the union of the cuts cuts
-    finer. Raises `DataError`, naming two masks, where they disagree at a cut or the count between
-    two cuts is negative by more than `slack` rows.
+    Each such mask gives the cumulative count at its cuts, per label. The common refinement has the
+    cuts of all masks. Raises `DataError`, naming two masks, if they disagree at a cut, or if the
+    count between two cuts is negative by more than `slack` rows.
     """
     runs = [mask for mask in masks if _is_runs(mask.codes)]
     if len(runs) < 2:
@@ -115,10 +115,10 @@ def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJo
 
 
 def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
-    """Drop every mask that is a coarsening of another one that stays.
+    """Drop every mask that is a coarsening of another remaining mask.
 
-    Raises `DataError`, naming both, where the finer joint does not add up to the coarser one
-    within `slack` rows.
+    Raises `DataError`, naming both, if the finer joint does not add up to the coarser one within
+    `slack` rows.
     """
     joints: list[MaskedJoint] = []
     for mask in sorted(masks, key=lambda mask: -len(np.unique(mask.codes))):

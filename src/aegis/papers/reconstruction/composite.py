@@ -1,4 +1,4 @@
-"""The penalised composite link model: counts of groups, ungrouped smoothly."""
+"""The penalised composite link model: ungroup the counts of groups smoothly."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class SmoothFit:
     Attributes
     ----------
     intensity
-        gamma, the expected count of each atom, shape (V,), above 0.
+        Expected count gamma of each atom, shape (V,), above 0.
     penalty
-        lambda as used.
+        The penalty lambda that was used.
     aic, deviance, dimension
         AIC = deviance + 2 * effective dimension.
     converged, iterations
-        Of the fit at the chosen penalty.
+        Whether the fit at the chosen penalty converged, and its number of iterations.
     """
 
     intensity: FloatArray
@@ -58,11 +58,11 @@ def composite_link(
 ) -> SmoothFit:
     """Ungroup the counts of an ordered attribute smoothly.
 
-    mu = C gamma, gamma = offset * exp(X b), counts y ~ Poisson(mu); iterates
-    (Q'WQ + lambda D'D) b = Q'W (y - mu + Q b) with Q = C diag(gamma) X, W = diag(1/mu), D second
-    differences, halving a step that does not lower the penalised deviance. X is
-    the identity where there are at most max(40, 2 G) atoms, and never more than 96; above that a
-    basis of as many cubic B-splines over the rank of the atom.
+    The model is mu = C gamma, gamma = offset * exp(X b), with counts y ~ Poisson(mu). It is fitted
+    by iterating (Q'WQ + lambda D'D) b = Q'W (y - mu + Q b), with Q = C diag(gamma) X, W =
+    diag(1/mu) and second differences D. A step that does not lower the penalised deviance is
+    halved. X is the identity up to min(96, max(40, 2 G)) atoms. For more atoms, it is a basis of as
+    many cubic B-splines over the rank of the atom.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def composite_link(
         Known weight of each atom, shape (V,), at least 0: the histogram, for a smooth *share*.
         None: 1 everywhere, for a smooth *count*.
     penalty
-        lambda; None chooses the one of least AIC from a grid of half decades.
+        The penalty lambda; None chooses the one with the least AIC from a grid of half decades.
     step
-        Try every so-manieth penalty of that grid only.
+        Step width in that grid: 2 tries every second penalty.
 
     Raises
     ------
@@ -137,7 +137,7 @@ class _Model:
         return np.full(self.basis.shape[1], level)
 
     def fit(self, start: FloatArray, penalty: float) -> tuple[FloatArray, SmoothFit]:
-        """Return the coefficients, to start the next penalty from, and the fit."""
+        """Return the coefficients, as a start for the next penalty, and the fit."""
         coefficients, objective = start, self._objective(start, penalty)
         converged, iteration = False, 0
         while iteration < MAX_ITERATIONS and not converged:
@@ -198,7 +198,7 @@ class _Model:
         return solution
 
     def _penalised(self, information: FloatArray, penalty: float) -> tuple[FloatArray, float]:
-        """Return Q'WQ + lambda D'D with the smallest ridge that keeps it factorisable."""
+        """Return Q'WQ + lambda D'D plus the ridge, and the ridge that makes it factorisable."""
         matrix = information + penalty * self.roughness
         ridge = float(1e-9 * np.trace(information) / len(matrix) + 1e-13 * penalty)
         matrix[np.diag_indices_from(matrix)] += ridge
@@ -231,8 +231,8 @@ def _trace_of_quotient(
 ) -> float:
     """Return trace(M^-1 Q'WQ) from the Cholesky factor of M, one right-hand side at a time.
 
-    Many at once would be one call, but to threaded BLAS. The trace runs over groups or over
-    coefficients, whichever are fewer.
+    Many right-hand sides at once would need only one call, but of threaded BLAS. The trace is over
+    groups or over coefficients, whichever are fewer.
     """
     if len(mu) < len(information):
         terms = [

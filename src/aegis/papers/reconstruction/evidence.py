@@ -1,4 +1,4 @@
-"""What is known about an attribute: the joints of its masks, its histogram, its noisy reports."""
+"""Evidence on an attribute: the joints of its masks, its histogram, and noisy reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGREEMENT = 1e-8
 
 
 def aggregate(codes: IntArray, table: FloatArray, groups: int) -> FloatArray:
-    """Return the (groups, C) sums of the rows of the (V, C) `table` by group code."""
+    """Return the sums of the rows of a (V, C) table by group code, shape (groups, C)."""
     labels = table.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()
     return group_sums(cells, table.ravel(), groups * labels).reshape(groups, labels)
@@ -34,7 +34,7 @@ class MaskedJoint:
     codes
         Group of each atom, shape (V,), integers in 0..G-1.
     joint
-        Rows per group and label, shape (G, C). A group without atoms must hold no rows.
+        Rows per group and label, shape (G, C). A group without atoms must have no rows.
     """
 
     name: str
@@ -98,21 +98,21 @@ class NoisyJoint:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that is known about one attribute and the label, short of their joint.
+    """All evidence on one attribute and the label, except their joint counts.
 
     Attributes
     ----------
     atoms, labels
-        V and C.
+        Number of atoms V and of labels C.
     masked
         Joints of deterministic masks.
     histogram
-        Rows per atom, shape (V,), or None if it is not shared (AEGIS-1D).
+        Rows per atom, shape (V,); None if it is not known (AEGIS-1D).
     noisy
         Joints of noise masks.
     ordered
-        Which atoms follow the order of their index, shape (V,), bool: all but null for a
-        numeric attribute. None if the attribute has no order.
+        Flags of the atoms that are ordered by their index, shape (V,): for a numeric attribute, all
+        but null. None if the attribute has no order.
     """
 
     atoms: int
@@ -149,7 +149,7 @@ class Evidence:
 
     @property
     def rows(self) -> float:
-        """N, as the first piece of evidence has it."""
+        """Number of rows N, from the first piece of evidence."""
         if self.masked:
             return float(self.masked[0].joint.sum())
         if self.noisy:
@@ -157,7 +157,7 @@ class Evidence:
         return 0.0 if self.histogram is None else float(self.histogram.sum())
 
     def only(self, name: str) -> Evidence:
-        """Return the evidence of one deterministic mask, with the histogram where there is one."""
+        """Return the evidence of one deterministic mask, with the histogram if there is one."""
         for mask in self.masked:
             if mask.name == name:
                 return replace(self, masked=(mask,), noisy=())
@@ -205,10 +205,9 @@ class Evidence:
 
 
 def check_sizes(mask: MaskedJoint, histogram: FloatArray) -> FloatArray:
-    """Return the histogram's rows in each group of a mask, shape (groups,).
+    """Return the rows of each group of a mask in the histogram, shape (groups,).
 
-    Raises `DataError` where they are not those of the joint: such rows cannot be spread, least of
-    all over a group of zeros.
+    Raises `DataError` if they differ from those of the joint, because such rows cannot be spread.
     """
     sizes = group_sums(mask.codes, histogram, mask.groups)
     gap = np.abs(sizes - mask.joint.sum(axis=1))

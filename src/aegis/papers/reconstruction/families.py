@@ -1,4 +1,4 @@
-"""Constraint families of IPF, and the cells that they determine outright."""
+"""Constraint families of IPF, and the cells that they determine."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A family of disjoint groups of cells with the total that each must have.
+    """A constraint family: disjoint groups of cells, and the required total of each.
 
     Attributes
     ----------
     name
-        What the family says, for messages.
+        Name of the family, for messages.
     codes
         Group of each cell of the flattened table (C order), shape (n,), in 0..G-1. Every cell
         belongs to one group: the family is a partition.
     targets
-        Wanted total of each group, shape (G,), at least 0.
+        Required total of each group, shape (G,), at least 0.
     """
 
     name: str
@@ -42,18 +42,18 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Margin:
-    """The family that fixes a margin of a table: one group per cell of the kept axes.
+    """A constraint family that fixes a margin of a table: one group per cell of the kept axes.
 
     Attributes
     ----------
     name
-        What the family says, for messages.
+        Name of the family, for messages.
     shape
         Shape of the table.
     axes
         The axes that the margin keeps, ascending.
     targets
-        Wanted margin, of shape `tuple(shape[axis] for axis in axes)`; kept flat.
+        Required margin, of shape `tuple(shape[axis] for axis in axes)`; stored flat.
     """
 
     name: str
@@ -99,16 +99,16 @@ Family = Groups | Margin
 
 @dataclass(frozen=True, eq=False)
 class Determined:
-    """What the families leave to fit once the cells that they determine are set.
+    """The remaining problem after the cells that the families determine are set.
 
     Attributes
     ----------
     cells
-        Flattened table, shape (n,): determined cells at their value, all others at the seed.
+        Flattened table, shape (n,): determined cells have their value, all others that of the seed.
     open
-        Cells still to be fitted, shape (n,), bool.
+        Flags of the cells to fit, shape (n,).
     remaining
-        Per family, the targets less the determined cells.
+        For each family, the targets minus the determined cells.
     """
 
     cells: FloatArray
@@ -119,10 +119,10 @@ class Determined:
 def determine(seed: FloatArray, families: Sequence[Family], slack: float) -> Determined:
     """Set every cell that the families determine by elimination.
 
-    A group with nothing left to distribute empties its cells; a group with one open cell fixes
-    it. Both hold in every table that meets the constraints, so the fixed point of IPF is
-    unchanged, and what made IPF crawl (solutions on the boundary, long chains of overlapping
-    groups) is gone before it starts.
+    If a group has nothing left to distribute, its cells are 0. If it has one open cell, this cell
+    is determined. Both hold in every table that meets the constraints, so the fixed point of IPF
+    does not change. It removes the cases in which IPF is slow: solutions on the boundary, and long
+    chains of overlapping groups.
 
     Parameters
     ----------
@@ -131,12 +131,12 @@ def determine(seed: FloatArray, families: Sequence[Family], slack: float) -> Det
     families
         Partitions of the cells.
     slack
-        Largest disagreement taken as rounding, in rows.
+        Largest difference that counts as rounding, in rows.
 
     Raises
     ------
     DataError
-        A group needs rows that its cells cannot hold; family and group are named.
+        A group needs rows that its cells cannot have; the message names family and group.
     """
     cells = seed.copy()
     is_open = seed > 0

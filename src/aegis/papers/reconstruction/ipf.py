@@ -1,4 +1,4 @@
-"""Iterative proportional fitting over arbitrary families of disjoint groups of cells."""
+"""Iterative proportional fitting (IPF) with any families of disjoint groups of cells."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def ipf(
 ) -> Reconstruction:
     """Fit a table to the totals of families of disjoint groups.
 
-    Cycles through the families and multiplies each group by target / current. The fixed point
-    is the table with those totals that is closest to the seed in Kullback-Leibler divergence;
-    from a uniform seed it is the one of largest entropy. Cells that the families determine are
-    set first (`determine`), which changes the speed and not the result.
+    IPF cycles through the families and multiplies each group by target / current. The fixed point
+    is the table with these totals that is closest to the seed in Kullback-Leibler divergence. For a
+    uniform seed, it is the table with the largest entropy. Cells that the families determine are
+    set first (`determine`), which changes only the speed.
 
     Parameters
     ----------
@@ -54,23 +54,23 @@ def ipf(
     tolerance
         Stop when the largest absolute residual of any group is at most `tolerance` times N.
     max_sweeps
-        Cycles through all families at most.
+        Largest number of cycles through all families.
     progress
         Receives one step, advanced per sweep.
 
     Returns
     -------
     Reconstruction
-        Table of the seed's shape. `converged` is false, with a note, where `max_sweeps` did not
-        do; the residual says how far it got.
+        Table of the seed's shape. If `max_sweeps` was not enough, `converged` is False, a note says
+        so, and the residual is the remaining deviation.
 
     Raises
     ------
     DataError
         Totals differ between families, a group of zero cells has a positive target, or no table
-        meets all targets (proved by elimination or a linear program); the family is named.
+        meets all targets (proved by elimination or a linear program). The message names the family.
     PolicyError
-        No family, or a parameter out of range.
+        There is no family, or a parameter is out of range.
 
     References
     ----------
@@ -144,7 +144,7 @@ def _check(
 
 
 def _needs_elimination(seed: FloatArray, families: Sequence[Family]) -> bool:
-    """Whether a cell may be determined: never in an all-positive problem of proper margins."""
+    """Whether the families may determine a cell; False if all are proper, positive margins."""
     return not all(
         isinstance(family, Margin)
         and family.targets.size < seed.size
@@ -154,7 +154,7 @@ def _needs_elimination(seed: FloatArray, families: Sequence[Family]) -> bool:
 
 
 def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
-    """Drop every margin that a larger margin contains, once it is found to agree with it."""
+    """Drop every margin that is contained in a larger one, after checking that both agree."""
     others: list[Family] = [family for family in families if not isinstance(family, Margin)]
     margins = [(set(family.axes), family) for family in families if isinstance(family, Margin)]
     for number, (axes, family) in enumerate(margins):
@@ -186,7 +186,7 @@ def _margin_of(family: Margin, axes: tuple[int, ...]) -> FloatArray:
 def _prepare(
     start: FloatArray, families: Sequence[Family], slack: float
 ) -> tuple[Fit, Callable[[Fit], FloatArray]]:
-    """Return the fit to run and how to read the whole table from it."""
+    """Return the fit to run, and a function that reads the whole table from it."""
     margins = [family for family in families if isinstance(family, Margin)]
     if not _needs_elimination(start, families):
         if PairFit.suits(start, families):
@@ -233,9 +233,10 @@ def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Ou
 def _require_feasible(
     seed: FloatArray, families: Sequence[Family], total: float, outcome: _Outcome
 ) -> None:
-    """Raise `DataError` when no table on the support of the seed meets all targets.
+    """Raise `DataError` if no table on the support of the seed meets all targets.
 
-    Phase one of the simplex method: minimise the amount by which the targets are missed.
+    A linear program minimises the amount by which the targets are missed, as in phase one of the
+    simplex method.
     """
     support = np.flatnonzero(seed > 0)
     if len(support) > LARGEST_PROOF:
@@ -265,12 +266,12 @@ def _require_feasible(
 
 
 def joint_family(name: str, codes: IntArray, joint: FloatArray) -> Groups:
-    """Return the family that fixes the (G, C) joint of a mask, on a (V, C) table."""
+    """Return the constraint family that fixes a mask's (G, C) joint counts in a (V, C) table."""
     labels = joint.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()
     return Groups(name, cells, joint.ravel())
 
 
 def histogram_family(histogram: FloatArray, labels: int) -> Margin:
-    """Return the family that fixes the row totals of a (V, `labels`) table."""
+    """Return the constraint family that fixes the row totals of a (V, `labels`) table."""
     return Margin("histogram", (len(histogram), labels), (0,), histogram)

@@ -25,16 +25,16 @@ from aegis.registry import Registry
 
 @dataclass(frozen=True)
 class Settings:
-    """What all methods take, each using what concerns it.
+    """Settings of all methods; each method uses those that concern it.
 
     Attributes
     ----------
     seed
-        For methods that draw.
+        Seed for methods that draw at random.
     tolerance
-        Of IPF, as a share of N.
+        Tolerance of IPF, as a share of N.
     max_sweeps
-        Of IPF.
+        Largest number of sweeps of IPF.
     progress
         Receives the steps of long work.
     """
@@ -47,22 +47,22 @@ class Settings:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to estimate F(A,Y), as the reference shows it.
+    """A method to estimate the joint counts F(A,Y).
 
     Attributes
     ----------
     name
-        What users write.
+        The name that users write.
     summary
-        What it does, in one sentence.
+        Description in one sentence.
     formula
         Its equation, in the notation of the theory page.
     reference
-        Where it comes from.
+        Its publication.
     needs
-        What the evidence must hold.
+        The evidence that it needs, in words.
     run
-        Evidence and settings to result.
+        Function that returns the result for evidence and settings.
     """
 
     name: str
@@ -90,18 +90,19 @@ def reconstruct(
     Parameters
     ----------
     evidence
-        What is known.
+        The evidence on the attribute.
     method
         A name from `METHODS`.
     settings
         Seed, tolerance, limits, progress; None for the defaults.
     truth
-        The true (V, C) joint, where it is there: fills in the total variation distance.
+        The true (V, C) joint counts, if known. Then the result has the total variation distance
+        from them.
 
     Raises
     ------
     PolicyError
-        Unknown method, or one that needs what the evidence lacks.
+        The method is unknown, or needs evidence that is missing.
     DataError
         The evidence contradicts itself.
     """
@@ -110,10 +111,10 @@ def reconstruct(
 
 
 def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:
-    """Run IPF on the atoms from a uniform seed, without any of the shortcuts of all-evidence.
+    """Run IPF on the atoms from a uniform seed, without the shortcuts of `all-evidence`.
 
-    The families are the masked joints and the histogram, as in the published procedure; raises
-    `PolicyError` where there is neither.
+    The constraint families are the masked joints and the histogram, as in the published procedure.
+    Raises `PolicyError` if there are none.
     """
     families: list[Family] = [
         joint_family(mask.name, mask.codes, mask.joint) for mask in evidence.masked

@@ -1,4 +1,4 @@
-"""What every reconstruction returns, and how far it is from the truth."""
+"""The result of a reconstruction, and its distance from the truth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reconstruction:
-    """An estimated table of counts and how it was reached.
+    """An estimated table of counts, with details of its computation.
 
     Attributes
     ----------
@@ -31,16 +31,17 @@ class Reconstruction:
     converged
         Whether the stopping rule of the method was met. Closed forms and draws always converge.
     iterations
-        Sweeps or iterations used; 0 where the answer needed none.
+        Number of sweeps or iterations; 0 if none were needed.
     residual
         Largest absolute deviation of the table from a constraint that it was fitted to, in rows.
-        For noise masks: from the reported counts, where sampling noise alone makes it positive.
+        For noise masks, it is the deviation from the reported counts, which is positive by sampling
+        noise.
     total_variation
-        Total variation distance from the truth, 0..1; None while no truth was given.
+        Total variation distance from the truth, 0..1; None if no truth was given.
     details
-        Figures of the method's own, such as the chosen smoothing parameter.
+        Figures that are specific to the method, such as the chosen smoothing parameter.
     notes
-        What the reader must know: Theorem 1, evidence left unused, a fit that did not converge.
+        Notes for the reader: on Theorem 1, unused evidence, or a fit that did not converge.
     """
 
     table: FloatArray
@@ -59,14 +60,14 @@ class Reconstruction:
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
 
     def against(self, truth: npt.ArrayLike) -> Reconstruction:
-        """Return the same result with its total variation distance from `truth` filled in.
+        """Return the result with its total variation distance from `truth`.
 
-        `truth` has the shape of `table`; raises `DataError` where it has not, or is empty.
+        Raises `DataError` if `truth` is empty or does not have the shape of `table`.
         """
         return replace(self, total_variation=total_variation(self.table, truth))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values, ready for JSON."""
+        """Return the result as JSON values."""
         return {
             "method": self.method,
             "converged": self.converged,
@@ -111,8 +112,8 @@ def total_variation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     Parameters
     ----------
     first, second
-        Counts or probabilities of any one shape, not negative; each is divided by its own total,
-        so tables of different N compare as distributions.
+        Counts or probabilities of the same shape, not negative. Each is divided by its total, so
+        tables of different N are compared as distributions.
 
     Returns
     -------

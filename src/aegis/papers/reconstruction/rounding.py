@@ -1,4 +1,4 @@
-"""From estimated counts to whole rows, as the papers round them."""
+"""Round estimated counts to whole rows, as in the papers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from aegis.measures.checks import IntArray, counts
 
 
 def randomised_rounding(table: npt.ArrayLike, *, seed: int) -> IntArray:
-    """Round every cell on its own: up with the probability of its fraction, otherwise down.
+    """Round every cell independently: up with the probability of its fraction, otherwise down.
 
-    As in the published procedure. Unbiased per cell, but totals are not kept, so measures of the
-    rounded table differ from those of the masked one by chance alone. `table` has any shape;
-    raises `DataError` where a count is negative or missing.
+    This is the published procedure. It is unbiased per cell, but does not keep totals. So measures
+    of the rounded table differ from those of the masked table only by chance. `table` may have any
+    shape. Raises `DataError` if a count is negative or missing.
 
     References
     ----------

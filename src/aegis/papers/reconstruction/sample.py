@@ -1,4 +1,4 @@
-"""Sampling of originals, the comparator of the AEGIS paper."""
+"""Sampling of original values, the comparator of the AEGIS paper."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from aegis.papers.reconstruction.result import Reconstruction
 
 
 def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
-    """Return one draw: each masked row becomes a value compatible with it, its label kept.
+    """Return one draw: each masked row gets a compatible original value, and keeps its label.
 
-    With replacement; compatible values are equally likely, or as likely as the histogram has
-    them where it is known. In expectation this is the closed form, so it carries no ranking
-    signal either, only noise.
+    Values are drawn with replacement. Compatible values are equally likely, or have the
+    probabilities of the histogram if it is known. The expectation is the closed form, so a draw has
+    no ranking signal either, only noise.
 
     Parameters
     ----------
     evidence
-        Exactly one masked joint, of whole rows.
+        Exactly one masked joint, with integer counts.
     seed
-        The same seed gives the same draw.
+        Seed of the draw.
 
     Returns
     -------
     Reconstruction
-        Whole counts, shape (V, C); the masked joint is met exactly, the histogram only on
+        Integer counts, shape (V, C). They meet the masked joint exactly, the histogram only on
         average.
 
     Raises
@@ -35,7 +35,7 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     PolicyError
         There is no masked joint, or more than one.
     DataError
-        A count is not whole.
+        A count is not an integer.
 
     References
     ----------

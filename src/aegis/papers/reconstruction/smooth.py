@@ -1,4 +1,4 @@
-"""Smooth reconstruction of ordered attributes, where smoothness is found to predict."""
+"""Smooth reconstruction of ordered attributes, used as far as smoothness predicts."""
 
 from __future__ import annotations
 
@@ -42,37 +42,41 @@ def smooth(
 ) -> Reconstruction:
     """Return a table that is smooth along an ordered attribute and agrees with all evidence.
 
-    Four steps: the joint of the common refinement of all masks (`all_evidence`); per label a
-    penalised composite link model of it (`composite_link`), of counts, or of the label's share
-    where the histogram is known; the share of that curve that its predictions bear out; and IPF
-    from there as seed, so that masked joints and histogram are met exactly. Atoms without order
-    (null) are spread as in the closed form.
+    There are four steps:
 
-    How much of the curve is used: a curve through two or three coarse groups is mostly
-    extrapolation, and heaped values have no smooth curve at all. Neither shows in the AIC, for
-    the evidence says nothing of what lies inside its finest groups. So neighbouring groups are
-    put together in pairs, the model is fitted to the pairs, and the split of each pair that it
-    predicts is compared with the known one: the curve, its geometric mean with the closed form,
-    or the closed form alone is used, whichever predicts best, and among equals the closed form.
-    Two groups cannot be put together: there the curve is used where the histogram is known, so
-    that it is one of shares, and both groups have some extent.
+    1. Compute the joint of the common refinement of all masks (`all_evidence`).
+    2. Fit a penalised composite link model to it for each label (`composite_link`): of counts, or
+    of the label's share if the histogram is known.
+    3. Choose the weight of this curve by its predictions.
+    4. Run IPF with the result as the seed, so that masked joints and histogram are met exactly.
+
+    Atoms without order (null) are spread as in the closed form.
+
+    The weight is needed because a curve through two or three coarse groups is mostly extrapolation,
+    and values that pile up at round numbers have no smooth curve. The AIC does not show this,
+    because the evidence has no information inside its finest groups. So neighbouring groups are
+    joined to pairs, and the model is fitted to the pairs. Its predicted split of each pair is
+    compared with the known one. Then the curve, its geometric mean with the closed form, or only
+    the closed form is used, whichever predicts best (ties: the closed form). With only two groups,
+    this is not possible. Then the curve is used if the histogram is known (so that it is a curve of
+    shares), and if neither group is too short.
 
     Parameters
     ----------
     evidence
-        At least one masked joint, and `ordered`.
+        Evidence with at least one masked joint, and with `ordered`.
     penalty
-        lambda for all labels, and the curve as it is; None chooses one per label by AIC, and the
-        share of the curve by its predictions.
+        Penalty lambda for all labels; then the curve has the full weight. None chooses a penalty
+        per label by AIC, and the weight by predictions.
     tolerance, max_sweeps, progress
-        As for `ipf`.
+        As in `ipf`.
 
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `details`: the penalty and the effective dimension per
-        label (0 for a label without rows, or where no curve is used), and the share of the curve.
-        `converged` covers all steps.
+        Table of shape (V, C), in rows. `details` has the penalty and the effective dimension per
+        label (0 for a label without rows, or if no curve is used), and the weight of the curve.
+        `converged` is for all steps.
 
     Raises
     ------
@@ -137,14 +141,14 @@ def _notes(
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """What is known along the order: the joint of the groups, and what weight each atom has.
+    """The evidence on the ordered atoms: the joint of their groups, and the weight of each atom.
 
     Attributes
     ----------
     atoms
         The ordered atoms, shape (V',).
     codes
-        Group of each of them, shape (V',); groups are numbered in their order.
+        Group of each ordered atom, shape (V',); groups are numbered in order.
     grouped
         Rows per group and label, shape (G, C).
     offset
@@ -169,7 +173,7 @@ class _Seen:
         return cls(atoms, codes, grouped, offset)
 
     def fits(self, penalty: float | None = None, step: int = 1) -> list[SmoothFit | None]:
-        """Return the model of each label, None for one without rows."""
+        """Return the model of each label; None for a label without rows."""
         return [
             composite_link(column, self.codes, offset=self.offset, penalty=penalty, step=step)
             if column.sum() > 0
@@ -183,7 +187,7 @@ class _Seen:
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
     def blend(self, curves: FloatArray, weight: float) -> FloatArray:
-        """Return the weighted geometric mean of the curves and what is flat in every group."""
+        """Return the weighted geometric mean of the curves and a table flat in every group."""
         if weight == 1:
             return curves
         flat = np.ones(len(self.codes)) if self.offset is None else self.offset
@@ -191,7 +195,7 @@ class _Seen:
         return blended
 
     def weight(self) -> float:
-        """Return the share of the curve that predicts best how pairs of groups divide."""
+        """Return the weight of the curve that best predicts how pairs of groups are split."""
         if len(self.grouped) < FEWEST_GROUPS:
             return self._untested_weight()
         missed = np.zeros(len(WEIGHTS))
@@ -212,18 +216,19 @@ class _Seen:
         return WEIGHTS[int((missed <= missed.min() * (1 + 1e-9)).argmax())]
 
     def _untested_weight(self) -> float:
-        """Return the share of the curve where too few groups are there for a prediction.
+        """Return the weight of the curve if there are too few groups for predictions.
 
-        The share of a label lies between 0 and 1 and mostly rises or falls, so two groups tell
-        something of it, unless one is a stub from which the curve would be drawn out over the
-        other; the counts of two groups tell nothing of their tails.
+        The share of a label is between 0 and 1 and is mostly monotone, so two groups have some
+        information on it. An exception is a very short group, from which the curve would be
+        extrapolated over the other one. The counts of two groups have no information on their
+        tails.
         """
         if self.offset is None or len(self.grouped) < 2:
             return 0.0
         return float(np.bincount(self.codes).min() >= LEAST_EXTENT * len(self.codes))
 
     def met(self, seed: FloatArray) -> FloatArray:
-        """Return the seed fitted to the grouped joint, and roughly to the histogram."""
+        """Return the seed, fitted to the grouped joint and roughly to the histogram."""
         table = seed
         for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
             if self.offset is not None:

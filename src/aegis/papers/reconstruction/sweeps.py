@@ -1,4 +1,4 @@
-"""Three ways to run a sweep of IPF: on cells, on factors of margins, on two families at once."""
+"""Three ways to run a sweep of IPF: on cells, on one factor per axis, and on two families."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ SMALL = 4096
 
 
 class Fit(Protocol):
-    """A table on its way to the targets."""
+    """A table that is being fitted to the targets."""
 
     @property
     def settled(self) -> bool:
         """Whether nothing is left to fit."""
 
     def sweep(self) -> float:
-        """Fit all families in turn; return a deviation met on the way, in rows.
+        """Fit all families in turn; return a deviation that occurred during the sweep, in rows.
 
-        It falls to zero as the fit converges; only `residual` says that it has.
+        It falls to zero as the fit converges, but only `residual` shows that it has converged.
         """
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the table as it is, and its family."""
+        """Return the largest deviation of the current table, and its family."""
 
     def cells(self) -> FloatArray:
-        """Return the table as it is."""
+        """Return the current table."""
 
 
 @dataclass(frozen=True, eq=False)
 class FamilySweep:
-    """One family, ready to run: `measure` sums the cells, `scale` multiplies them in place."""
+    """A constraint family: `measure` sums the cells by group, `scale` multiplies them in place."""
 
     name: str
     targets: FloatArray
@@ -51,7 +51,7 @@ class FamilySweep:
 
 
 class CellFit:
-    """IPF on the cells themselves, for families of any kind.
+    """IPF on the cells, for families of any kind.
 
     `values` is changed in place.
     """
@@ -66,9 +66,10 @@ class CellFit:
         return not self._steps
 
     def sweep(self) -> float:
-        """Fit all families in turn; return what the first one had to correct, in rows.
+        """Fit all families in turn; return the correction by the first one, in rows.
 
-        The sweep before left the last family exact, so the first one shows what is missing.
+        After the sweep before, the last family is exact, so the first one shows the remaining
+        deviation.
         """
         values, correction = self._values, 0.0
         for number, step in enumerate(self._steps):
@@ -79,22 +80,22 @@ class CellFit:
         return correction
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the table as it is, and its family."""
+        """Return the largest deviation of the current table, and its family."""
         return max(
             (_largest(step.measure(self._values) - step.targets), step.name) for step in self._steps
         )
 
     def cells(self) -> FloatArray:
-        """Return the table as it is."""
+        """Return the current table."""
         return self._values
 
 
 class FactorFit:
-    """IPF for one margin per axis: the seed stays, one factor per axis is fitted.
+    """IPF for one margin per axis: one factor per axis is fitted, and the seed does not change.
 
     The margin of axis k is the seed contracted with all other factors. Contracting from the last
-    axis backwards leaves every partial table that a sweep needs, so a sweep over all axes reads
-    the seed about twice, whatever their number, and writes nothing of its size.
+    axis backwards gives every partial table that a sweep needs. So a sweep over any number of axes
+    reads the seed about twice, and writes no table of its size.
     """
 
     def __init__(self, seed: FloatArray, families: Sequence[Margin]) -> None:
@@ -108,15 +109,15 @@ class FactorFit:
         return not self._named
 
     def sweep(self) -> float:
-        """Fit all families in turn; return the largest deviation met on the way, in rows."""
+        """Fit all families in turn; return the largest deviation during the sweep, in rows."""
         return self._pass(update=True)[0]
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the table as it is, and its family."""
+        """Return the largest deviation of the current table, and its family."""
         return self._pass(update=False)
 
     def cells(self) -> FloatArray:
-        """Return the table as it is."""
+        """Return the current table."""
         weights = np.ones(1)
         # From the last axis backwards the inner loops of the products stay long.
         for factor in reversed(self._factors):
@@ -144,13 +145,12 @@ class FactorFit:
 
 
 class PairFit:
-    """IPF for two families: one factor per group, and of the seed only its sums K.
+    """IPF for two families: one factor per group; only sums K of the seed are needed.
 
-    The fixed point is seed * u[first group] * v[second group], and the current totals of the two
-    families are u (K v) and v (K' u), where K (G1, G2) holds the seed's cells that lie in a group
-    of the first and in a group of the second. So a sweep is two products and two quotients,
-    whatever the shape of the table: on small ones, where the cost is that of the calls, half of
-    what the cells take. Seed and targets must be above 0.
+    The fixed point is seed * u[first group] * v[second group]. The current totals of both families
+    are u (K v) and v (K' u), where K (G1, G2) has the sums of the seed's cells by both groups. So a
+    sweep takes two products and two quotients, for any shape of the table. For small tables, this
+    takes half the time of `CellFit`. Seed and targets must be above 0.
 
     References
     ----------
@@ -189,9 +189,9 @@ class PairFit:
         return False
 
     def sweep(self) -> float:
-        """Fit both families; return the root mean square of what the first one is then off by.
+        """Fit both families; return the root mean square deviation of the first one afterwards.
 
-        It is at most the largest deviation, and its cost is that of one product.
+        It is at most the largest deviation, and takes only one product.
         """
         wanted, sums = self._targets[0], self._sums
         self._first = first = wanted / self._bare
@@ -201,13 +201,13 @@ class PairFit:
         return math.sqrt(off.dot(off) / len(off))
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the table as it is, and its family."""
+        """Return the largest deviation of the current table, and its family."""
         off_first = _largest(self._first * self._bare - self._targets[0])
         two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])
         return max((off_first, self._names[0]), (two, self._names[1]))
 
     def cells(self) -> FloatArray:
-        """Return the table as it is."""
+        """Return the current table."""
         if self._codes is not None:
             first_codes, two = self._codes
             factors = self._first[first_codes] * self._second[two]
@@ -219,7 +219,7 @@ class PairFit:
 def grouped_steps(
     families: Sequence[Family], remaining: Sequence[FloatArray], where: IntArray
 ) -> list[FamilySweep]:
-    """Return one step per family on the cells `where` of the flattened table."""
+    """Return one step per family, for the cells `where` of the flattened table."""
     steps = []
     for family, left in zip(families, remaining, strict=True):
         # Groups without open cells are done, and numbering the rest afresh keeps sums short.
@@ -229,7 +229,7 @@ def grouped_steps(
 
 
 def margin_step(family: Margin) -> FamilySweep:
-    """Return the step of a margin on the unflattened table."""
+    """Return the step of a margin, for the unflattened table."""
     summed = tuple(axis for axis in range(len(family.shape)) if axis not in family.axes)
     place = [size if axis in family.axes else 1 for axis, size in enumerate(family.shape)]
 

@@ -1,4 +1,4 @@
-"""Unfolding of noise masks: the true joint from the reports and the channel, by EM."""
+"""Unfolding of noise masks: estimate the true joint counts from reports and channel, by EM."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ may be needed to meet a constraint, and this keeps them open."""
 
 @dataclass(frozen=True, eq=False)
 class Unfolding:
-    """Maximum-likelihood counts behind noisy reports.
+    """Maximum-likelihood estimate of the true counts from noisy reports.
 
     Attributes
     ----------
     table
         Estimated counts, shape (V, C).
     converged, iterations
-        Whether the gain fell below the limit, and EM maps evaluated; 0 for the direct solution.
+        Whether the gain fell below the limit, and the number of EM steps; 0 for the direct
+        solution.
     misfit
-        Largest absolute deviation of the expected reports from those seen, in rows.
+        Largest absolute deviation of the expected reports from the given ones, in rows.
     """
 
     table: FloatArray
@@ -52,12 +53,12 @@ def unfold(
     direct: bool = True,
     progress: Progress = SILENT,
 ) -> Unfolding:
-    """Return the maximum-likelihood true counts behind reports that passed a channel.
+    """Return the maximum-likelihood estimate of the true counts, from the reports of a channel.
 
-    Per label, theta_i <- theta_i sum_j w_j K_ij / (theta K)_j, the EM algorithm of a mixture with
-    known components, sped up by squared extrapolation. Where the linear system K' theta = w has
-    a unique solution and no count in it is negative, that solution attains the maximum and is
-    returned at once.
+    For each label, the step is theta_i <- theta_i sum_j w_j K_ij / (theta K)_j. This is the EM
+    algorithm of a mixture with known components, accelerated by squared extrapolation. If the
+    linear system K' theta = w has a unique solution without negative counts, this solution attains
+    the maximum and is returned immediately.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ def unfold(
     tolerance
         Stop when one step gains less than `tolerance` times N in log likelihood (nats).
     max_iterations
-        EM maps evaluated at most.
+        Largest number of EM steps.
     direct
         Whether to try the linear system first.
     progress
@@ -77,14 +78,14 @@ def unfold(
     Returns
     -------
     Unfolding
-        A label without reports has no counts; each label's total is kept.
+        The estimate. A label without reports has no counts; the total of each label is kept.
 
     Raises
     ------
     PolicyError
-        A row of the channel is no distribution.
+        A row of the channel is not a distribution.
     DataError
-        Shapes do not match, or a report came in that no atom can give.
+        Shapes do not match, or there is a report that no atom can give.
 
     References
     ----------
@@ -117,29 +118,28 @@ def channel_em(
     max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
-    """Return the table behind noisy reports, in agreement with all exact evidence.
+    """Return the estimated table from noisy reports, in agreement with all exact evidence.
 
-    All channels are unfolded together: side by side they are one channel whose reports name the
-    mask too, and the estimate maximises the sum of the log likelihoods (exact for one noise
-    mask, a composite likelihood for several that report on the same rows). The joints of
-    deterministic masks enter as channels of zeros and ones, and are then met exactly, together
-    with the histogram, by IPF from the unfolded table.
+    All channels are unfolded together, as one channel with the reports of all masks. The estimate
+    maximises the sum of their log likelihoods. For one noise mask, this is the exact likelihood;
+    for several on the same rows, it is a composite likelihood. The joints of deterministic masks
+    enter as channels of zeros and ones. Then IPF from the unfolded table makes it agree exactly
+    with these joints and the histogram.
 
     Parameters
     ----------
     evidence
-        At least one noisy joint; masked joints and the histogram are used where they are there.
+        At least one noisy joint. Masked joints and the histogram are also used.
     tolerance, max_iterations, progress
-        As for `unfold`.
+        As in `unfold`.
     max_sweeps
-        As for `ipf`.
+        As in `ipf`.
 
     Returns
     -------
     Reconstruction
-        Table of shape (V, C), in rows. `residual` is the misfit to the expected reports where
-        there is no exact evidence, otherwise the deviation from the exact evidence;
-        `details["misfit"]` always holds the former.
+        Table of shape (V, C), in rows. `residual` is the deviation from the exact evidence; without
+        exact evidence, it is the misfit to the reports. `details["misfit"]` is always the misfit.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def channel_em(
 
 
 def _of_exact_evidence(evidence: Evidence) -> FloatArray:
-    """Return the table of all exact evidence, the label totals among it."""
+    """Return the table from all exact evidence, which includes the label totals."""
     totals = evidence.noisy[0].joint.sum(axis=0, keepdims=True)
     everything = MaskedJoint("label", np.zeros(evidence.atoms, dtype=np.int64), totals)
     return all_evidence(replace(evidence, masked=(*evidence.masked, everything), noisy=())).table
@@ -224,7 +224,7 @@ def _check_possible(channel: FloatArray, seen: FloatArray) -> None:
 
 
 def _linear_solution(channel: FloatArray, seen: FloatArray) -> FloatArray | None:
-    """Return the solution of K' theta = w where it is unique, exact and not negative."""
+    """Return the solution of K' theta = w if it is unique, exact and not negative; else None."""
     if channel.shape[1] < channel.shape[0]:
         return None
     solution, _, rank, _ = scipy.linalg.lstsq(channel.T, seen, cond=1e-12, lapack_driver="gelsy")
@@ -278,9 +278,9 @@ def _maximise(
 
 
 def _extrapolated(start: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the squared extrapolation of two EM steps, kept positive and on total.
+    """Return the squared extrapolation of two EM steps, kept positive and with the same totals.
 
-    The step length is found per label, whose problems do not know of each other.
+    The step length is chosen for each label separately, because their problems are independent.
     """
     step = first - start
     bend = second - first - step

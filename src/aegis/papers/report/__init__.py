@@ -1,1 +1,1 @@
-"""What the report shows of trained models."""
+"""The section on trained models in the report."""

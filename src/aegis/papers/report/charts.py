@@ -1,4 +1,4 @@
-"""Charts of trained models: how measures rank, and scores against what models reach."""
+"""Charts of trained models: rank correlations of measures, and metrics against scores."""
 
 from __future__ import annotations
 
@@ -59,9 +59,10 @@ def agreement_chart(
 
 
 def trained_chart(models: Sequence[Mapping[str, Any]], score: str, metric: str, width: int) -> Plot:
-    """Return what each model reaches against the score, one panel per model.
+    """Return the metric of each model against the score, with one panel per model.
 
-    `models` hold a `title` and `points` with `utility`, `reached`, `admissible`, `recommended`.
+    Each entry of `models` has a `title` and `points` with `utility`, `reached`, `admissible` and
+    `recommended`.
     """
     import altair as alt
 

@@ -1,4 +1,4 @@
-"""What trained models reach, as a section of the report."""
+"""The results of trained models as a section of the report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ METRIC_WORDS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
 
 
 def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSection | None:
-    """Return the section on trained models; None if nothing was trained."""
+    """Return the section on trained models; None if no models were trained."""
     relative = is_relative(advice)
     figures = evaluation_section(evaluation, advice, TOP, relative=relative)
     if figures is None:
@@ -44,7 +44,7 @@ def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSecti
 
 
 def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Drawing]:
-    """Return the charts of trained models, as far as there are figures for them."""
+    """Return the charts of trained models for which there are figures."""
     drawings = {}
     ranks, metric = evaluation["ranks"], evaluation["metric"]
     if ranks["cells"]:
@@ -69,7 +69,7 @@ def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Draw
 def evaluation_section(
     evaluation: EvaluationResult, advice: Advice, top: int, *, relative: bool
 ) -> dict[str, Any] | None:
-    """Return the trained models' scores, the first `top` configurations, and the agreement."""
+    """Return the trained models' metrics for the first `top` configurations, and the agreement."""
     if not evaluation.scores and not evaluation.agreement:
         return None
     names = list(dict.fromkeys(score.configuration for score in evaluation.scores))
@@ -110,7 +110,7 @@ def evaluation_section(
 
 
 def _reached(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, str]]:
-    """Return what each model reaches on the recommendation and unmasked, by figure of merit."""
+    """Return each model's metrics on the recommendation and on the unmasked table."""
     best = advice.best
     return [
         {
@@ -128,7 +128,9 @@ def _reached(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, str
 
 
 def _ranks(agreement: Sequence[AgreementRow]) -> dict[str, Any]:
-    """Return the rank correlations as the cells of a heat map, measures by models."""
+    """Return the rank correlations as cells of a heat map, with measures as rows, models as
+    columns.
+    """
     measures = list(dict.fromkeys(agreement_.measure for agreement_ in agreement))
     models = list(dict.fromkeys(agreement_.model for agreement_ in agreement))
     return {
@@ -151,7 +153,7 @@ def _ranks(agreement: Sequence[AgreementRow]) -> dict[str, Any]:
 def _panels(
     evaluation: EvaluationResult, advice: Advice, *, relative: bool
 ) -> list[dict[str, Any]]:
-    """Return, for each model, what it reaches on each configuration against the score."""
+    """Return, for each model, its metric on each configuration with the configuration's score."""
     utility = {
         ranked.name: ranked.utility_kept if relative else ranked.score for ranked in advice.ranking
     }

@@ -1,4 +1,4 @@
-"""What the report shows of trained models: shapes, so that what computes them need not know the report."""
+"""Protocols for results of trained models, so that the report does not import the training."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class TrainedScore(Protocol):
-    """How well one model predicts when trained on one release."""
+    """A metric of one model that was trained on one release."""
 
     @property
     def model(self) -> str:
@@ -15,7 +15,7 @@ class TrainedScore(Protocol):
 
     @property
     def metric(self) -> str:
-        """The figure of merit, for example "accuracy"."""
+        """The metric, for example "accuracy"."""
 
     @property
     def configuration(self) -> str:
@@ -27,15 +27,15 @@ class TrainedScore(Protocol):
 
     @property
     def unmasked(self) -> float | None:
-        """The same of the table as it is; None if it was not trained."""
+        """The mean on the unmasked table; None if no model was trained on it."""
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation over the splits; None for a single one."""
+        """Standard deviation over the splits; None for a single split."""
 
 
 class AgreementRow(Protocol):
-    """How well a measure ranks configurations, judged by a trained model."""
+    """How well a measure ranks configurations, compared with a trained model."""
 
     @property
     def measure(self) -> str:
@@ -43,7 +43,7 @@ class AgreementRow(Protocol):
 
     @property
     def model(self) -> str:
-        """The model that judges."""
+        """The trained model."""
 
     @property
     def spearman(self) -> float | None:
@@ -55,15 +55,15 @@ class AgreementRow(Protocol):
 
     @property
     def loss(self) -> float:
-        """Figure of merit lost against the best configuration by choosing the measure's best."""
+        """Loss of the metric by choosing the measure's best configuration, not the best one."""
 
 
 class EvaluationResult(Protocol):
-    """The gold standard: models trained on the releases."""
+    """Results of models that were trained on the releases."""
 
     @property
     def metric(self) -> str:
-        """The figure of merit that `agreement` is about."""
+        """The metric of `agreement`."""
 
     @property
     def scores(self) -> Sequence[TrainedScore]:

@@ -1,1 +1,1 @@
-"""MO-OBAM: the method, its local search, and the clusters that it changes."""
+"""MO-OBAM: the method, its local search, and its clusters."""

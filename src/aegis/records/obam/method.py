@@ -65,7 +65,7 @@ class ObamOptions(Options):
         at_least("rounds", self.rounds, 1)
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and `PolicyError` where n_C times k is above N."""
+        """Raise as `Options.check`, and if n_C times k is above N."""
         super().check(records)
         if self.clusters is not None and self.clusters * self.k > len(records):
             raise PolicyError(
@@ -140,7 +140,7 @@ def _details(records: Records, solution: Solution) -> dict[str, object]:
 
 
 def grid_of_clusters(options: ObamOptions, size: int) -> tuple[int, ...]:
-    """Return a quarter, half and all of the number of clusters that `options` give for `size`."""
+    """Return a quarter, a half and all of the number of clusters that `options` give."""
     most = options.number_of_clusters(size)
     return tuple(sorted({max(1, most // 4), max(1, most // 2), most}))
 
@@ -156,13 +156,13 @@ def front(
 ) -> tuple[TradeOff, ...]:
     """Search every n_C with every lambda and mark the Pareto front of IL against entropy.
 
-    Starts are shared by the weights of one n_C. The seconds of a point are an equal share of the
-    time for its n_C.
+    All weights of one n_C use the same starts. The time of a point is an equal share of the time
+    for its n_C.
 
     Raises
     ------
     PolicyError, DataError
-        A setting that the records do not allow.
+        The records do not allow a setting.
     """
     points: list[TradeOff] = []
     settings = [replace(options, clusters=count) for count in clusters]
@@ -213,7 +213,7 @@ def _efficient(point: TradeOff, points: Sequence[TradeOff]) -> bool:
 def _front(
     records: Records, options: Options, seed: int, progress: Progress
 ) -> tuple[TradeOff, ...]:
-    """Return the settings around the one that was released."""
+    """Return results for settings near that of a release."""
     if not isinstance(options, ObamOptions):
         raise InternalError("A front was asked with options of another method than MO-OBAM.")
     grid = grid_of_clusters(options, len(records))

@@ -1,4 +1,4 @@
-"""Local search for MO-OBAM: a constrained start, then moves and swaps that improve exactly."""
+"""Local search for MO-OBAM: a start with valid clusters, then moves and swaps that improve."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class ObamObjective:
     """The weighted sum of Wei et al., to be minimised.
 
     (1 - MIN(IL) / IL) - weight * sum over sensitive attributes of (least entropy over clusters) /
-    MAX, where MAX is log2 of the attribute's number of values. Where MIN(IL) is 0 the first term
-    would be 1 for any loss; it is then IL itself.
+    MAX, where MAX is log2 of the attribute's number of values. If MIN(IL) is 0, the first term
+    would be 1 for any loss; then IL is used instead.
 
     Attributes
     ----------
     total
-        Loss of one cluster that holds everything: what turns a loss into IL.
+        Loss of one cluster with all records. A loss divided by it is IL.
     least
         MIN(IL), the lowest IL known for this number of clusters and k.
     weight
@@ -54,20 +54,20 @@ class ObamObjective:
     ceilings: tuple[float, ...]
 
     def infidelity(self, loss: Floats | float) -> Floats:
-        """First term, of a loss or an array of losses."""
+        """First term of the objective, for a loss or an array of losses."""
         information_loss = np.asarray(loss) / self.total if self.total > 0 else np.zeros(1)
         if self.least <= 0:
             return information_loss
         return 1.0 - self.least / np.maximum(information_loss, 1e-300)
 
     def value(self, loss: float, diversity: Sequence[float]) -> float:
-        """Objective of a state of this loss and these least entropies."""
+        """Objective for this loss and these least entropies."""
         spread = sum(d / c for d, c in zip(diversity, self.ceilings, strict=True))
         return float(self.infidelity(loss).item()) - self.weight * spread
 
     @property
     def looks_at_diversity(self) -> bool:
-        """Whether the second term can change anything."""
+        """Whether the second term can change the objective."""
         return self.weight > 0 and bool(self.ceilings)
 
 
@@ -81,14 +81,14 @@ class Exchange:
     change: float
 
     def carry_out(self, state: State) -> None:
-        """Apply to `state`."""
+        """Apply the exchange to `state`."""
         if self.other is None:
             state.move(self.record, self.target, self.change)
         else:
             state.swap(self.record, self.other, self.change)
 
     def diversity(self, state: State) -> list[float]:
-        """Least entropies after the exchange."""
+        """Least entropies after the exchange, one per sensitive attribute."""
         joined = [] if self.other is None else [self.other]
         source = int(state.of[self.record])
         return state.diversity_after(
@@ -107,7 +107,7 @@ def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool
 
 
 def start(instance: Instance, clusters: int, k: int, random: np.random.Generator) -> State:
-    """Return clusters of at least k records: seeds by distance, alternating assignment, repair."""
+    """Return clusters with at least k records: spread seeds, Lloyd iterations, then repair."""
     seeds = _seeds(instance, clusters, random)
     of = _nearest(_around(instance, seeds), instance)
     state = State(instance, of, clusters)
@@ -122,7 +122,7 @@ def start(instance: Instance, clusters: int, k: int, random: np.random.Generator
 
 
 def balanced(instance: Instance, clusters: int, random: np.random.Generator) -> State:
-    """Return clusters among which the sensitive values are dealt out evenly, at random."""
+    """Return random clusters in which the sensitive values are evenly distributed."""
     shuffled = random.permutation(len(instance))
     order = shuffled[np.lexsort(instance.sensitive[shuffled].T)]
     of = np.empty(len(instance), dtype=np.int64)
@@ -131,7 +131,7 @@ def balanced(instance: Instance, clusters: int, random: np.random.Generator) -> 
 
 
 def _around(instance: Instance, seeds: Integers) -> State:
-    """Return a state whose clusters are the single records `seeds`, for distances only."""
+    """Return a state whose clusters are the single records `seeds`; only for distances."""
     part = Instance(
         instance.points[seeds],
         instance.nominal[seeds],
@@ -147,7 +147,7 @@ def _around(instance: Instance, seeds: Integers) -> State:
 
 
 def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> Integers:
-    """Pick records with chances by squared distance to those picked (k-means++)."""
+    """Draw seeds with probability proportional to squared distance to earlier seeds (k-means++)."""
     rows = instance.first
     weights = np.bincount(instance.of).astype(np.float64)
     picked = [int(random.choice(len(rows), p=weights / weights.sum()))]
@@ -166,7 +166,7 @@ def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> In
 
 
 def _nearest(state: State, instance: Instance) -> Integers:
-    """Assign each combination to the nearest centroid."""
+    """Assign each record to the nearest centroid, by its combination of values."""
     count = len(instance.first)
     nearest = np.empty(count, dtype=np.int64)
     step = max(BLOCK // state.clusters, 1)
@@ -177,9 +177,10 @@ def _nearest(state: State, instance: Instance) -> Integers:
 
 
 def _fill(state: State, k: int) -> None:
-    """Bring every cluster to k records, each time with those that cost least.
+    """Bring every cluster to k records, by moving the records that cost least.
 
-    Possible whenever N >= C k: what clusters lack is then no more than what others have above k.
+    This is possible if N >= C k: then the records that some clusters lack are at most those that
+    others have above k.
     """
     for cluster in np.argsort(state.sizes, kind="stable"):
         while state.sizes[cluster] < k:
@@ -197,7 +198,10 @@ def _fill(state: State, k: int) -> None:
 
 
 def descend(state: State, k: int, objective: ObamObjective) -> bool:
-    """Apply improving moves and swaps until none is found; False where the limit came first."""
+    """Apply improving moves and swaps until there are none.
+
+    Returns False if the limit came first.
+    """
     return any(_moves(state, k, objective) + _swaps(state, objective) == 0 for _ in range(SWEEPS))
 
 
@@ -254,11 +258,11 @@ def _best_swap(state: State, record: int, others: Integers, objective: ObamObjec
 
 
 def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> bool:
-    """Raise the least entropies while that lowers the objective; False where steps ran out.
+    """Raise the least entropies while that lowers the objective; return False if steps ran out.
 
-    One exchange can only lift the least entropy to that of the next cluster, which often is not
-    worth its loss. So chains of exchanges are tried, each lifting the cluster that is weakest by
-    then; a chain that does not lower the objective is undone.
+    One exchange can raise the least entropy only to that of the next cluster, which often does not
+    justify its loss. So chains of exchanges are tried. Each exchange raises the cluster that then
+    has the least entropy. A chain that does not lower the objective is undone.
     """
     if not objective.looks_at_diversity or state.clusters < 2:
         return True
@@ -273,7 +277,7 @@ def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> boo
 
 
 def _chain(state: State, k: int, objective: ObamObjective, number: int, depth: int) -> bool:
-    """Try up to `depth` exchanges that together lower the objective."""
+    """Try up to `depth` exchanges; keep them if they together lower the objective."""
     before = _value(objective, state)
     done: list[tuple[Exchange, int]] = []
     while len(done) < depth:
@@ -294,8 +298,8 @@ def _lift(
 ) -> Exchange | None:
     """Return the best exchange for the cluster of least entropy in attribute `number`.
 
-    Entropy above that of the `depth` next clusters is not counted, and no other cluster may fall
-    below the least entropy there is.
+    Entropy above that of the next `depth` clusters does not count. No other cluster may fall below
+    the current least entropy.
     """
     weakest = int(np.argmin(state.entropies[number]))
     pool = _pool(state, weakest)
@@ -329,7 +333,7 @@ def _lift(
 
 
 def _pool(state: State, cluster: int) -> Integers:
-    """Return one record of each kind in the clusters around `cluster`, nearest clusters first."""
+    """Return one record of each kind from clusters near `cluster`, the nearest first."""
     centres = state.centres()
     distance = np.sum((centres - centres[cluster]) ** 2, axis=1)
     for counts in state.counts:
@@ -344,7 +348,10 @@ def _pool(state: State, cluster: int) -> Integers:
 
 
 def _kinds(state: State, records: Integers) -> Integers:
-    """Return the first record of each kind: cluster, combination and sensitive values."""
+    """Return the first record of each kind.
+
+    A kind is a cluster, combination and sensitive values.
+    """
     columns = [state.of[records], state.instance.of[records], *state.instance.sensitive[records].T]
     label = np.zeros(len(records), dtype=np.int64)
     for column in columns:
@@ -362,9 +369,10 @@ def _scores(
     changes: Floats,
     caps: list[float],
 ) -> Floats:
-    """Objective after each exchange if `cluster` alone, up to `caps`, set the least entropy, (M,).
+    """Return the approximate objective after each exchange, shape (M,).
 
-    What the other cluster loses in entropy is left out and checked before anything is applied.
+    The entropy of `cluster`, up to `caps`, counts as the least entropy. The loss of entropy in the
+    other cluster is ignored here, and checked before an exchange is applied.
     """
     scores = objective.infidelity(np.maximum(state.loss + changes, 0.0))
     for number, held in enumerate(state.held):
@@ -386,15 +394,15 @@ class Solution:
     of
         Cluster of each record, shape (N,).
     information_loss
-        IL in the search's own scale, 0..1.
+        IL in the scale of the search, 0..1.
     least
         MIN(IL): the lowest IL met for this number of clusters and k.
     diversity
-        Least entropy over clusters of each sensitive attribute, bits.
+        For each sensitive attribute, the least entropy over clusters, in bits.
     value
-        The objective.
+        Value of the objective.
     converged
-        Whether every start ended where no move or swap tried improves it.
+        Whether every start ended at a state that no tried move or swap improves.
     """
 
     of: Integers
@@ -418,10 +426,10 @@ def optimise(
 ) -> list[Solution]:
     """Search from several starts; return the best solution for each of `weights`.
 
-    Every start first descends on information loss alone; the lowest loss met is MIN(IL). For a
-    weight above 0 each start then alternates between raising the least entropies and descending
-    on the whole objective. Small tables are also searched from clusters of balanced diversity,
-    which large weights are nearer to.
+    Every start first minimises the information loss only; the lowest loss found is MIN(IL). For a
+    weight above 0, each start then alternates between raising the least entropies and minimising
+    the whole objective. Small tables are also searched from clusters with balanced diversity, which
+    are closer to the best result for large weights.
     """
     total = instance.total
     ceilings = tuple(math.log2(size) if size > 1 else 1.0 for size in instance.sensitive_sizes)

@@ -1,8 +1,8 @@
-"""Clusters under local search: statistics from which every change of the objective is exact.
+"""Clusters for local search, with statistics that give the exact change of the objective.
 
-Per cluster: its size, sums of coordinates, counts of each category and of each sensitive value.
-The within-cluster loss of a move or a swap follows from these in time that does not depend on the
-size of the clusters (Hartigan and Wong's update for sums of squares, counts for mismatches).
+The statistics of a cluster are its size, sums of coordinates, and counts of each category and each
+sensitive value. They give the change of loss by a move or a swap, in time that does not depend on
+the size of the clusters (Hartigan and Wong's update for sums of squares, counts for mismatches).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BLOCK = 2**21
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """What the search works on.
+    """The data that the search works on.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Instance:
 
     @classmethod
     def build(cls, records: Records, *, scaled: bool) -> Instance:
-        """Encode `records`; not `scaled`, numbers count in their own unit."""
+        """Encode `records`; numbers that are not `scaled` keep their unit."""
         space = Space.of(records, scaled=scaled)
         first, of = records.combinations
         held = [np.unique(a.codes, return_inverse=True) for a in records.sensitive]
@@ -65,7 +65,7 @@ class Instance:
 
     @property
     def total(self) -> float:
-        """Loss of one cluster that holds everything: the denominator of IL."""
+        """Loss of one cluster with all records: the denominator of IL."""
         return State(self, np.zeros(len(self), dtype=np.int64), 1).loss
 
 
@@ -111,7 +111,7 @@ class State:
         return len(self.sizes)
 
     def copy(self) -> State:
-        """Return an independent copy, its statistics computed afresh."""
+        """Return an independent copy, with recomputed statistics."""
         return State(self.instance, self.of.copy(), self.clusters)
 
     def _loss(self) -> float:
@@ -163,7 +163,7 @@ class State:
         return gain
 
     def costs_of_joining(self, cluster: int, records: Integers) -> Floats:
-        """Increase of loss when each of `records`, from elsewhere, joins `cluster`, (M,)."""
+        """Increase of loss when each of `records`, from other clusters, joins `cluster`, (M,)."""
         size = int(self.sizes[cluster])
         offsets = self.instance.points[records] - self.sums[cluster] / max(size, 1)
         cost: Floats = size / (size + 1) * np.sum(offsets**2, axis=1)
@@ -179,12 +179,13 @@ class State:
         Parameters
         ----------
         margin
-            Which clusters may lose a record, shape (C,).
+            Flags of the clusters that may lose a record, shape (C,).
 
         Returns
         -------
         records, targets, changes
-            Shape (M,) each, the change of loss by each move alone.
+            The movable records, the best target of each, and the change of loss by this move alone;
+            each of shape (M,).
         """
         records = np.flatnonzero(margin[self.of])
         if not len(records) or self.clusters < 2:
@@ -229,14 +230,14 @@ class State:
         return change
 
     def _unmatched(self, number: int, source: int, code: int) -> float:
-        """Change of mismatches when a record of `code` leaves `source`: 0 or -1."""
+        """Change in the number of mismatches when a record with `code` leaves `source`: 0 or -1."""
         at_top = self.counts[number][source, code] == self.tops[number][source]
         return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0
 
     def swap_changes(self, record: int, others: Integers) -> Floats:
-        """Exact changes of loss when `record` changes places with each of `others`, (M,).
+        """Exact change of loss when `record` swaps clusters with each of `others`, (M,).
 
-        `others` must lie outside the cluster of `record`.
+        `others` must be outside the cluster of `record`.
         """
         source, targets = int(self.of[record]), self.of[others]
         step = self.instance.points[others] - self.instance.points[record]
@@ -262,7 +263,7 @@ class State:
         return change
 
     def move(self, record: int, target: int, change: float) -> None:
-        """Move `record` to `target`; `change` is the loss's, as computed before."""
+        """Move `record` to `target`; `change` is the computed change of loss."""
         source = int(self.of[record])
         self.of[record] = target
         self.sizes[source] -= 1
@@ -286,7 +287,7 @@ class State:
         self.loss += change
 
     def swap(self, record: int, other: int, change: float) -> None:
-        """Let two records of different clusters change places."""
+        """Swap two records of different clusters; `change` is the computed change of loss."""
         source, target = int(self.of[record]), int(self.of[other])
         self.move(record, target, change)
         self.move(other, source, 0.0)
@@ -297,7 +298,7 @@ class State:
         Parameters
         ----------
         leaving
-            Per changed cluster the records that leave and those that join.
+            For each changed cluster, the records that leave and the records that join.
         """
         changed = list(leaving)
         least = []

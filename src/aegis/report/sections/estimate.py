@@ -1,4 +1,4 @@
-"""Deviations from the raw table that were estimated, by configuration and by attribute."""
+"""Estimated deviations from the unmasked table, by configuration and by attribute."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOP = 20
 
 
 def changes_section(advice: Advice) -> list[dict[str, Any]]:
-    """Return what other masks of one attribute would change of the best, where scores are estimates."""
+    """Return the effect of other masks on the best configuration, if scores are estimates."""
     changes = () if advice.estimated is None else advice.estimated.changes
     return [
         {
@@ -36,7 +36,7 @@ def _between(ends: tuple[float, float] | None) -> str:
 def estimates_section(advice: Advice) -> dict[str, Any] | None:
     """Return the estimates of the first configurations, and of the first one's attributes.
 
-    None if no estimate was asked for.
+    None if no estimate was requested.
     """
     told = [(r.name, r.estimate) for r in advice.ranking if r.estimate is not None]
     if not told:

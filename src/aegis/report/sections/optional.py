@@ -1,4 +1,4 @@
-"""Sections that appear only when somebody has computed what they show."""
+"""Sections that appear only if their content was computed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def front_section(front: Front, total: int, objective: str | None = None) -> dic
     total
         Rows of the table.
     objective
-        What the search optimised, where that is not the measure of the report.
+        The objective of the search, if it is not the report's measure.
     """
     if not front.points:
         return None
@@ -59,7 +59,7 @@ def _proof(point: FrontPoint) -> str:
 
 
 def _changed(masks: Mapping[str, str]) -> str:
-    """Return the masks of a configuration, those that mask nothing left out."""
+    """Return the masks of a configuration, without attributes that are unmasked."""
     masking = {name: mask for name, mask in masks.items() if mask != "identity"}
     return _listed(masking) if masking else "nothing masked" if masks else "–"
 
@@ -69,7 +69,7 @@ def _listed(masks: Mapping[str, str]) -> str:
 
 
 def binding_section(binding: Binding) -> dict[str, Any] | None:
-    """Return what keeps the masks from being finer; None when nothing was computed."""
+    """Return the obstacles to finer masks; None if nothing was computed."""
     if not binding.finer and not binding.relaxations:
         return None
     return {
@@ -99,7 +99,7 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
 
 
 def _gaining_masks(relaxation: Relaxation) -> str:
-    """Return the masks that a weaker rule would let change, where that gains something."""
+    """Return the masks that would change under a weaker rule, if that gains something."""
     if not relaxation.shows:
         return "–"
     return _listed(relaxation.masks) if relaxation.masks else "the same"

@@ -1,4 +1,4 @@
-"""The risk table and the class-size histogram: what an attacker could learn, before and after."""
+"""The risk table and the class-size histogram, before and after masking."""
 
 from __future__ import annotations
 
@@ -108,16 +108,16 @@ def privacy_section(
     admissible: bool,
     finest: bool = False,
 ) -> dict[str, Any] | None:
-    """Return the risk table and the histogram of one or two reports; None without any.
+    """Return the risk table and the histogram of one or two reports; None if there are none.
 
     Parameters
     ----------
     before, after
-        Privacy of the table as it is, and of the release that the report is about.
+        Privacy of the unmasked table, and of the release in the report.
     admissible
-        Whether that release is recommended, or only the one that came closest.
+        Whether the release is recommended; if not, it is the one that came closest.
     finest
-        Whether `before` is of the table under the finest candidate masks instead.
+        Whether `before` is for the finest candidate masks instead.
     """
     titles = (FINEST if finest else "Before masking", "After masking")
     columns = [
@@ -186,7 +186,7 @@ def _of(name: str, show: Callable[[AttributeFigures, int], str], report: Privacy
 
 
 def _part(number: int, whole: int) -> str:
-    """Return rows and their share, the share after a line break that a broad table ignores."""
+    """Return rows with their share; a line break before the share is ignored in wide tables."""
     return part(number, whole).replace(" (", "\n(")
 
 
@@ -195,7 +195,7 @@ def _risk(risk: float | None) -> str:
 
 
 def _histogram(columns: list[Column]) -> dict[str, Any]:
-    """Return per class size the share of rows, once as a table and once as points."""
+    """Return the share of rows per class size, as a table and as points."""
     sizes = list(
         dict.fromkeys(b.size for _, report in columns for b in report.class_size_histogram)
     )

@@ -1,4 +1,4 @@
-"""Record-level releases: what they cost, as the templates show it."""
+"""Record-level releases and their losses, for the templates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOSSES: tuple[tuple[str, str], ...] = (
 
 
 def losses(loss: InformationLoss) -> list[str]:
-    """Return the figures of `LOSSES`."""
+    """Return the figures in the order of `LOSSES`."""
     return [
         measured(loss.scaled),
         measured(loss.unscaled),
@@ -34,7 +34,7 @@ def losses(loss: InformationLoss) -> list[str]:
 
 
 def records_section(advice: Advice) -> dict[str, Any] | None:
-    """Return the record-level releases of a ranking as a table; None without any."""
+    """Return the record-level releases of a ranking as a table; None if there are none."""
     rows = [
         {
             "name": clean(r.name, limit=120),
@@ -54,7 +54,7 @@ def records_section(advice: Advice) -> dict[str, Any] | None:
 
 
 def options_text(recipe: Recipe) -> str:
-    """Return the options of a recipe as one line, without an l that its method does not use."""
+    """Return the options of a recipe as one line, without an l that the method does not use."""
     options = {name: value for name, value in recipe.options.items() if value is not None}
     unused = not recipe.anonymizer.diverse and options.pop("l", None) is not None
     told = ", ".join(f"{name} {value}" for name, value in options.items())
@@ -67,7 +67,7 @@ def method_yaml(subject: Ranked) -> dict[str, Any] | None:
 
 
 def tradeoff_section(points: Sequence[TradeOff]) -> dict[str, Any] | None:
-    """Return settings of MO-OBAM as a table and as points; None without any."""
+    """Return settings of MO-OBAM as a table and as points; None if there are none."""
     if not points:
         return None
     return {

@@ -1,9 +1,9 @@
 """The container of a bundle: a ZIP whose manifest lists every member with its size and digest.
 
-A bundle comes from elsewhere and is not trusted. Nothing in it is executed, no more is inflated
-than the manifest and the ZIP directory both declare, and every byte that is read is covered by a
-SHA-256. The digests show damage and careless edits; who wrote the bundle is shown by a signature
-of the manifest, where it has one.
+A bundle may come from anybody and is not trusted. Nothing in it is executed. No more is inflated
+than the manifest and the ZIP directory both declare, and a SHA-256 covers every byte that is read.
+The digests show damage and careless edits. If the manifest is signed, the signature shows who wrote
+the bundle.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _BROKEN = (
 
 
 def damaged(path: Path, reason: str) -> DataError:
-    """Return the error for a bundle that is not what was written."""
+    """Return the error for a bundle that is damaged."""
     return DataError(f"{path} is truncated or was tampered with: {reason}.", hint=AGAIN)
 
 
@@ -78,18 +78,18 @@ def write_archive(
     members: Mapping[str, bytes],
     key: PrivateKey | None = None,
 ) -> None:
-    """Write a bundle, all or nothing; equal content gives equal bytes.
+    """Write a bundle completely or not at all; equal content gives equal bytes.
 
     Parameters
     ----------
     path
         The file to write; an existing one is replaced.
     content
-        What the manifest says besides the list of members: JSON values.
+        The manifest without its list of members, as JSON values.
     members
         The other members, by name.
     key
-        What the manifest, and with it every byte, is signed with.
+        Key to sign the manifest with. The signature covers every byte, through the digests.
 
     Raises
     ------
@@ -144,7 +144,10 @@ def _write(path: Path, members: Mapping[str, bytes], compression: int) -> None:
 
 
 class _Guarded(io.FileIO):
-    """A file of which no more than so much is read at a time: a ZIP's directory is read at once."""
+    """A file that refuses to read too much at once.
+
+    `zipfile` reads a ZIP's directory in one call.
+    """
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return up to `size` bytes."""
@@ -160,7 +163,7 @@ class Archive:
     Attributes
     ----------
     content
-        What the manifest says of the summary.
+        The manifest's description of the summary.
     """
 
     path: Path
@@ -169,12 +172,12 @@ class Archive:
     _declared: Mapping[str, Any]
 
     def members(self, expected: set[str]) -> dict[str, pa.Buffer]:
-        """Return the members, which must be those expected, checked against the manifest.
+        """Return the members by name, after their digests were compared with the manifest.
 
         Raises
         ------
         ValueError
-            The manifest refers to other members than it lists.
+            The listed members are not exactly the expected ones.
         DataError
             A member differs from the manifest in its digest.
         """
@@ -194,20 +197,20 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path, key: PublicKey | None = None) -> Iterator[Archive]:
-    """Open a bundle and check its manifest; members are inflated when they are asked for.
+    """Open a bundle and check its manifest; members are inflated when they are used.
 
     Parameters
     ----------
     path
         The file.
     key
-        What the bundle must be signed with; without one a signature is not looked at.
+        Public key that must verify the bundle's signature; without it, signatures are ignored.
 
     Raises
     ------
     DataError
-        The file cannot be read, is no bundle or one of another version, declares more than
-        `MAX_BYTES`, more than its size explains or more than there is memory for, differs from
+        The file cannot be read, is not a bundle or has another version. Or it declares more than
+        `MAX_BYTES`, more than its size explains or more than the free memory. Or it differs from
         its manifest, or is not signed with the key.
     """
     try:
@@ -247,7 +250,7 @@ def _checked(path: Path, archive: zipfile.ZipFile, key: PublicKey | None) -> Arc
 
 
 def _check_size(path: Path, total: int) -> None:
-    """Raise before anything is inflated that is more than a bundle, or this machine, can hold."""
+    """Raise `DataError` if a bundle would expand to more than is allowed or than fits in memory."""
     size = path.stat().st_size
     if total > MAX_BYTES or total > FREE_BYTES + MAX_RATIO * size:
         most = min(MAX_BYTES, FREE_BYTES + MAX_RATIO * size)
@@ -266,7 +269,7 @@ def _check_size(path: Path, total: int) -> None:
 
 
 def free_memory() -> int | None:
-    """Return the bytes that this process may still take; None if the system does not say."""
+    """Return the bytes of free memory; None if the system does not report it."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -327,7 +330,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> d
 
 
 def _inflate(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytearray:
-    """Return a member's bytes, as many as the directory declares: memory is taken as they come."""
+    """Return a member's bytes, up to the declared size; memory is taken only as bytes arrive."""
     if entry.compress_type not in _METHODS:
         raise zipfile.BadZipFile(f"member {entry.filename!r} has an unknown compression")
     data = bytearray()

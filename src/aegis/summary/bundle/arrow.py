@@ -1,8 +1,8 @@
-"""Arrays of different lengths and types in one Arrow IPC stream, with one form for equal arrays.
+"""Arrays of different lengths and types in one Arrow IPC stream; equal arrays give equal bytes.
 
 A member of a bundle is a table of one row whose columns are lists. Null is stored as a position,
-since what lies beneath a null, and the unused bits of a validity bitmap, are not defined: equal
-arrays could be written as different bytes.
+because Arrow does not define the bytes beneath a null and the unused bits of a validity bitmap.
+With them, equal arrays could be written as different bytes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def unpack(data: bytes | pa.Buffer) -> dict[str, pa.Array]:
     Raises
     ------
     ValueError
-        The bytes are no such stream, or hold compressed buffers, which could expand to any size.
+        The bytes are not such a stream, or have compressed buffers, which could expand to any size.
     """
     messages = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
     kinds = messages.read_next_message(), messages.read_next_message()
@@ -132,7 +132,7 @@ def _compressed(metadata: pa.Buffer) -> bool:
 
 
 def _field(data: bytes, table: int, index: int) -> int | None:
-    """Return where field `index` of the flatbuffer table at `table` stands; None if unset."""
+    """Return the offset of field `index` of the flatbuffer table at `table`; None if unset."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     size = struct.unpack_from("<H", data, vtable)[0]
     slot = 4 + 2 * index

@@ -1,11 +1,12 @@
-"""Hold the numbers of a summary from elsewhere against one another, before any of them is used.
+"""Compare the numbers of a summary from a file with one another, before any of them is used.
 
-A summary says the same thing several times: the rows of a value, of an atom, of a pair of atoms and
-of a cell of the frequency table all add up to the same rows. Whoever changes one number by mistake
-or on purpose contradicts another; only a summary in which all agree is used. What lies beyond the
-numbers, that they are those of a table, no check can tell: a signature says who answers for them.
+A summary has the same information several times: the rows of values, of atoms, of pairs of atoms
+and of cells of the frequency table all add up to the same totals. If one number is changed, by
+mistake or on purpose, it contradicts another. Only a summary without contradictions is used. No
+check can show that the numbers come from a real table; a signature shows who is responsible for
+them.
 
-All checks take one pass over an array in blocks, so that they need little memory next to it.
+All checks take one pass over an array in blocks, so they need little memory in addition to it.
 """
 
 from __future__ import annotations
@@ -84,9 +85,9 @@ def _require(condition: bool, problem: str) -> None:
 
 
 def _total(counts: Array, most: int, what: str, *, least: int = 0) -> int:
-    """Return the sum of counts, each of which must be from `least` to `most`.
+    """Return the sum of counts; each must be from `least` to `most`.
 
-    Numbers so large that their sum would overflow are refused before they are added.
+    Numbers so large that their sum would overflow are refused before the addition.
     """
     if not counts.size:
         return 0
@@ -98,7 +99,7 @@ def _total(counts: Array, most: int, what: str, *, least: int = 0) -> int:
 
 
 def _below(codes: Array, size: int, what: str) -> None:
-    """Refuse codes that are not from 0 to `size`."""
+    """Refuse codes that are below 0 or not below `size`."""
     if codes.size:
         low, high = int(codes.min()), int(codes.max())
         _require(low >= 0 and high < size, f"{what}: {low if low < 0 else high:,} of {size:,}")
@@ -121,11 +122,11 @@ def _added(size: int, length: int, entries: Callable[[slice], tuple[Array, Array
     Parameters
     ----------
     size
-        Number of keys.
+        Number of keys; they are below it.
     length
         Number of entries.
     entries
-        The keys and the counts of some of the entries.
+        Function that returns the keys and the counts of a slice of the entries.
     """
     sums = np.zeros(size, dtype=np.int64)
     for part in _blocks(length, max(_BLOCK, size)):
@@ -246,14 +247,14 @@ def _check_domain(attribute: AttributeSummary, domain: Domain, of_cells: Counts,
 
 
 def _equal(first: pa.Array, two: pa.Array) -> bool:
-    """Return whether two arrays of one type hold the same, NaN being equal to itself."""
+    """Return whether two arrays of one type have equal entries, where NaN equals NaN."""
     if pa.types.is_floating(first.type):
         return np.array_equal(numbers_of(first), numbers_of(two), equal_nan=True)
     return bool(first.equals(two))
 
 
 def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) -> None:
-    """Check atoms, and groups, levels and ranges of every candidate."""
+    """Check the atoms, and the groups, levels and ranges of every candidate."""
     atoms = attribute.n_atoms
     _all_used(attribute.atoms, atoms, f"{what}, atoms")
     for candidate in (*attribute.candidates, attribute.unmasked):
@@ -339,7 +340,7 @@ def _check_pairs(summary: Summary) -> None:
 
 
 def _check_responses(pairs: PairCounts, responses: ResponseSums) -> None:
-    """Check that the sums of a numeric label add up, and are those of some numbers."""
+    """Check that the sums of a numeric label add up and are possible for some numbers."""
     what = "sums of the label"
     folds = pairs.folds
     rows = np.array([pairs.counted]) if folds is None else folds.rows
@@ -372,13 +373,13 @@ def _check_pair(pairs: PairCounts, pair: tuple[int, int]) -> None:
 
 
 def _left(index: Array, width: int, classes: int) -> Array:
-    """Return atom of the first attribute and class of a cell, as one number."""
+    """Return the first attribute's atom and the class of each cell, as one number."""
     keys: Array = index // (width * classes) * classes + index % classes
     return keys
 
 
 def _right(index: Array, width: int, classes: int) -> Array:
-    """Return atom of the second attribute and class of a cell, as one number."""
+    """Return the second attribute's atom and the class of each cell, as one number."""
     keys: Array = index % (width * classes)
     return keys
 
@@ -448,7 +449,7 @@ def _check_frequency(frequency: FrequencyTable, summary: Summary) -> None:
 def _label_codes(
     frequency: FrequencyTable, summary: Summary, known: Mapping[str, AttributeSummary]
 ) -> Counts:
-    """Return the class of each code of the label, the number of classes for null."""
+    """Return the class of each code of the label; for null, the number of classes."""
     name = frequency.label
     told = frequency.representatives[name]
     _below(frequency.codes[name], len(told), "codes of the label")
@@ -467,7 +468,7 @@ def _check_column(
     summary: Summary,
     known: Mapping[str, AttributeSummary],
 ) -> None:
-    """Check the codes of a column, and that its cells add up to what the attribute says."""
+    """Check the codes of a column, and that its cells add up to the attribute's counts."""
     what = f"the frequency table's column {name!r}"
     codes, told = frequency.codes[name], frequency.representatives[name]
     label = frequency.codes[frequency.label]
@@ -499,13 +500,13 @@ def _check_column(
 
 
 def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummary]) -> bool:
-    """Return whether the label is counted by groups of classes, as its masks distinguish them."""
+    """Return whether label classes are counted in the groups that the label's masks form."""
     name = frequency.label
     return name in known and len(frequency.representatives[name]) < len(known[name].values)
 
 
 def _by_code(attribute: AttributeSummary, told: Array, rows: Counts, what: str) -> Counts:
-    """Return the rows per code and class, where each code represents the values of one group."""
+    """Return the rows per code and class, where each code represents one group of values."""
     size = len(attribute.values)
     ordered = np.array_equal(told, np.arange(len(told)))
     if ordered and (len(told) == size or not rows[len(told) :].any()):

@@ -36,10 +36,10 @@ _BROKEN = (
 def save_bundle(
     summary: Summary, path: str | Path, *, force: bool = False, key: PrivateKey | None = None
 ) -> None:
-    """Write a summary to one file, from which `load_bundle` makes an equal one.
+    """Write a summary to one file; `load_bundle` reads an equal summary from it.
 
-    The same summary gives the same bytes. Everything is in the file but the timings: hierarchies
-    are stored by content, masks as a policy writes them.
+    The same summary gives the same bytes. The file has everything but the timings. Hierarchies are
+    stored with their content, and masks as a policy writes them.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def save_bundle(
     Parameters
     ----------
     summary
-        What `summarize` returned.
+        The summary that `summarize` returned.
     path
         The file, with the extension `.aegis`.
     force
@@ -65,10 +65,10 @@ def save_bundle(
     Raises
     ------
     PolicyError
-        The extension is another, the folder does not exist, or the file exists and `force` is
+        The extension is not `.aegis`, the folder does not exist, or the file exists and `force` is
         not set.
     DataError
-        The file cannot be written, or would be larger than a bundle may be.
+        The file cannot be written, or it would exceed the largest size of a bundle.
     """
     target = Path(path)
     check_output(target, force=force, formats=(BUNDLE,))
@@ -79,21 +79,21 @@ def save_bundle(
 def load_bundle(path: str | Path, *, verify_key: PublicKey | None = None) -> Summary:
     """Return the summary that `save_bundle` wrote; its timings are empty.
 
-    Nothing in the file is trusted: sizes are checked before memory is taken, and every number is
-    compared with the others before it is used.
+    The content is not trusted: sizes are checked before memory is taken, and numbers are compared
+    with each other before they are used.
 
     Parameters
     ----------
     path
         The file.
     verify_key
-        Read it only if it was signed with the private key of this one.
+        Public key; the file is read only if it was signed with the matching private key.
 
     Raises
     ------
     DataError
-        The file is missing, is no bundle or one of another format version, is truncated or
-        tampered with, contradicts itself, or is not signed with the key.
+        The file is missing, is not a bundle, or has another format version. Or it is truncated or
+        was tampered with, contradicts itself, or is not signed with the key.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Summaries on disk, added up: each part once, and none that was protected."""
+"""Merge summaries from files. No file may occur twice, and none may be a protected summary."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None = None) -> Summary:
-    """Return `merge` of the summaries in some files.
+    """Read summaries from files and return their `merge`.
 
     Parameters
     ----------
     paths
         Files that `save_bundle` wrote, at least one.
     verify_key
-        The public key with which each must be signed.
+        The public key that must verify the signature of each file.
 
     Raises
     ------
     PolicyError
-        Two files are the same summary, whose rows would count twice; one is a protected summary; or the parts do not
-        fit together, as in `merge`.
+        Two files are the same summary, so that its rows would count twice; or a file is a protected
+        summary; or the parts do not fit together, as in `merge`.
     DataError
         A file cannot be read, or is not signed with the key; or an error of `merge`.
 
@@ -59,7 +59,7 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
 
 
 def _refuse_twins(paths: Sequence[str | Path]) -> None:
-    """Raise when two files are the same summary: its rows would count twice."""
+    """Raise `PolicyError` if two files are the same summary, as its rows would count twice."""
     seen: dict[str, str | Path] = {}
     for path in paths:
         file = Path(path)

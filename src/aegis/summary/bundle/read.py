@@ -1,7 +1,7 @@
 """Rebuild a summary from a bundle's manifest and members, none of which is trusted.
 
-Every array is checked for type and length as it is read; `check` then holds the numbers
-against one another. What does not fit raises `ValueError`.
+Every array is checked for type and length as it is read. The module `check` then compares the
+numbers with each other. A contradiction raises `ValueError`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MOST_HIERARCHY = 256 << 20
 
 
 class Columns:
-    """The arrays of one member, each of which is taken once."""
+    """The arrays of one member; each is read exactly once."""
 
     def __init__(self, member: str, data: pa.Buffer) -> None:
         self._member = member
@@ -69,7 +69,10 @@ class Columns:
         return name in self._arrays
 
     def array(self, name: str, length: int | None = None) -> pa.Array:
-        """Return an array, of `length` entries where that is known."""
+        """Return an array and remove it.
+
+        Raise if it does not have `length` entries, where given.
+        """
         if name not in self._arrays:
             refuse(f"member {self._member!r} has no column {name!r}")
         array = self._arrays.pop(name)
@@ -84,13 +87,15 @@ class Columns:
         return numbers(self.array(name, length), dtype)
 
     def finish(self) -> None:
-        """Raise unless every column was taken: what nothing refers to does not belong there."""
+        """Raise unless every column was read: a column that nothing refers to does not belong
+        there.
+        """
         if self._arrays:
             refuse(f"member {self._member!r} has the column {next(iter(self._arrays))!r}")
 
 
 def refuse(problem: str) -> NoReturn:
-    """Raise `ValueError`."""
+    """Raise `ValueError` with this problem."""
     raise ValueError(problem)
 
 
@@ -114,7 +119,7 @@ def member_names(content: SummaryShape) -> set[str]:
 
 
 def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
-    """Return the columns that are read by context: without text files there are none."""
+    """Return the columns that are read by context; none if no text files were read."""
     columns = content.read_by_context
     if columns is None:
         return None if content.dialects else ()
@@ -122,13 +127,13 @@ def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
 
 
 class Reader:
-    """Rebuilds a summary; each member is let go of once its arrays are taken."""
+    """Rebuilds a summary. Each member is freed once its arrays are read."""
 
     def __init__(self, members: Mapping[str, pa.Buffer]) -> None:
         self.members = dict(members)
 
     def summary(self, content: SummaryShape) -> Summary:
-        """Return the summary; raise `ValueError` where an array has another type or length."""
+        """Return the summary; raise `ValueError` if an array has another type or length."""
         label = _label_from(content.label)
         classes = len(label.classes)
         attributes: dict[str, AttributeSummary] = {}
@@ -274,7 +279,7 @@ def _dialect_from(said: DialectShape) -> TextDialect:
 
 
 def _terms_from(said: TermsShape, digests: Mapping[str, str]) -> Terms:
-    """Return the policy that a summary was made under, which has to be the one of its digest."""
+    """Return the policy that a summary was made under; raise if it does not match its digest."""
     terms = Terms(said.policy, said.locked, binding=True)
     if terms.digest != digests.get("policy"):
         refuse("its policy is another one than that of its digest")
@@ -324,7 +329,7 @@ def _domain_from(columns: Columns) -> Domain | None:
 
 
 def _texts(texts: pa.Array, nulls: npt.NDArray[np.int8]) -> list[str | None]:
-    """Return the texts of a level, None if it is null; equal ones are one object."""
+    """Return the texts of a level, with None for null; equal texts share one object."""
     if not pa.types.is_string(texts.type):
         refuse(f"a hierarchy holds {texts.type} in place of texts")
     encoded = texts.dictionary_encode()
@@ -380,7 +385,7 @@ def _folds_from(
 def _responses_from(
     columns: Columns, said: PairsShape, sizes: tuple[int, ...]
 ) -> ResponseSums | None:
-    """Return the sums of a numeric label; None where the label has classes."""
+    """Return the sums of a numeric label; None if the label has classes."""
     if said.response_squares is None:
         return None
     folds = said.folds or 1
@@ -403,7 +408,7 @@ def _large(columns: Columns, name: str, length: int | None = None) -> npt.NDArra
 
 
 def _shaped(flat: npt.NDArray[Any], shapes: list[Any]) -> tuple[npt.NDArray[Any], ...]:
-    """Return arrays of these shapes that follow each other in `flat`."""
+    """Split a flat array into consecutive arrays of these shapes."""
     sizes = [int(np.prod(shape)) for shape in shapes]
     if sum(sizes) != len(flat):
         refuse("the joints of atoms and classes have another size")
@@ -417,7 +422,7 @@ def _shaped(flat: npt.NDArray[Any], shapes: list[Any]) -> tuple[npt.NDArray[Any]
 def _parted(
     flat: npt.NDArray[Any], lengths: npt.NDArray[np.int64], pairs: list[tuple[int, int]]
 ) -> dict[tuple[int, int], Any]:
-    """Return the part of each pair, as long as `lengths` says."""
+    """Split a flat array by pair; each pair has as many entries as `lengths` says."""
     said = lengths.tolist()  # Python's own numbers, which cannot overflow
     if any(length < 0 for length in said) or sum(said) != len(flat):
         refuse("the cells of the pairs are more or fewer than the manifest says")

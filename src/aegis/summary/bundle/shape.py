@@ -1,4 +1,4 @@
-"""The shape of a bundle's manifest: types and ranges, before anything is looked up or allocated."""
+"""The shape of a bundle's manifest: types and ranges, checked before anything else is read."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ MaskSpec = str | dict[str, Any]
 
 
 class BundleMapping(BaseModel):
-    """A mapping of known keys, each with its own value type."""
+    """A mapping with a fixed set of keys, each with its own type of value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class UnitShape(BundleMapping):
-    """What a numeric label is a whole multiple of: `base ** -exponent`."""
+    """The unit of a numeric label, `base ** -exponent`; every label is a whole multiple of it."""
 
     base: Literal[2, 10]
     exponent: Annotated[int, Field(ge=-1100, le=1100)]
 
 
 class LabelShape(BundleMapping):
-    """The class label; one class without a column where there is none."""
+    """The class label. Without a label there is one class and no column."""
 
     column: str
     classes: Annotated[list[str], Field(min_length=1, max_length=256)]
@@ -47,7 +47,7 @@ class LabelShape(BundleMapping):
 
 
 class CandidateShape(BundleMapping):
-    """One candidate mask, fitted and as declared."""
+    """One candidate mask: the fitted mask and the declared one."""
 
     mask: MaskSpec
     declared: MaskSpec
@@ -106,7 +106,7 @@ class FrequencyShape(BundleMapping):
 
 
 class DialectShape(BundleMapping):
-    """How a text file is written."""
+    """The dialect of a text file."""
 
     delimiter: Character
     quote: CharacterOrNone
@@ -144,7 +144,7 @@ class LabelsShape(BundleMapping):
 
 
 class SummaryShape(BundleMapping):
-    """What the manifest says of the summary."""
+    """The manifest's description of a summary."""
 
     rows: Annotated[int, Field(ge=1, le=MOST_ROWS)]
     label: LabelShape
@@ -166,7 +166,7 @@ class SummaryShape(BundleMapping):
 
 
 def read_shape(content: object) -> SummaryShape:
-    """Return what a manifest says; raise `ValueError` that names the first entry that cannot be."""
+    """Return the parsed manifest; raise a `ValueError` that names the first invalid entry."""
     try:
         return SummaryShape.model_validate(content)
     except ValidationError as error:

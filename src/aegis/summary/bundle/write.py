@@ -1,4 +1,4 @@
-"""What a bundle holds of a summary: plain JSON values, and arrays in members next to them."""
+"""Turn a summary into the content of a bundle: JSON values, and arrays in separate members."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LABEL_KEY = "label"
 
 
 def attribute_key(index: int) -> str:
-    """Return what the members of the attribute at `index` are named after."""
+    """Return the key of the attribute at `index`; its members' names begin with it."""
     return f"attribute_{index}"
 
 
@@ -40,7 +40,7 @@ def hierarchy_member(key: str) -> str:
 
 
 def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return what the manifest says of a summary, and the members by name."""
+    """Return the manifest's description of a summary, and the members by name."""
     members: dict[str, bytes] = {}
     own = summary.label_attribute
     content: dict[str, Any] = {
@@ -124,7 +124,7 @@ def _sums_to(sums: WeightSums) -> dict[str, str]:
 
 
 def _unit_to(unit: NumberUnit | None) -> dict[str, Any]:
-    """Return the unit of a number to predict; classes have none, and say nothing of it."""
+    """Return the unit of a numeric label as a manifest entry; empty for a label with classes."""
     return {} if unit is None else {"unit": {"base": unit.base, "exponent": unit.exponent}}
 
 
@@ -162,7 +162,7 @@ def _attribute_to(
 
 
 def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, bytes]) -> str | None:
-    """Store the hierarchy behind an attribute's masks, one column a level; return its name."""
+    """Store the hierarchy of an attribute's masks, one column per level; return its name."""
     masks = (m for c in attribute.candidates for m in (c.mask, c.declared))
     hierarchies = list(dict.fromkeys(_hierarchies(masks)))
     if not hierarchies:
@@ -193,7 +193,7 @@ def _hierarchies(masks: Iterable[Mask]) -> Iterator[Hierarchy]:
 
 
 def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
-    """Store the counts of all pairs one after the other: few columns, however many pairs."""
+    """Store the counts of all pairs one after the other, so that many pairs need few columns."""
     order = sorted(pairs.index)
     columns: dict[str, Any] = {
         "joint": _joined([joint.ravel() for joint in pairs.joints], np.int64),
