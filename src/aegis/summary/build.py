@@ -237,7 +237,8 @@ class _Builder:
         started = self._clock("cooccurrence", started)
         frequency = self._frequency(attributes, label_attribute, classes)
         self._clock("frequency_table", started)
-        named = {*self.policy.attributes, self.policy.label.column}
+        policy = self.policy
+        named = {*policy.attributes, *policy.label.columns, policy.weight}
         return Summary(
             rows=self.rows,
             label=label,
