@@ -7,11 +7,13 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from aegis.advisor.search import clock
 from aegis.summary import build
 
 settings.register_profile(
@@ -71,3 +73,9 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the clock of searches: a busy machine would end one of two at its limit, and not the other."""
+    monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: 0.0))

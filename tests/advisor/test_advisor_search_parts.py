@@ -45,6 +45,7 @@ def test_a_clock_counts_down_and_never_below_zero(hands: SimpleNamespace) -> Non
         limited.check(12.0)
     hands.now += 11.5
     assert (limited.left(), limited.allows(), limited.allows(0.5)) == (0.5, True, False)
+    limited.check()
     hands.now += 0.5
     assert (limited.left(), limited.left(2), limited.allows()) == (0.0, 0.0, False)
     with pytest.raises(OutOfTimeError):
@@ -61,6 +62,14 @@ def test_a_clock_without_a_limit_ends_only_where_it_is_stopped(hands: SimpleName
     assert (endless.left(), endless.allows()) == (0.0, False)
     with pytest.raises(OutOfTimeError):
         endless.check()
+
+
+@pytest.mark.usefixtures("hands")
+def test_a_climb_ends_where_its_time_is_over() -> None:
+    searcher = fresh("plain", "nu-entropy", PrivacyRule())
+    climb = Climb(searcher.problem, searcher.objective, Clock(0.0), lambda _: True)
+    with pytest.raises(OutOfTimeError):
+        climb.run()
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, place: type, name: str, counted: list[str]) -> None:

@@ -33,6 +33,7 @@ def suggested(out: str) -> list[str]:
     return shlex.split(command.replace("\\\n", " "))[1:]
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize(
     "options",
     [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import aegis
-from aegis.advisor.search import clock
 from aegis.cli.main import run
 from aegis.present import Finding
 from aegis.service.pages.local import EFFORTS, _yaml_of
@@ -51,15 +49,11 @@ TABLES = {
 }
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("name", TABLES)
 def test_command_and_workbench_recommend_the_same(
-    name: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # A busy machine would stop one search of the three before the others.
-    monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: 0.0))
     table, label = TABLES[name]
     path, policy = tmp_path / "t.parquet", tmp_path / "p.yaml"
     pq.write_table(table, path)
