@@ -39,6 +39,8 @@ SEARCHED_MEASURE = "adjusted-pillai"
 MEASURES = (FALLBACK_MEASURE, SEARCHED_MEASURE, "target-coded", HELD_OUT)
 HALVES = 3
 """Times that the rows are split into two halves."""
+COUNT = 50
+"""Configurations of each set."""
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-6
 RULE = {"k": 5, "suppression": 0.02}
@@ -147,7 +149,7 @@ def measured(name: str, draws: int, known: set[tuple[str, ...]]) -> Iterator[lis
     """Yield, per protection and draw that is not known yet, a row for each set and exact measure."""
     own = prepared(name)
     scorer = Scorer(own.summary)
-    listed = {"random": generate(own.summary, 50, seed=1), "near ties": own.near_ties(50)}
+    listed = {"random": generate(own.summary, COUNT, seed=1), "near ties": own.near_ties(COUNT)}
     exact = {
         (kind, measure): np.array([scorer.value(scorer.choose(c), get(measure)) for c in given])
         for kind, given in listed.items()

@@ -40,7 +40,9 @@ def releases(name: str) -> tuple[Policy, dict[str, pa.Table]]:
     found = search(source, policy, top=1, explain_best=False, time_limit=120).require_best()
     chosen = replace(found.configuration, name="masks")
     masks = {policy.label.column: None, **chosen.masks}
-    tables = {"masks": source.collect(masked_table(source, fit_masks(source, masks)))}
+    tables = {
+        "masks": source.collect(masked_table(source, fit_masks(source, masks, policy.shared_rows)))
+    }
     read = read_records(source, alike(policy, chosen))
     for recipe in METHODS[name]:
         tables[recipe.name] = anonymize_records(read, recipe).data

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from aegis.advisor import Choice, Scorer
 from aegis.advisor.confidence import standard_errors
 from aegis.measures import MEASURES, Expected, Learner, Merit
-from aegis.measures.expected_merit import held_out
+from aegis.measures.cooccurrence import Coding
+from aegis.measures.discriminant import out_of_fold
 from common import write_csv
 from public_sets import CONFIRMATION, FURTHER
 from selection_public import UNMASKED, judged, metrics_of, prepared, trained
@@ -30,10 +31,11 @@ Floats = npt.NDArray[np.float64]
 
 
 def normal(scorer: Scorer, choice: Choice, what: Expected) -> float:
-    """Return the expected AUC of normal scores."""
+    """Return the expected AUC of normal scores: of the better encoding, as `Expected` has it."""
     counts = scorer.cooccurrence(choice, MEASURES.get(what.name).needs)
-    areas = (w * held_out(counts, c, what.merit).figures[0].mean() for c, w in what.weights.items())
-    return max(float(sum(areas)), 0.5)
+    encodings = (Coding.NUMBERS,) if what.learners else (Coding.NUMBERS, Coding.THRESHOLDS)
+    parts = [counts.by_part(counts.same_as(encoding)) for encoding in encodings]
+    return max(0.5, *(float(out_of_fold(own, jointly=False).areas[0].max()) for own in parts))
 
 
 def together(area: Floats, without: Floats, trace: Floats) -> dict[str, Floats]:
