@@ -250,3 +250,14 @@ def test_a_decision_has_a_date_and_a_status(path):
     title, _, rest = path.read_text(encoding="utf-8").partition("\n")
     assert re.match(rf"# {path.stem[:4]}: \w", title)
     assert re.match(r"\n20\d\d-\d\d-\d\d\. (In force|Changed|Replaced|Withdrawn|Superseded)", rest)
+
+
+def test_lists_within_lists_are_indented_by_four() -> None:
+    """The site takes an item that is indented less for one of the outer list."""
+    flat = [
+        f"{name}: {line}"
+        for name, text in pages()
+        for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines()
+        if re.match(r" {1,3}([-*]|\d+\.) ", line)
+    ]
+    assert flat == []

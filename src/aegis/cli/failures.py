@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, requires
 
 from aegis.cli.logs import LOG
 from aegis.cli.output import clean, print_error, print_note, write_json
@@ -63,6 +64,13 @@ class Failure:
             where = f" {error.filename}" if error.filename else ""
             message = f"Cannot use{where or ' a file'}: {error.strerror}."
             return cls("file", message, "Check the path, permissions and space.", 2)
+        if isinstance(error, ModuleNotFoundError) and (extra := extra_of(error.name or "")):
+            return cls(
+                "usage",
+                f"This needs the extra {extra!r}, which is not installed (no module {error.name}).",
+                f"Install it: pip install 'aegis-advisor[{extra}]'.",
+                2,
+            )
         name = type(error).__name__
         return cls("internal", f"{name}: {error}".rstrip(": "), _REPORT, InternalError.exit_code)
 
@@ -73,6 +81,29 @@ class Failure:
             write_json(sys.stderr, {"error": error})
             return
         print_error(*(line for line in (self.message, self.hint) if line))
+
+
+def extra_of(module: str) -> str | None:
+    """Return the extra of Aegis that installs a module, for example "service" for "uvicorn".
+
+    None if no extra does. The module is compared with the names of the extra's packages, which
+    may have it as their first or last word: argon2-cffi, python-multipart.
+    """
+    top = module.partition(".")[0]
+    for text in _requirements():
+        name, _, marker = text.partition(";")
+        package = re.split(r"[\[<>=!~ ]", name.strip(), maxsplit=1)[0]
+        words = package.replace("-", "_"), package.split("-")[0], package.split("-")[-1]
+        if top in words and (extra := re.search(r"extra == ['\"](\w+)['\"]", marker)):
+            return extra[1]
+    return None
+
+
+def _requirements() -> list[str]:
+    try:
+        return requires("aegis-advisor") or []
+    except PackageNotFoundError:  # run from a folder that was never installed
+        return []
 
 
 _REPORT = (

@@ -122,7 +122,7 @@ def _proof(advice: Advice) -> str:
     if search is not None and advice.combinations == 1:
         return "The policy allows no other combination of masks."
     if search is not None and search.preferred:
-        return f"Of {among}, some score higher, by so little that it counts as equal."
+        return f"Some of the {among} score slightly higher; Aegis treats such small differences as ties."
     if advice.optimal:
         return f"None of the {among} does better{_objective(advice)}: proven."
     if search is not None:

@@ -395,7 +395,7 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
     if not told:
         return ()
     return (
-        f"some classes have a single value of {joined(told)}: who knows that a person is in such a class "
+        f"some classes have a single value of {joined(told)}: somebody who knows that a person is in such a class "
         "knows the value. A line under `l_diversity` in the policy prevents it",
     )
 

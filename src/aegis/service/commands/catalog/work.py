@@ -8,7 +8,6 @@ import typer
 
 from aegis.cli.options import Format, FormatOption
 from aegis.cli.output import Output, clean
-from aegis.service.catalog.errors import NotThere
 from aegis.service.commands.catalog.options import (
     SHORT,
     Token,
@@ -81,6 +80,8 @@ def retry(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "
 
 
 def _job_of(client: Client, number: str, *, by_job: bool) -> str:
+    from aegis.service.catalog.errors import NotThere
+
     if by_job:
         return number
     matched: dict[str, Any] | None = client.shown(number)["job"]
