@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice, Scorer, with_privacy
 from aegis.advisor.released import ReleasedRows, with_utility
+from aegis.papers.labels import FINALISTS, evaluate_labels
 from aegis.policy import Configuration
 from aegis.summary import Information
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from aegis.papers.estimates.reconstructed_joint import JointEstimate
     from aegis.papers.evaluation import Evaluation
     from aegis.study import Study
-
-FINALISTS = 3
-"""Entries of an advice that models are trained on."""
 
 Trained = Mapping[str, Configuration] | Sequence[Configuration] | Advice
 
@@ -31,11 +29,16 @@ def check_evaluation(study: Study, **options: Any) -> None:
     check_request(**options)
 
 
-def evaluate(study: Study, configurations: Trained | None = None, **options: Any) -> Evaluation:
+def evaluate(
+    study: Study, configurations: Trained | None = None, **options: Any
+) -> Evaluation | dict[str, Evaluation]:
     """Return models trained on masked tables, compared with an advice that has its figures.
 
     Of an advice, its first admissible entries are trained on, and it is what the evaluation shows.
+    Of several labels there is an evaluation of each, by its column.
     """
+    if study.policy.tasks:
+        return evaluate_labels(study, configurations, options)
     if isinstance(configurations, Advice):
         return _of_finalists(study, configurations, options)
     evaluation = _evaluated(study, configurations, options)

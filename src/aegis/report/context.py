@@ -24,6 +24,7 @@ from aegis.report.sections.confidence import (
     noise_section,
     score_text,
 )
+from aegis.report.sections.labels import labels_section
 from aegis.report.sections.optional import binding_section, front_section
 from aegis.report.sections.privacy import FINEST, privacy_section
 from aegis.report.sections.records import method_yaml, records_section
@@ -98,6 +99,7 @@ def build_context(
         "noise": noise_section(subject),
         "key_figures": _key_figures(advice, subject, before, after, finest=finest),
         "warnings": [_sentence(text) for text in advice.warnings],
+        "labels": labels_section(advice),
         "attributes": _attributes(subject, advice, measure) if subject else [],
         "withheld": _withheld(advice),
         "ranking": _ranking(advice, measure),

@@ -122,7 +122,7 @@ class Study(Advising):
     def evaluate(
         self, configurations: Configurations | Advice | None = None, **options: Any
     ) -> Any:
-        """Return the `Evaluation` of models that are trained on every masked table.
+        """Return the `Evaluation` of models that are trained on every masked table; by column of several labels.
 
         Parameters
         ----------

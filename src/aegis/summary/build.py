@@ -31,7 +31,7 @@ from aegis.summary.checks import (
     kind_of,
     label_bins,
 )
-from aegis.summary.coded_rows import CodedRows, fits, read_coded
+from aegis.summary.coded_rows import CodedRows, fits, read_coded, read_stored
 from aegis.summary.codes import code_values, encode, numbers_of, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
@@ -209,6 +209,7 @@ class _Builder:
         self.response: _Response | None = None
         self.coded: CodedRows | None = None
         self.described: dict[str, AttributeSummary] = {}
+        self.several = bool(policy.tasks)  # pairs are then counted when they are asked for
 
     def build(self, sample_rows: int | None) -> Summary:
         check_columns(self.source, self.policy)
@@ -335,6 +336,8 @@ class _Builder:
             return None
         for attribute in self.policy.features:
             kind_of(self.source.table[attribute.name], attribute)
+        if self.policy.tasks and (stored := read_stored(self.source, names)) is not None:
+            return stored
         column = self.policy.label.column
         if self.response is not None:
             return read_coded(self.source, [*names, column], self._class, classes)
@@ -462,8 +465,8 @@ class _Builder:
                     person=self.policy.person,
                     response=None if self.response is None else self.response.expression,
                 )
-            few_read = len(attributes) > WIDE or bool(self.policy.tasks)
-            if self._held(sample_rows) and few_read:
+            few_read = self.several or len(attributes) > WIDE
+            if few_read and self._held(sample_rows):
                 return self._row_pairs(attributes, len(classes), step)
             chunks = self._coded(attributes, classes, sample_rows, step)
             return count_pairs(
@@ -611,6 +614,7 @@ class _TaskBuilder(_Builder):
         policy = whole.policy.of_task(task)
         super().__init__(whole.source, policy, whole.max_levels, whole.seed, like, whole.progress)
         self.whole = whole
+        self.several = True
 
     def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
         """Return the rows that are held, with the class of each."""

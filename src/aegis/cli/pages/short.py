@@ -78,9 +78,9 @@ class ShortPage:
 
 def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[str, ...]:
     label, rows = predicted(advice.summary), advice.summary["rows"]
-    words = Finding.of(advice, best)
+    words, several = Finding.of(advice, best), "s" * bool(advice.labels)
     return (
-        f"{origin}: {counted(rows, 'row')}; {f'label {label}' if label else 'no label'}",
+        f"{origin}: {counted(rows, 'row')}; {f'label{several} {label}' if label else 'no label'}",
         f"Rule: {policy.privacy}",
         words.title,
         words.released,

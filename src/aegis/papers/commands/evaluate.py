@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -145,6 +145,8 @@ def command(asked: EvaluateCommand) -> None:
             f"{table} is a summary: it holds no rows to train on.", hint="Give the table."
         )
     policy = load_policy(asked.policy_file)
+    if report is not None:
+        policy.refuse_several("A report with trained models")
     with reporting(quiet=asked.running.quiet) as progress:
         subject = asked.opening.subject(table, policy, quiet=asked.running.quiet)
         study = Study(subject, policy, seed=asked.running.seed, progress=progress)
@@ -156,8 +158,27 @@ def command(asked: EvaluateCommand) -> None:
         if report is not None:
             study.report(evaluation, report, force=asked.running.force)
     shell = asked.running.shell
-    _print(shell, evaluation, table)
+    if isinstance(evaluation, dict):
+        _print_labels(shell, evaluation, table)
+    else:
+        _print(shell, evaluation, table)
     shell.say(*written([report]))
+
+
+def _print_labels(shell: Output, evaluations: Mapping[str, Evaluation], origin: str) -> None:
+    """Print the evaluation of each of several labels."""
+    from aegis.cli.tables import heading
+
+    if shell.format is Format.JSON:
+        shell.json({"labels": {name: own.to_dict() for name, own in evaluations.items()}})
+        return
+    if shell.format is Format.CSV:
+        rows = [{"label": name, **row} for name, own in evaluations.items() for row in own.rows()]
+        shell.csv(tuple(rows[0]), (tuple(row.values()) for row in rows))
+        return
+    for name, evaluation in evaluations.items():
+        shell.show(heading(f"Label {name}"))
+        _print(shell, evaluation, origin)
 
 
 def _print(shell: Output, evaluation: Evaluation, origin: str) -> None:
