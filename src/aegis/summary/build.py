@@ -209,7 +209,7 @@ class _Builder:
         started = self._clock("cooccurrence", started)
         frequency = self._frequency(attributes, label_attribute, classes)
         self._clock("frequency_table", started)
-        named = {*self.policy.attributes, self.policy.label.column}
+        named = {*self.policy.attributes, self.policy.label.column, self.policy.weight}
         return Summary(
             rows=self.rows,
             label=label,

@@ -78,9 +78,13 @@ class ShortPage:
 
 def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[str, ...]:
     label, rows = advice.summary["label"], advice.summary["rows"]
-    words = Finding.of(advice, best)
+    words, weights = Finding.of(advice, best), advice.summary.get("weights")
+    more = ""
+    if weights is not None:
+        worth = counted(round(weights["effective_rows"]), "row")
+        more = f"; weights {weights['column']} (worth {worth} of equal weight)"
     return (
-        f"{origin}: {counted(rows, 'row')}; {f'label {label}' if label else 'no label'}",
+        f"{origin}: {counted(rows, 'row')}; {f'label {label}' if label else 'no label'}{more}",
         f"Rule: {policy.privacy}",
         words.title,
         words.released,

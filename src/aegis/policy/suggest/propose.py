@@ -24,6 +24,7 @@ from aegis.policy.suggest.roles import (
     warn_of,
     warn_of_label,
 )
+from aegis.policy.suggest.survey_weights import declared_weight, likely_weight
 from aegis.policy.suggest.yaml_text import render, show
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
@@ -116,6 +117,7 @@ def _policy(
     profiles: Mapping[str, ColumnProfile],
     person: ColumnProfile | None,
     reading: Reading | None,
+    weight: str | None,
 ) -> Policy:
     """Return the policy of the proposed columns."""
     rule = _propose_rule(profiles.values())
@@ -128,6 +130,7 @@ def _policy(
         },
         privacy=replace(rule, person=None if person is None else person.name),
         reading=reading,
+        weight=weight,
     )
 
 
@@ -135,6 +138,7 @@ def init_policy(
     table: Any,
     *,
     label: str | None = None,
+    weight: str | None = None,
     path: str | Path = "policy.yaml",
     progress: Progress = SILENT,
 ) -> ProposedPolicy:
@@ -150,6 +154,9 @@ def init_policy(
     label
         Name of the column to predict, one of more than 20 numbers is predicted as a number;
         without one, association among all columns is kept.
+    weight
+        Name of the column of survey weights, by which scores are weighted; without one, a column that
+        looks like weights is asked about.
     path
         The file that the command in the head of the YAML names. Nothing is written.
     progress
@@ -159,7 +166,7 @@ def init_policy(
     ------
     DataError
         The table cannot be read or has no rows; the label is missing, null everywhere, constant,
-        of a type that no mask works on, or has more than 1,024 classes.
+        of a type that no mask works on, or has more than 1,024 classes; a weight is no number of 0 or more.
     PolicyError
         No column other than the label can be scored.
 
@@ -175,18 +182,27 @@ def init_policy(
     source = open_proposing(table)
     if label is not None:
         source.require(label, where="the label")
+    if weight is not None:
+        source.require(weight, where="the weight")
     facts = measure_columns(source, progress=progress)
     target, label_profile = NO_LABEL, None
     if label is not None:
         target, label_profile = _propose_label(facts[label])
     profiles = {name: _propose(column) for name, column in facts.items() if name != label}
+    likely = None
+    if weight is None:
+        likely = likely_weight(profile.facts for profile in profiles.values())
+    else:
+        profiles[weight] = declared_weight(facts[weight])
     _check_scored(list(profiles.values()), label)
     with progress.step("Comparing columns"):
         profiles, identifying = _with_questions(source, _with_twins(source, profiles))
     person = _propose_person(profiles.values())
-    policy = _policy(target, profiles, person, source.reading)
+    policy = _policy(target, profiles, person, source.reading, weight)
     columns = tuple(profiles.values())
-    text = render(policy, label_profile, columns, person=person, source=source, path=str(path))
+    text = render(
+        policy, label_profile, columns, person=person, weight=likely, source=source, path=str(path)
+    )
     if label_profile is not None:
         profiles[label_profile.name] = label_profile
     return ProposedPolicy(policy, text, {name: profiles[name] for name in facts}, identifying)

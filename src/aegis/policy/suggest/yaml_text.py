@@ -90,6 +90,7 @@ def render(
     *,
     source: Source,
     person: ColumnProfile | None = None,
+    weight: str | None = None,
     path: str = "policy.yaml",
 ) -> str:
     """Return the YAML of a proposed policy.
@@ -106,6 +107,8 @@ def render(
         The table; of an absolute path only the last part is shown.
     person
         The column by which rows of one person belong together, if there is one.
+    weight
+        The column that looks like survey weights, if the policy names none.
     path
         Where the policy goes, for the command in its head.
     """
@@ -122,6 +125,7 @@ def render(
         "",
         *_privacy(policy, columns),
         *_person(person),
+        *_weight(policy.weight, weight),
         "",
         "# A value that a mask does not know when it is applied: error | suppress",
         "# unseen: error",
@@ -259,6 +263,19 @@ def _person(person: ColumnProfile | None) -> Iterator[str]:
     yield f"# Several rows per person: {facts.distinct:,} different values in {facts.values:,} rows. The rule, its"
     yield "# limit and risks count persons; without this line they count rows."
     yield f"person: {scalar(person.name)}"
+
+
+def _weight(declared: str | None, likely: str | None) -> Iterator[str]:
+    if declared is None and likely is None:
+        return
+    yield ""
+    if declared is not None:
+        yield "# How many people a row stands for: scores and models are weighted, classes count rows."
+        yield f"weight: {scalar(declared)}"
+        return
+    yield "# Does this column say how many people a row stands for, as in a survey? Then uncomment this line,"
+    yield "# and give the column the role ignore: scores are weighted, and no weight is released."
+    yield f"# weight: {scalar(likely)}"
 
 
 def _diversity(attribute: str) -> str:
