@@ -368,7 +368,7 @@ def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
         figures.append(
             (
                 "people found, if all records are tried",
-                f"{weight.expected:,.1f} of {weight.kept:,.0f}; the likeliest with a chance of "
+                f"{weight.expected:,.1f} of {weight.released:,.0f}; the likeliest with a chance of "
                 f"{percent(100 * weight.largest)}",
             )
         )

@@ -22,7 +22,7 @@ class KeptWeight:
     ----------
     column
         Where they were: the release does not show them as they are.
-    total, kept
+    total, released
         Sum of the weights of all rows, and of those that are released.
     expected
         People of the population who are found if all released records are tried, on the average; None
@@ -33,21 +33,21 @@ class KeptWeight:
 
     column: str
     total: float
-    kept: float
+    released: float
     expected: float | None = None
     largest: float | None = None
 
     @property
     def suppressed_share(self) -> float:
         """Share of the weight that is left out, 0..1."""
-        return 1 - self.kept / self.total if self.total else 0.0
+        return 1 - self.released / self.total if self.total else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
         return {
             "column": self.column,
             "total": self.total,
-            "kept": self.kept,
+            "released": self.released,
             "suppressed_share": self.suppressed_share,
             "expected_found": self.expected,
             "largest_chance": self.largest,
@@ -76,10 +76,10 @@ def kept_weight(source: Source, rows: Source, column: str, quasi: Sequence[str])
             rows=rows.table.count(),
         )
     )
-    total, kept = (float(of["total"][0].as_py() or 0.0) for of in (whole, left))
+    total, released = (float(of["total"][0].as_py() or 0.0) for of in (whole, left))
     count, least = int(left["rows"][0].as_py()), float(left["least"][0].as_py() or 0.0)
     # People are counted where each record stands for at least itself.
     if not quasi or not 0 < count <= MOST_ROWS or least < 1 or not rows.engine.in_process:
-        return KeptWeight(column, total, kept)
+        return KeptWeight(column, total, released)
     risk = record_risk(rows, quasi_identifiers=tuple(quasi), weight=WEIGHT)
-    return KeptWeight(column, total, kept, risk.expected, float(risk.risks.max()))
+    return KeptWeight(column, total, released, risk.expected, float(risk.risks.max()))

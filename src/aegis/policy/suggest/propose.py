@@ -24,7 +24,7 @@ from aegis.policy.suggest.roles import (
     warn_of,
     warn_of_label,
 )
-from aegis.policy.suggest.survey_weights import declared_weight, likely_weight
+from aegis.policy.suggest.survey_weights import declared_weight
 from aegis.policy.suggest.yaml_text import render, show
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
@@ -155,8 +155,7 @@ def init_policy(
         Name of the column to predict, one of more than 20 numbers is predicted as a number;
         without one, association among all columns is kept.
     weight
-        Name of the column of survey weights, by which scores are weighted; without one, a column that
-        looks like weights is asked about.
+        Name of the column of survey weights, by which scores are weighted; None to be asked.
     path
         The file that the command in the head of the YAML names. Nothing is written.
     progress
@@ -179,33 +178,42 @@ def init_policy(
     >>> proposed.yaml.startswith("#")
     True
     """
-    source = open_proposing(table)
-    if label is not None:
-        source.require(label, where="the label")
-    if weight is not None:
-        source.require(weight, where="the weight")
+    source = _opened(table, label, weight)
     facts = measure_columns(source, progress=progress)
     target, label_profile = NO_LABEL, None
     if label is not None:
         target, label_profile = _propose_label(facts[label])
-    profiles = {name: _propose(column) for name, column in facts.items() if name != label}
-    likely = None
-    if weight is None:
-        likely = likely_weight(profile.facts for profile in profiles.values())
-    else:
-        profiles[weight] = declared_weight(facts[weight])
+    profiles = _profiles(facts, label, weight)
     _check_scored(list(profiles.values()), label)
     with progress.step("Comparing columns"):
         profiles, identifying = _with_questions(source, _with_twins(source, profiles))
     person = _propose_person(profiles.values())
     policy = _policy(target, profiles, person, source.reading, weight)
     columns = tuple(profiles.values())
-    text = render(
-        policy, label_profile, columns, person=person, weight=likely, source=source, path=str(path)
-    )
+    text = render(policy, label_profile, columns, person=person, source=source, path=str(path))
     if label_profile is not None:
         profiles[label_profile.name] = label_profile
     return ProposedPolicy(policy, text, {name: profiles[name] for name in facts}, identifying)
+
+
+def _opened(table: Any, label: str | None, weight: str | None) -> Source:
+    """Open a table that has the columns that were named."""
+    source = open_proposing(table)
+    for column, what in ((label, "the label"), (weight, "the weight")):
+        if column is not None:
+            source.require(column, where=what)
+    return source
+
+
+def _profiles(
+    facts: Mapping[str, ColumnFacts], label: str | None, weight: str | None
+) -> dict[str, ColumnProfile]:
+    """Return what is proposed for every column but the label."""
+    return {
+        name: declared_weight(column) if name == weight else _propose(column)
+        for name, column in facts.items()
+        if name != label
+    }
 
 
 def _attribute(profile: ColumnProfile, role: Role) -> Attribute:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from aegis.masks import Kind
 from aegis.measures import LabelKind
 from aegis.policy.mapping import VERSION
 from aegis.policy.model import Policy, Role
+from aegis.policy.suggest.survey_weights import likely_weight
 from aegis.words import percent
 
 if TYPE_CHECKING:
@@ -90,7 +91,6 @@ def render(
     *,
     source: Source,
     person: ColumnProfile | None = None,
-    weight: str | None = None,
     path: str = "policy.yaml",
 ) -> str:
     """Return the YAML of a proposed policy.
@@ -107,8 +107,6 @@ def render(
         The table; of an absolute path only the last part is shown.
     person
         The column by which rows of one person belong together, if there is one.
-    weight
-        The column that looks like survey weights, if the policy names none.
     path
         Where the policy goes, for the command in its head.
     """
@@ -125,7 +123,7 @@ def render(
         "",
         *_privacy(policy, columns),
         *_person(person),
-        *_weight(policy.weight, weight),
+        *_weight(policy.weight, columns),
         "",
         "# A value that a mask does not know when it is applied: error | suppress",
         "# unseen: error",
@@ -265,14 +263,18 @@ def _person(person: ColumnProfile | None) -> Iterator[str]:
     yield f"person: {scalar(person.name)}"
 
 
-def _weight(declared: str | None, likely: str | None) -> Iterator[str]:
-    if declared is None and likely is None:
-        return
-    yield ""
+def _weight(declared: str | None, columns: Iterable[ColumnProfile]) -> Iterator[str]:
+    likely = likely_weight(column.facts for column in columns)
     if declared is not None:
+        yield ""
         yield "# How many people a row stands for: scores and models are weighted, classes count rows."
         yield f"weight: {scalar(declared)}"
-        return
+    elif likely is not None:
+        yield from _likely_weight(likely)
+
+
+def _likely_weight(likely: str) -> Iterator[str]:
+    yield ""
     yield "# Does this column say how many people a row stands for, as in a survey? Then uncomment this line,"
     yield "# and give the column the role ignore: scores are weighted, and no weight is released."
     yield f"# weight: {scalar(likely)}"
