@@ -32,7 +32,7 @@ from aegis.policy import Configuration, Policy, Role, listed_configurations, pol
 from aegis.progress import SILENT, Progress
 from aegis.requests import Configurations, RankOptions, RankRequest
 from aegis.summary import Information, Summary
-from aegis.words import counted
+from aegis.words import amount, counted
 
 DEFAULT_COUNT = 50
 """Configurations that are generated when neither the caller nor the policy names any."""
@@ -209,6 +209,30 @@ def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Conf
     return generate(summary, DEFAULT_COUNT if count is None else count, seed=request.seed or 0)
 
 
+def weight_notes(summary: Summary) -> list[str]:
+    """Return what a reader should know of weighted scores: how many rows they are worth."""
+    weights = summary.weights
+    if weights is None:
+        return []
+    own = amount(round(weights.labelled.effective))
+    notes = [
+        f"scores are weighted by {weights.column!r}; with these weights "
+        f"{counted(summary.rows - summary.label.unlabelled, 'row')} say as much as {own} of equal weight "
+        "(Kish's effective sample size), and standard errors are of that many"
+    ]
+    if weights.zeros:
+        notes.append(
+            f"{counted(weights.zeros, 'row has', 'rows have')} a weight of 0 and count for privacy but not "
+            "for scores"
+        )
+    if weights.population < summary.rows:
+        notes.append(
+            f"the weights add up to {weights.population:g}, less than the rows: they compare rows, and say "
+            "nothing of how many people there are"
+        )
+    return notes
+
+
 def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
     """Return warnings on samples, left-out rows and columns, and unchecked privacy."""
     notes = []
@@ -222,6 +246,7 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
             f"{counted(summary.label.unlabelled, 'row without a label counts', 'rows without a label count')}"
             " for privacy but not for scores"
         )
+    notes += weight_notes(summary)
     if summary.sampled:
         notes.append(
             "multi-attribute scores come from a seeded sample of "

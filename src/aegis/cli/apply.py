@@ -42,6 +42,7 @@ from aegis.words import counted
 if TYPE_CHECKING:
     from aegis.policy import Configuration, Located, Policy
     from aegis.release import Release
+    from aegis.release.weighing import KeptWeight
     from aegis.signing import PrivateKey
 
 SCHEMA = 1
@@ -283,6 +284,15 @@ def nothing_to_predict(policy: Policy) -> str:
     )
 
 
+def not_released(weight: str | None) -> str:
+    """Return that a release lacks the weights of its rows, and what to do about it."""
+    return (
+        f"the weight {weight} is not released, since a rare weight singles a row out: who uses the release "
+        "counts rows alike. To release it rounded, list it in the policy with masks such as "
+        "[{round: {step: 100}}, suppress]"
+    )
+
+
 def _cautions(release: Release, policy: Policy, *, certified: bool) -> list[str]:
     """Return the warnings to read before you rely on a release."""
     account, override = release.differential_privacy, release.rule_override
@@ -293,6 +303,7 @@ def _cautions(release: Release, policy: Policy, *, certified: bool) -> list[str]
         *(() if outside is None else outside.sentences),
         *(() if override is None else (override.sentence,)),
         *(() if account is None else account.notes),
+        *((not_released(policy.weight),) if policy.weight in release.dropped else ()),
         *((nothing_to_predict(policy),) if certified and release.utility is None else ()),
     ]
 
@@ -329,6 +340,8 @@ def _facts(release: Release) -> list[tuple[str, str]]:
         (f"unseen values, shown as *: {name}", counted(rows, "row"))
         for name, rows in release.unseen.items()
     ]
+    if release.weight is not None:
+        figures += _weight(release.weight)
     if release.dropped:
         figures.append(("columns left out", ", ".join(release.dropped)))
     if release.noised_quasi_identifiers:
@@ -343,6 +356,22 @@ def _facts(release: Release) -> list[tuple[str, str]]:
     utility = release.utility
     if utility is not None:
         figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))
+    return figures
+
+
+def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
+    """Return what is left out by weight, and how many people could be found."""
+    from aegis.cli.tables import percent
+
+    figures = [("weight suppressed", percent(100 * weight.suppressed_share))]
+    if weight.expected is not None and weight.largest is not None:
+        figures.append(
+            (
+                "people found, if all records are tried",
+                f"{weight.expected:,.1f} of {weight.released:,.0f}; the likeliest with a chance of "
+                f"{percent(100 * weight.largest)}",
+            )
+        )
     return figures
 
 

@@ -30,6 +30,7 @@ EXAMPLES = (
     "aegis init 'parts/*.parquet' --label price > policy.yaml",
     "aegis init survey.csv --label income --label hours -o policy.yaml",
     "aegis init survey.csv -o policy.yaml",
+    "aegis init survey.csv --label vote --weight pw -o policy.yaml",
 )
 
 
@@ -44,6 +45,15 @@ def command(
             metavar="COLUMN",
             autocompletion=completion.columns,
             help="The column to predict; give it several times for several. Without one, each column is predicted from the others.",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(
+            "--weight",
+            metavar="COLUMN",
+            autocompletion=completion.columns,
+            help="The column of survey weights; without one, a column that looks like it is asked about.",
         ),
     ] = None,
     output: Annotated[
@@ -73,6 +83,7 @@ def command(
         proposed = init_policy(
             opening.subject(table, quiet=quiet, proposing=True),
             label=label or None,
+            weight=weight,
             path=output or "policy.yaml",
             progress=progress,
         )
@@ -118,6 +129,8 @@ def _roles(policy: Policy) -> Iterator[RenderableType]:
     shown = [(str(role), _named(names)) for role, names in named if names]
     if policy.person is not None:
         shown.append(("person", f"{policy.person} (several rows each: the rule counts persons)"))
+    if policy.weight is not None:
+        shown.append(("weight", f"{policy.weight} (weights scores and models; not released)"))
     yield pairs(shown)
     if not policy.quasi_identifiers:
         yield line(

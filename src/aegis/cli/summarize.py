@@ -260,11 +260,21 @@ def _overview(figures: dict[str, Any]) -> str:
     basis = "a sample of " if figures["sampled"] else "all "
     return (
         f"{counted(figures['rows'], 'row')}; {_label(figures)}\n"
+        f"{_weights(figures)}"
         f"Known of each attribute: {KNOWN[figures['information']]}\n"
         f"Cells of the frequency table: {cell_count}; co-occurrences from "
         f"{basis}{counted(figures['cooccurrence_rows'], 'labelled row')}"
         + "".join(f"\nText read as: {_dialect(dialect)}" for dialect in figures["dialects"])
     )
+
+
+def _weights(figures: dict[str, Any]) -> str:
+    """Return by what rows are weighted; nothing where each counts once."""
+    weights = figures.get("weights")
+    if weights is None:
+        return ""
+    worth = counted(round(weights["effective_rows"]), "row")
+    return f"Weighted by {weights['column']}: worth {worth} of equal weight\n"
 
 
 def _dialect(said: dict[str, Any]) -> str:

@@ -335,7 +335,7 @@ class _Loader:
                 f"{self.located.where('attributes', own.name)}: {own.name!r} is the weight of a row, and "
                 "its masks show it as it is.",
                 hint="A weight that few rows have identifies them. List masks without `identity`, such as "
-                "`[{round: {to: 100}}, suppress]`, or leave the column out of the attributes: it is "
+                "`[{round: {step: 100}}, suppress]`, or leave the column out of the attributes: it is "
                 "then not released.",
             )
 

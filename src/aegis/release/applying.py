@@ -43,6 +43,7 @@ from aegis.release.auditing import Audit, audit
 from aegis.release.choice import hidden_columns, learnt_bounds, release_masks
 from aegis.release.released import SEEDED, Released, refuse_other_classes, refuse_unplanned
 from aegis.release.sql.query import Form, create_statements, require_database
+from aegis.release.weighing import KeptWeight, kept_weight
 from aegis.release.writing import Destination, ReleasePlan, release_rows
 from aegis.requests import ApplyOptions, ApplyRequest
 from aegis.sources import Source, open_named, open_table, transaction
@@ -69,6 +70,8 @@ class Release(Released):
     rule_override
         The rule that replaced the rule of the summary from which the configuration was chosen. None
         if no rule was replaced, or if the configuration was chosen from the table itself.
+    weight
+        What the release keeps of the weights of the rows; None where each row counts once.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Release(Released):
     seeded_noise: tuple[str, ...] = ()
     into: str | None = None
     rule_override: RuleOverride | None = None
+    weight: KeptWeight | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the release as JSON values.
@@ -104,6 +108,7 @@ class Release(Released):
             "seeded_noise": list(self.seeded_noise),
             "into": self.into,
             "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
+            **({} if self.weight is None else {"weight": self.weight.to_dict()}),
         }
 
     @property
@@ -230,6 +235,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.source = source
         self.policy = policy
         self.progress = progress
+        self.weight: KeptWeight | None = None
         self.after = listed_configurations(request.after)
         self.quasi = tuple(a.name for a in policy.quasi_identifiers)
         self._fit(configuration)
@@ -321,6 +327,8 @@ class _MaskedPlan(ReleasePlan[Release]):
             self.table = self.table.drop(*hidden)
         if policy.weight is not None:
             self.weighted = Source(judged.select(*self.table.columns, WEIGHT), self.source.origin)
+            shown = [name for name in self.quasi if name in self.table.columns]
+            self.weight = kept_weight(self.source, self.weighted, policy.weight, shown)
 
     def _require(self, configuration: Configuration) -> None:
         """Raise unless the rule is met, with what to do about it."""
@@ -409,6 +417,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             noised_quasi_identifiers=self._noised(),
             seeded_noise=self.seeded_noise,
             rule_override=self.rule_override,
+            weight=self.weight,
             **common,
         )
 
@@ -419,6 +428,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             "configuration": {"name": release.configuration.name, "masks": masks},
             "learnt_bounds": learnt_bounds(release.configuration.masks, self.policy.shared_rows),
             "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
+            **({} if release.weight is None else {"weight": release.weight.to_dict()}),
             **({"after": list(release.configuration.after)} if release.configuration.after else {}),
             **(
                 {}

@@ -544,8 +544,17 @@ def _exact_facts(advice: Advice) -> list[tuple[str, str, bool]]:
     how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
     return [
         ("Rows without a label", count(summary["unlabelled_rows"]), False),
+        *_weights(summary.get("weights")),
         ("Joint counts of attributes from", how, False),
     ]
+
+
+def _weights(weights: Mapping[str, Any] | None) -> list[tuple[str, str, bool]]:
+    """Return by what rows are weighted, and how many rows of equal weight they are worth."""
+    if weights is None:
+        return []
+    worth = rows(round(weights["effective_rows"]))
+    return [("Weights of the rows", f"{weights['column']}; worth {worth} of equal weight", False)]
 
 
 def _sentence(text: str) -> str:

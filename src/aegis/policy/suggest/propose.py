@@ -25,6 +25,7 @@ from aegis.policy.suggest.roles import (
     warn_of,
     warn_of_label,
 )
+from aegis.policy.suggest.survey_weights import declared_weight
 from aegis.policy.suggest.yaml_text import render, show
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
@@ -118,6 +119,7 @@ def _policy(
     profiles: Mapping[str, ColumnProfile],
     person: ColumnProfile | None,
     reading: Reading | None,
+    weight: str | None,
 ) -> Policy:
     """Return the policy of the proposed columns."""
     rule = _propose_rule(profiles.values())
@@ -130,6 +132,7 @@ def _policy(
         },
         privacy=replace(rule, person=None if person is None else person.name),
         reading=reading,
+        weight=weight,
     )
 
 
@@ -137,6 +140,7 @@ def init_policy(
     table: Any,
     *,
     label: str | Sequence[str] | None = None,
+    weight: str | None = None,
     path: str | Path = "policy.yaml",
     progress: Progress = SILENT,
 ) -> ProposedPolicy:
@@ -153,6 +157,8 @@ def init_policy(
     label
         Name of the column to predict, or of several; one of more than 20 numbers is predicted as
         a number. Without one, each column is predicted from the others (`labels: any`).
+    weight
+        Name of the column of survey weights, by which scores are weighted; None to be asked.
     path
         The file that the command in the head of the YAML names. Nothing is written.
     progress
@@ -162,7 +168,7 @@ def init_policy(
     ------
     DataError
         The table cannot be read or has no rows; the label is missing, null everywhere, constant,
-        of a type that no mask works on, or has more than 1,024 classes.
+        of a type that no mask works on, or has more than 1,024 classes; a weight is no number of 0 or more.
     PolicyError
         No column other than the label can be scored.
 
@@ -175,24 +181,43 @@ def init_policy(
     >>> proposed.yaml.startswith("#")
     True
     """
-    source = open_proposing(table)
     named = [label] if isinstance(label, str) else list(label or ())
-    for name in named:
-        source.require(name, where="the label")
+    source = _opened(table, named, weight)
     facts = measure_columns(source, progress=progress)
     labels = [_propose_label(facts[name]) for name in named]
     target = several_labels(LabelTask(own) for own, _ in labels) if labels else ANY_LABEL
-    profiles = {name: _propose(column) for name, column in facts.items() if name not in named}
+    profiles = _profiles(facts, named, weight)
     _check_scored(list(profiles.values()), ", ".join(named) or None)
     with progress.step("Comparing columns"):
         profiles, identifying = _with_questions(source, _with_twins(source, profiles))
     person = _propose_person(profiles.values())
-    policy = _policy(target, profiles, person, source.reading)
+    policy = _policy(target, profiles, person, source.reading, weight)
     columns = tuple(profiles.values())
     found_labels = tuple(profile for _, profile in labels)
     text = render(policy, found_labels, columns, person=person, source=source, path=str(path))
     profiles |= {profile.name: profile for profile in found_labels}
     return ProposedPolicy(policy, text, {name: profiles[name] for name in facts}, identifying)
+
+
+def _opened(table: Any, labels: Sequence[str], weight: str | None) -> Source:
+    """Open a table that has the columns that were named."""
+    source = open_proposing(table)
+    for label in labels:
+        source.require(label, where="the label")
+    if weight is not None:
+        source.require(weight, where="the weight")
+    return source
+
+
+def _profiles(
+    facts: Mapping[str, ColumnFacts], labels: Sequence[str], weight: str | None
+) -> dict[str, ColumnProfile]:
+    """Return what is proposed for every column but the labels."""
+    return {
+        name: declared_weight(column) if name == weight else _propose(column)
+        for name, column in facts.items()
+        if name not in labels
+    }
 
 
 def _attribute(profile: ColumnProfile, role: Role) -> Attribute:

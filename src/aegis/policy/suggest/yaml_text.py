@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from aegis.measures import LabelKind
 from aegis.policy.labels import Label
 from aegis.policy.mapping import VERSION
 from aegis.policy.model import Policy, Role
+from aegis.policy.suggest.survey_weights import likely_weight
 from aegis.words import percent
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def render(
         "",
         *_privacy(policy, columns),
         *_person(person),
+        *_weight(policy.weight, columns),
         "",
         "# A value that a mask does not know when it is applied: error | suppress",
         "# unseen: error",
@@ -285,6 +287,23 @@ def _person(person: ColumnProfile | None) -> Iterator[str]:
     yield f"# Several rows per person: {facts.distinct:,} different values in {facts.values:,} rows. The rule, its"
     yield "# limit and risks count persons; without this line they count rows."
     yield f"person: {scalar(person.name)}"
+
+
+def _weight(declared: str | None, columns: Iterable[ColumnProfile]) -> Iterator[str]:
+    likely = likely_weight(column.facts for column in columns)
+    if declared is not None:
+        yield ""
+        yield "# How many people a row stands for: scores and models are weighted, classes count rows."
+        yield f"weight: {scalar(declared)}"
+    elif likely is not None:
+        yield from _likely_weight(likely)
+
+
+def _likely_weight(likely: str) -> Iterator[str]:
+    yield ""
+    yield "# Does this column say how many people a row stands for, as in a survey? Then uncomment this line,"
+    yield "# and give the column the role ignore: scores are weighted, and no weight is released."
+    yield f"# weight: {scalar(likely)}"
 
 
 def _diversity(attribute: str) -> str:

@@ -1,0 +1,85 @@
+"""What a release keeps of the people that its rows stand for, and how many of them could be found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aegis.masking import WEIGHT
+from aegis.release.risk_of_records import record_risk
+from aegis.sources import Source
+
+MOST_ROWS = 2_000_000
+"""Largest release whose keys are read to estimate how many people could be found."""
+
+
+@dataclass(frozen=True)
+class KeptWeight:
+    """The weights of the rows that a release keeps.
+
+    Attributes
+    ----------
+    column
+        Where they were: the release does not show them as they are.
+    total, released
+        Sum of the weights of all rows, and of those that are released.
+    expected
+        People of the population who are found if all released records are tried, on the average; None
+        where weights do not say how many people there are, or the keys are not read.
+    largest
+        Chance to find the person behind the record that is easiest to find; None likewise.
+    """
+
+    column: str
+    total: float
+    released: float
+    expected: float | None = None
+    largest: float | None = None
+
+    @property
+    def suppressed_share(self) -> float:
+        """Share of the weight that is left out, 0..1."""
+        return 1 - self.released / self.total if self.total else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        return {
+            "column": self.column,
+            "total": self.total,
+            "released": self.released,
+            "suppressed_share": self.suppressed_share,
+            "expected_found": self.expected,
+            "largest_chance": self.largest,
+        }
+
+
+def kept_weight(source: Source, rows: Source, column: str, quasi: Sequence[str]) -> KeptWeight:
+    """Return the weights of the rows of a release, which has theirs in `WEIGHT`.
+
+    Parameters
+    ----------
+    source
+        The table with its weights in `column`.
+    rows
+        The released rows.
+    quasi
+        Columns of the release that form its classes.
+    """
+    weights = source.table[column]
+    whole = source.collect(source.table.aggregate(total=weights.sum().cast("float64")))
+    own = rows.table[WEIGHT]
+    left = rows.collect(
+        rows.table.aggregate(
+            total=own.sum().cast("float64"),
+            least=own.min().cast("float64"),
+            rows=rows.table.count(),
+        )
+    )
+    total, released = (float(of["total"][0].as_py() or 0.0) for of in (whole, left))
+    count, least = int(left["rows"][0].as_py()), float(left["least"][0].as_py() or 0.0)
+    # People are counted where each record stands for at least itself.
+    if not quasi or not 0 < count <= MOST_ROWS or least < 1 or not rows.engine.in_process:
+        return KeptWeight(column, total, released)
+    risk = record_risk(rows, quasi_identifiers=tuple(quasi), weight=WEIGHT)
+    return KeptWeight(column, total, released, risk.expected, float(risk.risks.max()))

@@ -1,0 +1,56 @@
+"""Survey weights are recognised by name and values, and proposed where they are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import aegis
+from aegis.errors import DataError
+from aegis.policy import load_policy
+from aegis.policy.lines import read_yaml
+
+ROWS = 60
+
+
+def table(**more: Any) -> pa.Table:
+    draw = np.random.default_rng(0)
+    return pa.table({"age": draw.integers(20, 60, ROWS), "y": ["a", "b"] * 30, **more})
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "likely"),
+    [
+        ("pw", 3, True),
+        ("fnlwgt", 3, True),
+        ("sampling_weight", 3, True),
+        ("weight", 50, False),  # of bodies
+        ("weight", 5_000, True),
+        ("price", 5_000, False),
+        ("pw", -3, False),
+    ],
+)
+def test_weights_are_recognised(name: str, least: float, likely: bool) -> None:
+    values = least + np.arange(ROWS) / 4
+    proposed = aegis.init_policy(table(**{name: values}), label="y")
+    assert proposed.policy.weight is None
+    assert (f"# weight: {name}" in proposed.yaml) == likely
+
+
+def test_named_weights_are_in_the_policy_and_not_released() -> None:
+    rows = table(pw=np.arange(ROWS) + 0.5)
+    proposed = aegis.init_policy(rows, label="y", weight="pw")
+    assert proposed.policy.weight == "pw"
+    read = load_policy(read_yaml(proposed.yaml, "policy").data)
+    assert read == proposed.policy
+    assert "pw" not in [attribute.name for attribute in read.features]
+    assert aegis.Study(rows, read).advise().best.utility_kept > 0
+
+
+@pytest.mark.parametrize("values", [["a"] * ROWS, [-1.0, *range(1, ROWS)], [None, *range(1, ROWS)]])
+def test_what_is_no_weight_is_refused(values: list[Any]) -> None:
+    with pytest.raises(DataError, match="The weight 'pw' holds values"):
+        aegis.init_policy(table(pw=values), label="y", weight="pw")
