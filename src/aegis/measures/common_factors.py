@@ -105,18 +105,15 @@ class SharedBlock:
         given
             The centred counts of a configuration.
         places
-            For each shared attribute, the indices of its levels among the varying levels of the
-            configuration.
+            For each shared attribute, the indices of its levels in `given.varying`.
         penalties
             As in `held_out_traces`.
         together
-            The levels of all expected configurations, for which B' K B and B' K^2 B are solved at
-            once.
+            All expected configurations' levels, to solve B' K B and B' K^2 B only once.
 
         Returns
         -------
-        None in three cases: the shared levels differ; there are so many other levels that solving
-        the whole is as fast; or the counts are not counts of rows.
+        None if the shared levels differ, too many levels are not shared, or counts are not of rows.
         """
         if [len(own) for own in places] != list(self.levels):
             return None

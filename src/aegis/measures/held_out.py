@@ -56,8 +56,7 @@ def held_out_traces(
     penalties
         Ridge penalties, each above 0, in rows.
     chance
-        As in `Cooccurrence`, shape (d, k): how much more drawn rows explain by chance than expected
-        counts do. This reduces the residual sum of squares.
+        As in `Cooccurrence`, shape (d, k); it reduces the residual sum of squares.
     shared
         Levels that other configurations share, with which this one is solved with less work.
 

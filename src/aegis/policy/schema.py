@@ -35,18 +35,18 @@ class PolicyMapping(BaseModel):
 
 
 class LabelEntry(PolicyMapping):
-    """`label: income`, `label: {column: price, kind: number}`, or `label: {column: price, bins: 5}`; protected summaries want `classes` or `cuts`."""
+    """`label: income`, `label: {column: price, kind: number}`, or `label: {column: price, bins: 5}`. For protected summaries, give `classes` or `cuts`."""
 
     column: Annotated[str, BeforeValidator(_column), Field(min_length=1)]
     """Name of the label column."""
     kind: Literal["classes", "number"] | None = None
-    """`number` for a number to predict, such as a price: R2 then says what is kept. By default its values are classes."""
+    """`number` for a number to predict, such as a price; utility is then measured by R2. By default its values are classes."""
     bins: int | None = Field(default=None, ge=2, le=100)
     """Number of quantile bins of a numeric label."""
     classes: list[str | int | float | bool] | None = Field(default=None, min_length=1)
-    """All classes that the label can have: public knowledge, which `aegis protect` then need not buy."""
+    """All classes that the label can have. Declare them if they are public knowledge; `aegis protect` then spends no privacy budget on them."""
     cuts: list[int | float] | None = Field(default=None, min_length=1)
-    """Where a numeric label is cut, ascending: public knowledge, in place of quantiles of the table."""
+    """Cut points of a numeric label in ascending order, if they are public knowledge; they replace quantiles of the table."""
 
 
 class TaskEntry(LabelEntry):
@@ -64,67 +64,67 @@ class AttributeEntry(PolicyMapping):
     role: Literal["identifier", "quasi-identifier", "sensitive", "feature", "ignore"]
     """Role of the attribute in privacy."""
     masks: list[MaskSpec] | None = Field(default=None, min_length=1)
-    """Candidate masks; by default every level of the hierarchy, else what the role suggests."""
+    """Candidate masks; by default every level of the hierarchy, else the default masks of the role."""
     hierarchy: str | dict[Any, Any] | None = None
     """A CSV file in ARX format, relative to the policy, or an inline tree."""
     weight: float = Field(default=1.0, ge=1e-9, le=1e9, allow_inf_nan=False)
     """How much the attribute counts in additive measures, and where each column is predicted from the others, from 1e-9 to 1e9; weights of rows are the policy's `weight`."""
     kind: Literal["numeric", "ordinal", "categorical"] | None = None
-    """How values of a quasi-identifier compare when records are grouped; natural where not given."""
+    """How values of a quasi-identifier compare when records are grouped; by default the natural way for the column's type."""
     order: list[str | int | float] | None = Field(default=None, min_length=2)
-    """All values of an ordinal quasi-identifier, ascending, texts or numbers; null is not listed."""
+    """All values (texts or numbers, without null) of an ordinal quasi-identifier in ascending order."""
     type: Literal["integer", "number", "text", "date", "boolean"] | None = None
-    """Type of the values: public knowledge, which `aegis protect` then need not buy."""
+    """Type of the values. Declare it if it is public knowledge; `aegis protect` then spends no privacy budget on it."""
     values: list[str | int | float | bool] | None = Field(default=None, min_length=1)
-    """All values that the attribute can have, null aside: public knowledge, which `aegis protect` then need not buy."""
+    """All values that the attribute can have, without null. Declare them if they are public knowledge; `aegis protect` then spends no privacy budget on them."""
 
 
 class ReadingShape(PolicyMapping):
-    """How text files and workbooks are written, where they are not to be asked themselves."""
+    """How text files and workbooks are written, if Aegis should not determine it itself."""
 
     encoding: str | None = None
     """Name of the encoding: `utf-8`, `cp1252`, `latin-1`, `utf-16`, ..."""
     delimiter: str | None = None
     """The character between fields, or `tab`."""
     quote: str | None = None
-    """Character around fields, `"` where not given; `none` where nothing does."""
+    """Character around fields, by default `"`; `none` if fields are not quoted."""
     escape: str | None = None
-    """What is before a quote within quotes; the quote itself where not given."""
+    """Character before a quote within a quoted field; by default the quote itself."""
     header: bool | None = None
     """Whether the first line names the columns; without one they are `c1`, `c2`, ..."""
     decimal: Literal[".", ","] | None = None
-    """Mark before decimals."""
+    """The decimal mark."""
     thousands: str | None = None
-    """The separator of thousands."""
+    """The thousands separator."""
     units: list[str] = Field(default_factory=list)
-    """Texts before or behind all numbers of a column that are no part of them: `$`, `%`, `kg`, ..."""
+    """Texts before or after all numbers of a column that are not part of the numbers: `$`, `%`, `kg`, ..."""
     null: list[str] = Field(default_factory=list)
-    """Texts without quotes that are null, in addition to the empty one."""
+    """Unquoted texts that are null, in addition to the empty text."""
     dates: Literal["day-first", "month-first"] | None = None
     """Order of dates such as 03/04/2024."""
     text: list[str] = Field(default_factory=list)
     """Columns that are read as text."""
     numbers: list[str] = Field(default_factory=list)
-    """Columns that are read as numbers although spellings such as 1 and 1.0 become one value."""
+    """Columns that are read as numbers, although different spellings such as 1 and 1.0 become the same value."""
     sheet: str | None = None
     """The sheet of a workbook."""
 
 
 class ReleaseShape(PolicyMapping):
-    """What a reader of the report should know of the release; every key may be left out."""
+    """Facts about the release for readers of the report; all keys are optional."""
 
     data: str | None = None
     """Name of the data set."""
     purpose: str | None = None
-    """What the release is for."""
+    """Purpose of the release."""
     recipient: str | None = None
-    """Who receives it."""
+    """Recipient of the release."""
     legal_basis: str | None = None
-    """On what ground it may be handed on."""
+    """Legal basis of the release."""
     author: str | None = None
-    """Who answers for it."""
+    """Person who is responsible for the release."""
     date: Annotated[str | None, BeforeValidator(_day)] = None
-    """Of the decision."""
+    """Date of the decision to release."""
 
 
 class PolicyShape(PolicyMapping):
@@ -141,13 +141,13 @@ class PolicyShape(PolicyMapping):
     labels_known: bool | None = None
     """Whether who predicts one of several labels knows the others: by default they do not, and no label predicts another one."""
     reading: ReadingShape | None = None
-    """How the table's text files are written; options of the command line go first."""
+    """How the table's text files are written; options of the command line take precedence."""
     measure: str | None = None
-    """The measure that ranks configurations, that a search maximises, and that releases are measured by. By default `held-out-auc` (`held-out-pillai` where no AUC can be expected, which is said); `held-out-r2` of a number; without a label `adjusted-contingency`."""
+    """The measure that ranks configurations, that a search maximises, and that releases are evaluated by. By default `held-out-auc`, or `held-out-pillai` (with a note) if no AUC can be predicted; `held-out-r2` for a number to predict; `adjusted-contingency` without a label."""
     merit: Literal["auc", "accuracy", "log-loss"] | None = None
     """Instead of a measure: a predicted metric of models (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
     models: list[Literal["lr", "nb", "gbdt", "pairs"]] | None = None
-    """The models whose merit is expected, with equal weights: logistic regression, naive Bayes, boosted trees, boosted trees with the strongest interaction of two attributes (AUC only). By default the better one of linear models and trees."""
+    """The models whose metric is predicted, with equal weights: logistic regression, naive Bayes, boosted trees, boosted trees with the strongest interaction of two attributes (AUC only). By default the better one of linear models and trees."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None
@@ -155,11 +155,11 @@ class PolicyShape(PolicyMapping):
     weight: Annotated[str, BeforeValidator(_column)] | None = None
     """Column of survey weights: how many people of the population a row stands for. Scores, models and estimates of risk are weighted by it; classes are still counted in rows or persons. Not released unless a mask makes it coarser."""
     population: str | None = None
-    """A table that this one is a sample of, relative to the policy: same names and values."""
+    """Table of the population that this table is a sample of, with the same column names and values; the path is relative to the policy."""
     unseen: Literal["error", "suppress"] = "error"
     """How `apply` treats a value that a mask does not know."""
     suppressed_columns: Literal["fill", "leave-out"] = "fill"
-    """How a release shows a column whose mask is `suppress`: `*` in every row, or no column. One that the rule protects stays."""
+    """How a release shows a column whose mask is `suppress`: `*` in every row, or no column. A column that the rule protects is always kept."""
     attributes: dict[str, AttributeEntry]
     """Role and candidate masks of each column."""
     configurations: dict[str, dict[str, MaskSpec]] = Field(default_factory=dict)
@@ -170,7 +170,7 @@ class PolicyShape(PolicyMapping):
     """Facts for the report on the release: purpose, recipient, author and so on."""
 
     def asked_measure(self) -> str | None:
-        """Return the name of the measure that is asked for, by its name or by a figure of merit.
+        """Return the name of the requested measure, given by its name or by a metric.
 
         Raises
         ------

@@ -139,9 +139,8 @@ def audit(
         The masks that the table was made with. They determine the account of its noise, which
         relies on this statement, and the hierarchy level of its values.
     population
-        The population that the rows are drawn from, masked like the audited table. It has a row for
-        each person, or a column `rows` with numbers of persons. Needed for k-map, journalist risk
-        and delta-presence.
+        The population of the rows, masked like the audited table, with a row for each person or a
+        column `rows` with numbers of persons. Needed for k-map, journalist risk, delta-presence.
     leaves
         Number of original values behind each masked value; by default taken from the hierarchies.
     progress

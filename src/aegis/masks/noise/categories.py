@@ -348,7 +348,7 @@ class Pram(CategoryNoise):
 
 @dataclass(frozen=True)
 class Shuffle(NoiseMask):
-    """Shuffles the column, null included: every value is released, but not in its own row.
+    """Shuffles the column, null included: all values are released, in random order.
 
     The distribution of the column is unchanged; its association with the label and other columns is
     lost. All rows of a release are shuffled together.

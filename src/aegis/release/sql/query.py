@@ -132,17 +132,14 @@ def release_sql(
     Parameters
     ----------
     table
-        A table with the same columns and types as the table that the SQL will run on, in any form
-        that `aegis.sources.open_table` opens. Its rows are read only to fit masks that are not
-        fitted.
+        Anything that `aegis.sources.open_table` opens, with the columns and types of the table that
+        the SQL will run on. Its rows are read only to fit masks that are not fitted.
     policy, configuration
-        Roles, the privacy rule and the treatment of unseen values; and one mask per scored
-        attribute.
+        Roles, privacy rule, treatment of unseen values; and one mask per scored attribute.
     dialect, form
         The dialect to write; a query, or a statement that creates a view or a table from it.
     name
-        The table that the SQL reads, as named in the database, with dots between parts; case
-        matters.
+        The table that the SQL reads, with dots between parts of the name; case matters.
     into
         Name of the view or table; by default the name of the table with `_masked` appended.
 

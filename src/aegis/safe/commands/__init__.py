@@ -1,1 +1,1 @@
-"""Verbs that this wing adds to the command line, and its format of summaries."""
+"""Commands for protected summaries on the command line, and their file format."""

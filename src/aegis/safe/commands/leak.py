@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aegis.summary import Summary
 
 SCHEMA = 1
-"""Version of the JSON form; it changes when a field changes its meaning."""
+"""Version of the JSON form; it changes if a field changes its meaning."""
 PANEL = "Work from counts instead of rows"
 """Group of the command in the help."""
 EXAMPLES = (
@@ -31,12 +31,12 @@ EXAMPLES = (
     "aegis leak policy.yaml --with table.aegis",
 )
 KINDS = {JSON: "certificate", HTML: "report", YAML: "policy"}
-"""What a document is, by its extension."""
+"""Kinds of documents by their extension."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakCommand:
-    """All that `aegis leak` is asked."""
+    """The arguments of `aegis leak`."""
 
     subject: Annotated[
         Path,

@@ -16,7 +16,7 @@ from aegis.safe.commands.protect import note_of_head
 from aegis.safe.requests import DELTA, EPSILON
 
 SCHEMA = 1
-"""Version of the JSON form; it changes when a field changes its meaning."""
+"""Version of the JSON form; it changes if a field changes its meaning."""
 ACTIONS = ("open", "show", "reserve", "commit", "cancel", "list", "verify")
 PANEL = "Work from counts instead of rows"
 """Group of the command in the help."""
@@ -34,7 +34,7 @@ Delta = Annotated[float | None, typer.Option("--delta", metavar="D", help=DELTA)
 
 @dataclass(frozen=True, kw_only=True)
 class StatedCost:
-    """A cost, or a ceiling, as a user states it."""
+    """A cost, or a ceiling, in the form that a user gives."""
 
     epsilon: Epsilon = None
     delta: Delta = None
@@ -68,7 +68,7 @@ class StatedCost:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerCommand:
-    """All that `aegis ledger` is asked."""
+    """The arguments of `aegis ledger`."""
 
     ledger: Annotated[Path, typer.Argument(metavar="FILE", help="The ledger (SQLite).")]
     action: Annotated[

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from aegis.safe.protect import ProtectedSummary
 
 SCHEMA = 1
-"""Version of the JSON form; it changes when a field changes its meaning."""
+"""Version of the JSON form; it changes if a field changes its meaning."""
 PANEL = "Work from counts instead of rows"
 """Group of the command in the help."""
 EXAMPLES = (
@@ -52,7 +52,7 @@ FIRST = (
     "ledger",
     "force",
 )
-"""Options that the help explains first, by parameter."""
+"""Options that the help lists first, by parameter."""
 KeyFile = Annotated[
     Path | None,
     typer.Option(
@@ -85,7 +85,7 @@ PopulationName = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class StatedVerdicts:
-    """The configurations whose verdicts the file states."""
+    """The configurations for which the file states verdicts."""
 
     configurations: Annotated[
         Path | None,
@@ -105,7 +105,7 @@ class StatedVerdicts:
     ] = None
 
     def of(self, policy: Policy) -> Mapping[str, Configuration] | int:
-        """Return the configurations, or the most combinations of which all are meant."""
+        """Return the configurations, or the largest number of combinations if all are requested."""
         from aegis.policy import load_configurations
 
         if self.configurations is not None and self.verdicts is not None:
@@ -119,7 +119,7 @@ class StatedVerdicts:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerOptions:
-    """The ledger that pays for the file."""
+    """The ledger that the cost is charged to."""
 
     ledger: LedgerFile = None
     population: PopulationName = None
@@ -128,7 +128,7 @@ class LedgerOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtectCommand:
-    """All that `aegis protect` is asked."""
+    """The arguments of `aegis protect`."""
 
     table: TableOrBundle
     policy: PolicyFile
@@ -220,7 +220,7 @@ def command(given: ProtectCommand) -> None:
 
 
 def read_key(path: Path | None) -> bytes | None:
-    """Return the secret in a file; None without one."""
+    """Return the secret in a file; None without a file."""
     if path is None:
         return None
     try:
@@ -234,7 +234,7 @@ def read_key(path: Path | None) -> bytes | None:
 def print_protected(
     shell: Output, made: ProtectedSummary, output: Path, policy: Path, *, head: str | None = None
 ) -> None:
-    """Print what left, in the format that was asked for; `head` is that of the ledger."""
+    """Print the result in the requested format; `head` is the hash of the ledger's last event."""
     figures = made.to_dict() | ({} if head is None else {"ledger_head": head})
     if shell.format is Format.JSON:
         shell.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
@@ -270,7 +270,7 @@ def print_protected(
 
 
 def note_of_head(head: str) -> str:
-    """Return what to do with the head of a ledger."""
+    """Return the advice about the head of a ledger."""
     return (
         f"Ledger head {head}: note it elsewhere, and check it with aegis ledger FILE verify --head"
     )

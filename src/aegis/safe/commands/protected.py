@@ -38,12 +38,12 @@ REFUSED = {
     "prefer": "protection blurs which scores are the same",
     "estimate": "its deviations are from what was protected, not from the raw table",
 }
-"""What needs exact counts or rows."""
+"""Options that need exact counts or rows."""
 
 
 @dataclass(frozen=True)
 class RankedCounts:
-    """A protected summary under one policy."""
+    """A protected summary used with a policy."""
 
     summary: ProtectedSummary
     policy: Policy
@@ -52,7 +52,7 @@ class RankedCounts:
     searchable: bool = True
 
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
-        """Rank the configurations that are asked for, else the policy's, those of verdicts, random ones."""
+        """Rank the requested configurations, else those of the policy, with verdicts, or random ones."""
         from aegis.safe.protect import rank_protected
 
         advice = rank_protected(
@@ -86,16 +86,16 @@ class RankedCounts:
         return replace(advice, rule_override=self.override, warnings=warnings)
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:  # noqa: ARG002 - of the seam
-        """Return how the summary was protected, and what it gives away."""
+        """Return how the summary was protected, and what it reveals."""
         from aegis.safe.report.section import protected_sections
 
         return protected_sections(self.summary)
 
 
 def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCounts:
-    """Return the protected summary that a file or an object holds, as it may be asked under a policy.
+    """Return the protected summary in a file or an object, for use under a policy.
 
-    Attributes that the policy leaves out go, and with them what is said of the rule.
+    Attributes that the policy leaves out are dropped, and with them the verdicts of the rule.
     """
     from aegis.safe.protect import ProtectedSummary, load_protected, narrowed, summary_under
 
@@ -115,7 +115,7 @@ def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCo
 
 
 def reconstruct(path: str, attribute: str, options: Mapping[str, Any], shell: Output) -> None:
-    """Print the joint of an attribute and the label as far as protection leaves it."""
+    """Print the estimated joint counts of an attribute and the label."""
     from aegis.safe.protect import load_protected, reconstruct_protected
 
     for name, given in options.items():

@@ -193,8 +193,7 @@ def protect_counts(
         The table, if available; otherwise the moments come from the summary.
     check_pairs
         Whether moments are audited together with label tables, and made coarser until no small
-        combination of cells can be derived. Without it, which is for experiments only, they are
-        only rounded.
+        combination of cells can be derived. False is for experiments only: they are just rounded.
 
     Raises
     ------

@@ -37,7 +37,7 @@ Filter = Annotated[logbook.LogFilter, Depends(_filter)]
 def listed(
     actor: ActorOf, catalog: CatalogOf, chosen: Filter, offset: Offset = 0, limit: Limit = 50
 ) -> dict[str, Any]:
-    """Return log entries that you may read, newest first, filtered by `by`, `action` and others."""
+    """Return log entries that you may read, newest first; filter by actor, action, data set or time."""
     with catalog.database.reading() as session:
         listed, count = logbook.listed(session, actor, offset=offset, limit=limit, chosen=chosen)
         return {"count": count, "entries": [shapes.log_entry(entry) for entry in listed]}

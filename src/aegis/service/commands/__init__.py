@@ -1,1 +1,1 @@
-"""Verbs that the service adds to the command line."""
+"""Commands that the service adds to the command line."""

@@ -1,4 +1,4 @@
-"""Options that `serve`, `worker` and `catalog` share: where a catalog is, and what a job may take."""
+"""Options that `serve`, `worker` and `catalog` share: the location of a catalog, and limits of a job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 CATALOG = "aegis-catalog.db"
 JOB_SECONDS = 900.0
 JOB_MEMORY = 4.0
-"""In GiB."""
+"""Limit in GiB."""
 MOST_DAYS = 36_500
 
 Database = Annotated[
@@ -55,7 +55,7 @@ KeepDays = Annotated[
 
 
 def kept_for(days: float | None) -> timedelta | None:
-    """Return how long files of releases stay that are over."""
+    """Return the time for which files of ended releases are kept."""
     return None if days is None else timedelta(days=days)
 
 

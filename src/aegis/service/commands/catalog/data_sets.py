@@ -259,7 +259,7 @@ def register(
 
 
 class ExportKind(StrEnum):
-    """Formats by which other catalogs take descriptions."""
+    """Formats of descriptions for other catalogs."""
 
     CROISSANT = "croissant"
     DCAT = "dcat"

@@ -1,4 +1,4 @@
-"""Options and ways of showing that the verbs of the catalog share."""
+"""Options and output functions that the verbs of the catalog share."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ RequestId = Annotated[
 ]
 _DIGITS = 32
 SHORT = 8
-"""Digits of a number that people are shown: any of them that nothing else begins with will do."""
+"""Number of digits of a request number that people see; any unique start of the number works."""
 Message = Annotated[
     str, typer.Option("--message", "-m", metavar="TEXT", help="The reason, which the log keeps.")
 ]
 
 
 def connected(url: str, token: str, key: PrivateKey | None = None) -> Client:
-    """Return a client of the service; raise where its address or the token is missing."""
+    """Return a client of the service; raise an error if its URL or the token is missing."""
     from aegis.service.client import connect
 
     if not url or not token:
@@ -71,7 +71,7 @@ def show_rows(rows: Iterable[Mapping[str, Any]], form: Format) -> None:
 
 
 def show_facts(facts: Mapping[str, Any], form: Format) -> None:
-    """Print what is known of one thing: a line each, or JSON, or one row of CSV."""
+    """Print the properties of one item: a line each, or JSON, or one row of CSV."""
     from rich.table import Table
 
     if form is Format.JSON:

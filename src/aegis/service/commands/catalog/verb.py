@@ -1,4 +1,4 @@
-"""What the command line registers of a verb."""
+"""The form of a verb for the command line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Verb:
     Attributes
     ----------
     command
-        What it does.
+        The function that runs.
     EXAMPLES
-        What its help shows.
+        The examples that `--help` shows.
     """
 
     command: Callable[..., None]
