@@ -332,16 +332,14 @@ def compose(
     hierarchies
         Hierarchies of protected attributes, for models that need them.
     released_only
-        Whether to ignore the earlier releases named in certificates, as if each release was made
-        without regard to others.
+        Whether to ignore the earlier releases that certificates name.
     rule_override
         Whether to accept a rule that differs from that of the summary's owner.
 
     Raises
     ------
     PolicyError
-        There are fewer than two releases, one cannot be composed, or the rule differs from the
-        owner's.
+        There are fewer than two releases, one cannot be composed, or the owner's rule differs.
     DataError
         The classes are not known: the table has too many cells, or persons are counted and the
         suppressed rows would be needed.

@@ -47,8 +47,7 @@ def encode(
         The kind of each quasi-identifier that does not have the default kind of its type. By
         default, numbers are numeric, dates and times ordinal, other types categorical.
     orders
-        For ordinal attributes, all values in ascending order. Values are compared as text, so 1,
-        1.0 and "1" are equal.
+        For ordinal attributes, all values in ascending order, as text: 1, 1.0 and "1" are equal.
     hierarchies
         For each attribute, the rows (value, group on level 1, ..., group on the top level). If the
         top level has several groups, a level with one group is added. A missing value without a row

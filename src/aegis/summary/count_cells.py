@@ -64,8 +64,7 @@ def count_cells(
     max_cells
         If there are more cells, or more cells of persons, None is returned.
     coded
-        The rows, if they have been read already. They are used instead of a query, unless persons
-        are counted.
+        The rows, if they have been read. They replace the query, unless persons are counted.
     """
     if coded is not None and person is None:
         table, _ = coded.frequency(quasi, sensitive, attributes, label)

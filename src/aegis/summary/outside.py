@@ -168,9 +168,7 @@ def outside_of(
     coded: CodedRows | None = None,
     label: str | None = None,
 ) -> Outside | None:
-    """Return the risks in a table that the rule does not cover.
-
-    Returns None if the table has more than two million rows.
+    """Return the risks in a table that the rule does not cover; None above two million rows.
 
     Parameters
     ----------
@@ -184,8 +182,7 @@ def outside_of(
         Column with the person's identifier; it is not compared itself. Rows count as unique if all
         rows with the same values belong to one person.
     coded
-        All compared columns as codes, if they have been read; only if rows, not persons, are
-        counted.
+        All compared columns as codes, if they have been read and rows are counted.
     label
         Name of the label.
     """
