@@ -1,4 +1,4 @@
-"""Arrays that are computed again where remembering them would take much memory."""
+"""A cache of arrays that forgets arrays if they would take much memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REMEMBERED_BYTES = 1 << 27
 
 
 class RememberedArrays:
-    """Arrays by key, the least recently used of which are forgotten where they take much memory."""
+    """A cache of arrays by key; the least recently used ones are forgotten if memory is short."""
 
     def __init__(self) -> None:
         self._arrays: OrderedDict[Hashable, npt.NDArray[np.float64]] = OrderedDict()
@@ -22,7 +22,7 @@ class RememberedArrays:
     def get(
         self, key: Hashable, make: Callable[[], npt.NDArray[np.float64]]
     ) -> npt.NDArray[np.float64]:
-        """Return the array of a key; it is made where it is not remembered."""
+        """Return the array of a key; compute it if the cache does not hold it."""
         remembered = self._arrays.get(key)
         if remembered is not None:
             self._arrays.move_to_end(key)
@@ -40,5 +40,5 @@ class RememberedArrays:
         return self._arrays[key]
 
     def values(self) -> Collection[npt.NDArray[np.float64]]:
-        """Return what is remembered."""
+        """Return the cached arrays."""
         return self._arrays.values()

@@ -27,7 +27,7 @@ _BRINGING = frozenset({"numpy", "scipy.linalg"})
 
 
 def guard_loading() -> None:
-    """Have a BLAS loaded only where it gets the addresses that it takes, if these are limited.
+    """Load a BLAS only if it can reserve the addresses that it needs, if these are limited.
 
     OpenBLAS requires its buffers again and again until it gets them: under a limit (`ulimit -v`)
     that is for ever.

@@ -35,7 +35,7 @@ class AegisError(Exception):
 
 
 class PolicyError(AegisError):
-    """What the user declared cannot be carried out: a policy, a parameter, an option."""
+    """A declaration of the user cannot be carried out: a policy, a parameter, an option."""
 
     @classmethod
     def unknown(cls, kind: str, given: object, allowed: Iterable[str]) -> PolicyError:
@@ -58,7 +58,7 @@ class EngineError(AegisError):
 
 
 class ResourceError(EngineError):
-    """There is too little memory, or the disk is full: the data may be as good as any."""
+    """Memory or disk space is not enough; the data may be valid."""
 
 
 class NoAdmissibleConfiguration(AegisError):  # noqa: N818 - the field's term, and no mistake
@@ -74,7 +74,9 @@ class InternalError(AegisError):
 
 
 def is_of_memory(error: BaseException) -> bool:
-    """Return whether there was no memory: for data, for a thread, or for a library that is loaded."""
+    """Return whether an error means lack of memory: for data, for a thread, or for loading a
+    library.
+    """
     if isinstance(error, MemoryError):
         return True
     text = str(error).lower()
@@ -117,4 +119,4 @@ class RenamedWarning(FutureWarning):
 
 
 class PackageWarning(UserWarning):
-    """A package adds what cannot be used; all else works."""
+    """A package adds an entry that cannot be used; everything else works."""

@@ -41,7 +41,7 @@ _MADE: ContextVar[list[str] | None] = ContextVar("made", default=None)
 
 @contextmanager
 def recording() -> Iterator[list[str]]:
-    """Yield a list that names what is made while the context lasts: files, folders, tables.
+    """Yield a list of all files, folders and tables that are made within the context.
 
     So who fails afterwards can say what is there.
     """
@@ -61,7 +61,7 @@ def record(name: object) -> None:
 
 
 def format_of(path: Path) -> str:
-    """Return the extension that names a file's format, with `.gz` where it is compressed."""
+    """Return the extension of a file's format, with `.gz` if it is compressed."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     return "".join(suffixes if suffixes[1:] == [".gz"] else suffixes[-1:])
 
@@ -109,7 +109,7 @@ def _refuse_existing(path: Path, *, force: bool) -> None:
 
 
 def spare_input(inputs: Iterable[Path], *outputs: Path | None) -> None:
-    """Raise `PolicyError` when an output is a file that is read, under whatever name."""
+    """Raise `PolicyError` if an output is also an input, under any name."""
     files = list(inputs)
     for path in outputs:
         if path is not None and any(_same_file(path, other) for other in files):
@@ -209,7 +209,7 @@ def _partial(path: Path) -> str:
 
 
 def leftovers(path: Path) -> list[Path]:
-    """Return what earlier runs that were killed have left of a file: rows that nobody verified.
+    """Return the temporary files that killed runs left for a path: unverified rows.
 
     Files of processes that still run are no leftovers.
     """
@@ -223,7 +223,9 @@ def leftovers(path: Path) -> list[Path]:
 
 
 def runs(process: int) -> bool:
-    """Return whether a process of this machine runs, by its number; True where that cannot be told."""
+    """Return whether a process with this number runs on this machine; True if that cannot be
+    known.
+    """
     if os.name == "nt":  # what asks elsewhere interrupts there
         return True
     try:
@@ -236,7 +238,7 @@ def runs(process: int) -> bool:
 
 
 def read_text(path: Path, what: str, error: type[AegisError]) -> str:
-    """Return what a text file holds that people write, called `what` in messages.
+    """Return the content of a text file that people write; messages call it `what`.
 
     Raises
     ------
@@ -263,7 +265,8 @@ def read_text(path: Path, what: str, error: type[AegisError]) -> str:
 
 
 def require_text(path: Path, what: str, error: type[AegisError]) -> None:
-    """Raise what `read_text` would where there is no such file, without reading: it may be a pipe.
+    """Raise the error of `read_text` if the file does not exist, without reading it: it may be a
+    pipe.
 
     >>> from pathlib import Path
     >>> from aegis.errors import PolicyError
@@ -290,6 +293,6 @@ def _unwritable(path: Path, error: OSError) -> DataError:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, all or nothing."""
+    """Write a text file completely or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -84,12 +84,12 @@ def deferring() -> Iterator[None]:
 
 
 def acknowledge() -> None:
-    """Forget the interrupt: whoever asked for it gets what it is for."""
+    """Forget the interrupt after the caller has handled it."""
     _SIGNALS.noted = False
 
 
 def check() -> None:
-    """Raise `KeyboardInterrupt` where one was noted and swallowed.
+    """Raise `KeyboardInterrupt` if an interrupt was noted but not raised.
 
     Not while another exception is on its way: what it undoes is undone first.
     """

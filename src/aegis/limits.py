@@ -6,7 +6,7 @@ import mmap
 
 
 def addresses_limited() -> bool:
-    """Return whether this process may not have all addresses (`ulimit -v`); on Unix alone."""
+    """Return whether the address space of this process is limited (`ulimit -v`); on Unix only."""
     try:
         import resource
     except ImportError:

@@ -82,7 +82,7 @@ def group(record: type[R]) -> R:
 
 
 def group_of(described: Field[Any]) -> type[Any] | None:
-    """Return the record that a field groups options in; None if it is no group."""
+    """Return the record that a field groups options in; None if the field is no group."""
     grouped: type[Any] | None = described.metadata.get(_GROUP)
     return grouped
 
@@ -93,7 +93,9 @@ def own_options(record: type[Any]) -> dict[str, Option]:
 
 
 def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
-    """Yield all options of a record by name, those of its groups in their place."""
+    """Yield all options of a record by name, with the options of its groups in place of the
+    groups.
+    """
     for each in fields(record):
         grouped = group_of(each)
         if grouped is not None:
@@ -110,7 +112,8 @@ def documented(record: type[R]) -> type[R]:
 
 
 def asked(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
-    """Return a request with these keywords in place of its own values; without one, the defaults.
+    """Return a request with these keywords instead of its own values; without a request, the
+    defaults.
 
     Raises
     ------

@@ -1,4 +1,5 @@
-"""Progress as a callback interface: long work reports, and whoever started it decides how.
+"""Progress as a callback interface: long work reports its steps, and the caller decides how to show
+them.
 
 Library functions take `progress: Progress = SILENT`. The command line passes one that draws on
 standard error; a notebook or a service may pass its own.

@@ -1,4 +1,4 @@
-"""What is found by name, and what packages add to it by their entry points."""
+"""Registries: entries found by name, and entries that packages add by entry points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _installed() -> Any:
 
 
 def entry_points(group: str) -> EntryPoints:
-    """Return what installed packages add under a group; they are looked through once, for all groups.
+    """Return the entry points of installed packages in a group; they are read once, for all groups.
 
     >>> from aegis.registry import entry_points
     >>> [point.value for point in entry_points("console_scripts") if point.name == "aegis"]
@@ -69,7 +69,7 @@ class Registry(Generic[T]):
         self._scanned = False
 
     def register(self, entry: T) -> T:
-        """Add `entry`; raise `InternalError` when its name is taken."""
+        """Add `entry`; raise `InternalError` if its name is taken."""
         if entry.name in self._entries:
             raise InternalError(f"{self.kind} {entry.name!r} is registered twice.")
         self._entries[entry.name] = entry
@@ -81,11 +81,11 @@ class Registry(Generic[T]):
             self.register(entry)
 
     def rename(self, former: str, name: str) -> None:
-        """Let the entry called `name` be asked for by a former name, which warns."""
+        """Accept a former name for the entry called `name`, with a warning."""
         self._former[former] = name
 
     def register_family(self, base: str, make: Callable[[str], T]) -> None:
-        """Let `base(OPTIONS)` be asked for: `make` returns the entry from what is in brackets."""
+        """Accept names `base(OPTIONS)`: `make` returns the entry for the text in brackets."""
         self._families[base] = make
 
     def _of_family(self, name: str) -> T | None:
@@ -99,7 +99,8 @@ class Registry(Generic[T]):
         return self._derived[name]
 
     def get(self, name: str, *, others: Iterable[str] = ()) -> T:
-        """Return the entry called `name`; raise `PolicyError` that lists all names otherwise.
+        """Return the entry called `name`; raise a `PolicyError` that lists all names if there is
+        none.
 
         Names of another registry that would do as well are listed with them, as `others`.
 
@@ -164,7 +165,7 @@ class Registry(Generic[T]):
 
 
 class Extensions:
-    """What packages add of one kind that is too large to load for a list, found by name.
+    """Entries of packages that are loaded only when their name is used.
 
     A package adds one through the entry-point group `aegis.<kind>s`, whose name says what it is called:
     a command, a format of summaries, a section of the report. Aegis registers its own wings so, too.
@@ -187,14 +188,14 @@ class Extensions:
         return points
 
     def names(self) -> tuple[str, ...]:
-        """Return the names that packages add, sorted; nothing is loaded."""
+        """Return the names that packages add, sorted, without loading anything."""
         return tuple(sorted(self._points))
 
     def __contains__(self, name: object) -> bool:
         return name in self._points
 
     def load(self, name: str) -> Any:
-        """Return what is added under a name that `names` lists.
+        """Return the entry of a name that `names` lists.
 
         Raises
         ------

@@ -53,7 +53,9 @@ class Signature:
 
     @classmethod
     def of(cls, given: object) -> Signature:
-        """Return the signature that `to_dict` wrote; raise `DataError` for anything else."""
+        """Return the signature from the output of `to_dict`; raise `DataError` for anything
+        else.
+        """
         if isinstance(given, Mapping) and given.keys() == {"algorithm", "key", "value"}:
             key, value = given["key"], given["value"]
             texts = isinstance(key, str) and isinstance(value, str)
@@ -116,7 +118,7 @@ SEAL = ("digest", "signature")
 
 
 def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str, Any]:
-    """Return a document with the digest of its content, and signed where a key is given.
+    """Return a document with the digest of its content, and with a signature if a key is given.
 
     The digest shows damage and careless edits; only the signature shows who answers for the content.
     """
@@ -133,18 +135,18 @@ def sealed_digest(document: Mapping[str, Any]) -> str:
 
 
 def verify_seal(document: Mapping[str, Any], signature: Signature, key: PublicKey) -> bool:
-    """Return whether `signature` is that of a sealed document under `key`."""
+    """Return whether `signature` is the signature of a sealed document under `key`."""
     content = {name: value for name, value in document.items() if name not in SEAL}
     return verify_bytes(canonical(content), signature, key)
 
 
 def sign_bytes(data: bytes, key: PrivateKey) -> Signature:
-    """Return the signature of `data`; the same bytes and key give the same one."""
+    """Return the signature of `data`; equal bytes and keys give equal signatures."""
     return Signature(key.public.text, key.key.sign(data).hex())
 
 
 def verify_bytes(data: bytes, signature: Signature, key: PublicKey) -> bool:
-    """Return whether `signature` is that of `data` under `key`."""
+    """Return whether `signature` is the signature of `data` under `key`."""
     from cryptography.exceptions import InvalidSignature
 
     if signature.key != key.text:

@@ -32,7 +32,7 @@ class SummaryFormat(Protocol):
 
 
 def added_format(given: Any) -> str | None:
-    """Return which added format a path or an object is of: its ending; None for all else.
+    """Return the added format of a path (by its ending) or an object; None for all others.
 
     An object says so by its attribute `summary_format`.
     """
@@ -44,7 +44,7 @@ def added_format(given: Any) -> str | None:
 
 
 def format_of_summary(given: Any) -> SummaryFormat | None:
-    """Return the format of a file by its ending, or of an object; None if no package adds it."""
+    """Return the format of a file (by its ending) or an object; None if no package adds it."""
     name = added_format(given)
     if name is None:
         return None
@@ -53,7 +53,7 @@ def format_of_summary(given: Any) -> SummaryFormat | None:
 
 
 def refuse_options(given: Any, options: Mapping[str, object]) -> None:
-    """Raise for the first option that a summary of another format cannot be asked.
+    """Raise an error for the first option that a summary in another format does not support.
 
     `options` are by name, with or without dashes; None and False are not given.
     """
@@ -68,7 +68,7 @@ def refuse_options(given: Any, options: Mapping[str, object]) -> None:
 
 
 def refuse_added(given: str | Path) -> None:
-    """Raise where a file of another format is given in place of a table or its summary."""
+    """Raise an error if a file in another format is given instead of a table or its summary."""
     added = format_of_summary(given)
     if added is not None:
         raise PolicyError(

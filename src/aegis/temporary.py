@@ -1,4 +1,6 @@
-"""Folders for temporary files, named by their process: what a killed one left is found and removed."""
+"""Folders for temporary files, named after their process, so that those of killed processes are
+found and removed.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _MOST_SHOWN = 120
 
 
 def counted(number: int, singular: str, many: str | None = None) -> str:
-    """Return a number with what is counted: "1 row", "1,200 rows".
+    """Return a number with its unit: "1 row", "1,200 rows".
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def counted(number: int, singular: str, many: str | None = None) -> str:
 
 
 def amount(number: int) -> str:
-    """Return a number as it is read: whole up to 15 digits, above that by its power of ten.
+    """Return a number for people: in full up to 15 digits, above that as a power of ten.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def joined(names: Iterable[str]) -> str:
 
 
 def short(value: float) -> str:
-    """Return a measured number as it is read: four digits, more only of whole ones.
+    """Return a measured number for people: four digits, more only for whole numbers.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def percent(value: float, decimals: int = 1) -> str:
 
 
 def brief(value: object) -> str:
-    """Return a value that somebody gave as Python writes it, in a message: cut where it is long."""
+    """Return a given value as Python writes it, for a message; cut if it is long."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no whole number of more than 4,300 digits
@@ -95,7 +95,7 @@ def brief(value: object) -> str:
 
 
 def default_value(value: object) -> str:
-    """Return a default as a policy writes it; nothing where there is none.
+    """Return a default in the form of a policy; empty if there is none.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def default_value(value: object) -> str:
 
 
 def finite(data: Any) -> Any:
-    """Return nested data as JSON holds it: NaN and the infinities as None, mappings as dicts.
+    """Return nested data for JSON: NaN and the infinities as None, mappings as dicts.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""What advice is: a ranking with its reasons, as frozen results that render themselves."""
+"""The advice: a ranking of configurations with its reasons, as frozen records that render
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,8 @@ class Advice:
     masked_tables: bool = False
 
     def share_lost(self, name: str) -> float | None:
-        """Return `lost_alone` of an attribute in percent of the utility; None if it is unknown.
+        """Return the percent of utility that masking only this attribute loses; None if it is
+        unknown.
 
         A gain by a mask, by chance or because models learn fewer values better, is no loss.
 
@@ -189,7 +192,8 @@ class Advice:
 
     @property
     def utility(self) -> UtilityFigure | None:
-        """The utility of the best release, as its certificate states it; None without a best one.
+        """The utility of the best release, the same as in its certificate; None if no configuration
+        is admissible.
 
         Examples
         --------
@@ -202,7 +206,8 @@ class Advice:
         return None if self.best is None else self.stated_utility(self.best)
 
     def stated_utility(self, ranked: Ranked) -> UtilityFigure:
-        """Return the utility of one release: of its rows, or else of its masks on all rows.
+        """Return the utility of one release, measured on its rows; if these are unknown, on all
+        rows under its masks.
 
         Examples
         --------
@@ -241,7 +246,9 @@ class Advice:
 
     @property
     def closest(self) -> Ranked | None:
-        """The entry that needs the fewest rows removed to meet the rule; None for an empty ranking."""
+        """The configuration that needs the fewest rows removed to meet the rule; None for an
+        empty ranking.
+        """
         return min(
             self.ranking,
             key=lambda r: (r.suppressed_rows or 0, -(r.smallest_class or 0)),
@@ -250,13 +257,13 @@ class Advice:
 
     @property
     def best(self) -> Ranked | None:
-        """The best configuration that is not known to break the rule; None without one."""
+        """The best configuration that meets the rule, or may meet it; None if there is none."""
         first = self.ranking[0] if self.ranking else None
         return None if first is None or first.admissible is False else first
 
     @property
     def admissible_count(self) -> int:
-        """How many of the ranking are known to meet the rule."""
+        """How many configurations of the ranking are known to meet the rule."""
         return sum(ranked.admissible is True for ranked in self.ranking)
 
     @property
@@ -276,7 +283,7 @@ class Advice:
 
     @property
     def undecided(self) -> bool:
-        """Whether a search was stopped before it was known if any combination meets the rule."""
+        """Whether a search was stopped before it knew if any combination meets the rule."""
         return self.best is None and self.search is not None and not self.search.complete
 
     def require_best(self) -> Ranked:

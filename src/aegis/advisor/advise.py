@@ -206,7 +206,9 @@ def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Conf
 
 
 def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
-    """Return what a reader should know: samples, left-out rows and columns, unchecked privacy."""
+    """Return warnings about the summary: sampled rows, left-out rows and columns, unchecked
+    privacy.
+    """
     notes = []
     if summary.unnamed:
         notes.append(

@@ -1,4 +1,4 @@
-"""What makes a recommendation worth little, however well it meets the rule."""
+"""Reasons why a recommendation may be of little use although it meets the rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ RARE = 0.1
 
 
 def caveats_of(advice: Advice) -> tuple[str, ...]:
-    """Return why the best release of an advice may be of less use than its score says."""
+    """Return the reasons why the best release of an advice may be of less use than its score
+    suggests.
+    """
     return (*_worthless(advice), *_rare_class(advice), *_few_rows(advice))
 
 
@@ -92,7 +94,7 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
 
 
 def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
-    """Return the advice with its doubts among the warnings, in place of those told before."""
+    """Return the advice with its present caveats as warnings; they replace earlier ones."""
     others = tuple(text for text in advice.warnings if text not in told)
     return replace(advice, warnings=(*others, *caveats_of(advice)))
 

@@ -1,4 +1,4 @@
-"""Under which masks cells are suppressed, where a ranking holds that in addition to leaving out rows."""
+"""Masks for cell suppression, for rankings that compare it with leaving out rows."""
 
 from __future__ import annotations
 

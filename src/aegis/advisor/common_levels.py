@@ -1,4 +1,4 @@
-"""What the configurations of one ranking have in common, so that it is solved once for all."""
+"""The levels that the configurations of one ranking share, so that they are solved only once."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ class CommonParts:
         self._parts: deque[_Agreed] = deque(maxlen=_PARTS)
 
     def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
-        """Take note of configurations that are to be scored: what they share is solved once."""
+        """Announce configurations that will be scored, so that their common attributes are
+        solved once.
+        """
         if len(choices) < 2:
             return
         if self._groups.remember:
@@ -77,7 +79,7 @@ class CommonParts:
             self.share({n: first[n] for n in self._names if all(c[n] == first[n] for c in choices)})
 
     def share(self, masked: Mapping[str, Candidate]) -> None:
-        """Take note of what masks some attributes in many configurations that are to be scored."""
+        """Announce masks of some attributes that many of the next configurations share."""
         common = {
             place: masked[name]
             for place, name in enumerate(self._names)
@@ -102,12 +104,12 @@ class CommonParts:
     def expect_alone(
         self, unmasked: Mapping[str, Candidate], choice: Mapping[str, Candidate]
     ) -> None:
-        """Take note of an unmasked table of which one attribute at a time is masked."""
+        """Announce that the unmasked table will be scored with one attribute masked at a time."""
         few = self.beside(unmasked, [n for n in self._names if choice[n] != unmasked[n]])
         self.expect([{**unmasked, name: choice[name]} for name in few])
 
     def expect_near(self, base: Mapping[str, Candidate], changed: Collection[str]) -> None:
-        """Take note of a configuration of which one attribute at a time is masked otherwise."""
+        """Announce that a configuration will be scored with one attribute changed at a time."""
         if not self._known(base):
             few = self.beside(base, changed)
             self.share({name: own for name, own in base.items() if name not in few})
@@ -129,12 +131,16 @@ class CommonParts:
         return by_size[: int(np.searchsorted(before, sum(levels.values()) * FEW, side="right"))]
 
     def places(self, candidates: Sequence[Candidate]) -> Sequence[int]:
-        """Return the places of what a configuration has in common with others, the most there is."""
+        """Return the places of the largest set of attributes that a configuration shares with
+        others.
+        """
         part = self._fitting(candidates)
         return () if part is None else tuple(part.masked)
 
     def of(self, candidates: Sequence[Candidate], label: Candidate | None) -> Sharing | None:
-        """Return what a configuration has in common with others, and the levels of all of them."""
+        """Return the attributes that a configuration shares with others, and the levels of all
+        attributes.
+        """
         part = self._fitting(candidates) if self._groups.remember else None
         if part is None:
             return None

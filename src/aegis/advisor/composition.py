@@ -46,7 +46,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class AttributeShare:
-    """What joint classes would be if no release showed an attribute.
+    """The joint classes that remain if no release shows one attribute.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class AttributeShare:
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """What several releases of one table show together.
+    """The joint view of several releases of one table.
 
     Attributes
     ----------
@@ -95,12 +95,14 @@ class Composition:
 
     @property
     def admissible(self) -> bool:
-        """Whether the rule still holds for all of them together, once rows that fail are left out."""
+        """Whether the joint classes meet the rule once failing rows are left out, within the
+        limit.
+        """
         return self.verdict.admissible
 
     @property
     def holds(self) -> bool:
-        """Whether every joint class meets the rule as it is, with nothing left out."""
+        """Whether every joint class meets the rule without leaving out any row."""
         return self.verdict.suppressed_rows == 0
 
     @property
@@ -179,7 +181,9 @@ def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, An
 
 
 def widened(policy: Policy, releases: Sequence[Configuration]) -> Policy:
-    """Return the policy with the masks of releases among its candidates, so that both are counted."""
+    """Return the policy with the masks of releases among its candidates, so that a summary
+    counts both.
+    """
     attributes = dict(policy.attributes)
     for name, attribute in policy.attributes.items():
         own = (r.masks[name] for r in releases if name in r.masks)
@@ -246,7 +250,7 @@ def _narrowed(summary: Summary, policy: Policy) -> Summary:
 
 
 def after(summary: Summary, releases: Sequence[Configuration], policy: Policy) -> Summary:
-    """Return a summary whose classes are distinguished by what earlier releases showed, too."""
+    """Return a summary whose classes also depend on the values that earlier releases showed."""
     frequency = _frequency(summary)
     joint = _Joint(summary, policy.privacy, policy.protected_hierarchies)
     earlier = joint.trace(releases, start=frequency.earlier)
@@ -315,7 +319,7 @@ def compose(
     released_only: bool = False,
     rule_override: bool = False,
 ) -> Composition:
-    """Return what several releases of one table show together, checked against a rule.
+    """Return the joint view of several releases of one table, checked against a rule.
 
     Parameters
     ----------
@@ -371,7 +375,7 @@ def compose(
 def summary_of(
     table: Any, policy: Policy, releases: Sequence[Configuration], progress: Progress = SILENT
 ) -> Summary:
-    """Return a summary of a table that knows the masks of all releases."""
+    """Return a summary of a table that counts under the masks of all releases."""
     require_joint_rule(policy)
     if isinstance(table, Summary):
         require_same(table, policy)

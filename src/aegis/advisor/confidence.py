@@ -1,4 +1,4 @@
-"""How sure a ranking is: delete-a-group jackknife over the folds of the summary's rows.
+"""Standard errors of a ranking: delete-a-group jackknife over the folds of the summary's rows.
 
 A score is computed again without each of the G folds. With v_g the value without fold g, the
 standard error is sqrt((G - 1) / G * sum_g (v_g - mean v)^2) (Kott, The delete-a-group jackknife,
@@ -111,7 +111,9 @@ def _set_aside(summary: Summary) -> bool:
 
 
 def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> tuple[str, ...]:
-    """Return a sentence where standard errors are left out because they would take too long."""
+    """Return a sentence that says so if standard errors are left out because they would take too
+    long.
+    """
     few = compared(scorer, choices, measure)
     if few == min(len(choices), COMPARED):
         return ()
@@ -201,7 +203,7 @@ def with_confidence(
 
 
 def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: float) -> float:
-    """Return the standard error of a score: of an AUC by formula, else the jackknife's.
+    """Return the standard error of a score: for an AUC by formula, otherwise by the jackknife.
 
     The jackknife of an AUC leaves out one of five parts, so that it differs up to threefold between
     samples of one population. The formula of Hanley and McNeil depends on the AUC and the rows of each

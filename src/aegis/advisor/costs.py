@@ -1,4 +1,6 @@
-"""What each candidate mask costs by itself: every other attribute as finely as it may be shown."""
+"""The cost of each candidate mask when only this mask is used and all other attributes stay as
+fine as possible.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from aegis.summary import Summary
 
 @dataclass(frozen=True)
 class MaskCost:
-    """What one candidate mask takes from the whole table.
+    """The cost of one candidate mask, measured on the whole table.
 
     Attributes
     ----------
@@ -45,7 +47,7 @@ class MaskCost:
 def mask_costs(
     summary: Summary, measure: str | None = None, *, scorer: Scorer | None = None
 ) -> tuple[MaskCost, ...]:
-    """Return what each candidate mask of each attribute costs, in the order of the policy.
+    """Return the cost of each candidate mask of each attribute, in the order of the policy.
 
     An attribute that another one replaces costs little, however much it predicts by itself: what
     counts is the measure of the whole table.

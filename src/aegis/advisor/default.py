@@ -1,4 +1,4 @@
-"""Which measure ranks, searches and measures releases where nobody names one."""
+"""The default measure, which ranks, searches and measures releases if you name none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ MOST_LEVELS = 2_000
 
 
 def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
-    """Return the first measure that is named, else the default, and a sentence where it gives way.
+    """Return the first measure that is named, otherwise the default, and a sentence if another
+    measure replaces it.
 
     Raises
     ------

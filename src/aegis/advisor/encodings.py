@@ -1,4 +1,4 @@
-"""What masks show of attributes under a coding."""
+"""Masked attributes as numbers for linear scores, under an encoding."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def mean_numbers(level: Levels, count: Floats, total: Floats) -> Floats:
 
 
 def steps_of(numbers: Floats, rows: Floats) -> Floats:
-    """Return what each level adds to the number of the level before it, shape (L, 1 or 2).
+    """Return how much each level adds to the number of the level before it, shape (L, 1 or 2).
 
     The first adds nothing, since the start of the numbers does not matter. They are scaled to a variance of
     1, so that a penalty means the same for each attribute. A missing number counts as the mean of the others; a
@@ -126,7 +126,8 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CodedAttribute:
-    """One attribute under one mask, as a coding shows it; levels that say nothing are left out.
+    """One attribute under one mask, as an encoding shows it; levels without information are left
+    out.
 
     Attributes
     ----------
@@ -181,7 +182,7 @@ class CodedAttribute:
 
     @property
     def thresholds(self) -> CodedAttribute:
-        """What is counted of a number: its thresholds. The attribute itself where it is none."""
+        """The attribute as its thresholds if it is a number; otherwise the attribute itself."""
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:

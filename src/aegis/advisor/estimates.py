@@ -1,4 +1,5 @@
-"""Rankings by an estimated deviation from the raw table: what an estimate is, and who makes it.
+"""Rankings by an estimated deviation from the raw table: the estimates and the interface that makes
+them.
 
 Packages add estimates through the entry points `aegis.estimates`; see `EstimateCase`.
 """
@@ -18,7 +19,7 @@ from aegis.summary import Information, Summary
 
 @dataclass(frozen=True)
 class AttributeEstimate:
-    """The measure of an attribute as it is, as far as its masks show.
+    """The estimated measure of an unmasked attribute, derived from its masked values.
 
     Attributes
     ----------
@@ -46,7 +47,7 @@ class AttributeEstimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Least and greatest |unmasked - masked| within the bounds, None without bounds."""
+        """Least and greatest |unmasked - masked| within the bounds; None without bounds."""
         if self.lower is None or self.upper is None:
             return None
         ends = abs(self.lower - self.masked), abs(self.upper - self.masked)
@@ -85,7 +86,7 @@ class Estimate:
 
     @property
     def place(self) -> float:
-        """`pud` as rankings compare it: what is below the rounding errors of its parts is none."""
+        """`pud` as rankings compare it: values below rounding error count as 0."""
         parts = (abs(x) for a in self.attributes.values() for x in (a.masked, a.estimate))
         largest = max(parts, default=0.0)
         digits = 9 - math.ceil(math.log10(largest)) if largest > 0 else 9
@@ -122,15 +123,15 @@ class EstimateCase(Protocol):
 
     @property
     def name(self) -> str:
-        """What users write."""
+        """The name by which users choose this case."""
 
     @property
     def summary(self) -> str:
-        """What is estimated, and from what, in one sentence."""
+        """One sentence that says what is estimated, and from which information."""
 
     @property
     def caution(self) -> str | None:
-        """What to know before relying on it; None if nothing is."""
+        """A warning to read before relying on the estimate; None if there is none."""
 
     def estimates(
         self,

@@ -1,4 +1,6 @@
-"""What attributes predict alone that measures of a whole configuration leave out, and what that means."""
+"""The predictive value of attributes that measures of a whole configuration leave out, and its
+meaning.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def sets_aside(summary: Summary) -> bool:
 
 
 def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
-    """Return a sentence that says which attributes a score leaves out, and what that can hide."""
+    """Return a sentence that names the attributes that a score leaves out, and what may be
+    missed.
+    """
     aside = [a for a in summary.attributes.values() if a.aside]
     if not aside or measure.scope is not Scope.CONFIGURATION:
         return ()

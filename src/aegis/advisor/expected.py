@@ -1,4 +1,4 @@
-"""Measures of expected counts: what a noise mask scores without a row being drawn.
+"""Measures of expected counts: the score of a noise mask without drawing a row.
 
 The score of the expectation, not the expectation of the score. Plug-in measures of the expected
 table say what the noise lets through; corrected ones of single attributes take the chance that the

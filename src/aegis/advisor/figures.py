@@ -1,4 +1,4 @@
-"""What a search has to say in addition to its ranking: proof, what binds, and the front."""
+"""Results of a search in addition to its ranking: proof, binding rules, and the front."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ NOTHING = 5e-5
 
 @dataclass(frozen=True)
 class ProvenList:
-    """What was scored where the objective has no sharp bound: all with a high trace, proven.
+    """The configurations that were scored if the objective has no sharp bound: provably all with a
+    high trace.
 
     Attributes
     ----------
@@ -35,7 +36,9 @@ class ProvenList:
 
     @property
     def gap(self) -> float | None:
-        """How far the least lies below the highest, relative to it; None without a least."""
+        """How far the least trace lies below the highest, relative to the highest; None without
+        a least.
+        """
         if self.least is None or not self.highest:
             return None
         return (self.highest - self.least) / abs(self.highest)
@@ -83,7 +86,7 @@ class SearchWork:
 
 @dataclass(frozen=True)
 class SearchFigures:
-    """How a search ended.
+    """The state at the end of a search: its best value, its bound and its work.
 
     Attributes
     ----------
@@ -130,7 +133,7 @@ class SearchFigures:
 
     @property
     def complete(self) -> bool:
-        """Whether the search ended by itself.
+        """Whether the search examined the whole space.
 
         Then a search that found nothing has proven that no combination meets the rule; a stopped
         one has not.
@@ -184,7 +187,7 @@ class FinerMask:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """What one step less of the rule would gain.
+    """The gain from making one requirement of the rule one step weaker.
 
     Attributes
     ----------
@@ -211,13 +214,13 @@ class Relaxation:
 
     @property
     def shows(self) -> bool:
-        """Whether the gain is more than what is lost in rounding to four decimals."""
+        """Whether the gain is still visible after rounding to four decimals."""
         return abs(self.gain) >= NOTHING * max(1.0, abs(self.score))
 
 
 @dataclass(frozen=True)
 class Binding:
-    """Why the best configuration is not finer: what binds, and what relaxing would gain."""
+    """The reasons why the best configuration is not finer, and the gain from a weaker rule."""
 
     finer: tuple[FinerMask, ...]
     relaxations: tuple[Relaxation, ...]
@@ -267,7 +270,9 @@ class FrontPoint:
 
     @property
     def reached(self) -> float | None:
-        """What the search optimised: the objective, or the measure where they are the same."""
+        """The value that the search optimised: the objective, or the measure if both are the
+        same.
+        """
         return self.score if self.objective is None else self.objective
 
     def to_dict(self) -> dict[str, Any]:
@@ -319,7 +324,7 @@ class Front:
 
 @dataclass(frozen=True)
 class MaskChange:
-    """What another mask of one attribute would change of the best, all else as it is.
+    """The change of the best score if one attribute had another mask and all others stayed.
 
     Attributes
     ----------
@@ -345,7 +350,7 @@ class MaskChange:
 
 @dataclass(frozen=True)
 class EstimatedScores:
-    """How scores came about that are estimates from protected counts.
+    """The origin of scores that are estimates from protected counts.
 
     Attributes
     ----------
@@ -365,7 +370,7 @@ class EstimatedScores:
 
 @dataclass(frozen=True)
 class ProxyFigures:
-    """What small models reached on a sample of the finalists: a look at rows, not at aggregates.
+    """Results of small models that were trained on a sample of rows of the best configurations.
 
     Attributes
     ----------

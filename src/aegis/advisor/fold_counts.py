@@ -1,4 +1,4 @@
-"""Counts between what masks show, by part of the rows and class: blocks that configurations share.
+"""Counts between masked values by fold and class, as blocks that configurations share.
 
 A block holds two attributes under two masks. It recurs in every configuration with these two masks,
 so it is counted once, from the cells of the summary that have rows.
@@ -71,7 +71,7 @@ class PartBlocks:
         label: Candidate | None = None,
         common: Collection[int] = (),
     ) -> PartCounts | SplitCounts:
-        """Return the counts of one configuration, less the levels that all rows show, or none.
+        """Return the counts of one configuration without the levels that all rows show.
 
         Split where that is less work; no figure depends on it.
 

@@ -1,4 +1,6 @@
-"""Counts between atoms added up to counts between what masks show: S' G S of theory.md, section 2."""
+"""Counts between atoms, added up to counts between masked values: S' G S of theory.md, section
+2.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _DENSE_INDICATORS = 1 << 16
 
 
 class GroupedCounts(NamedTuple):
-    """Counts between levels; expected counts where a noise mask is among them.
+    """Counts between levels; with a noise mask among them, expected counts.
 
     Attributes
     ----------
@@ -110,7 +112,8 @@ class _SomeCounts:
 
 
 class RowGroups:
-    """`group_counts` for many groupings of the same counts, which share those of single attributes.
+    """`group_counts` for many groupings of the same counts; the sums for single attributes are
+    shared.
 
     Half of the work is remembered: the rows of one attribute added up under one mask, with columns
     still by atom. So a configuration reads as many rows of G as it has levels, not all of them.
@@ -133,7 +136,7 @@ class RowGroups:
         self._some: dict[tuple[int, ...], _SomeCounts] = {}
 
     def expect(self, levels: Mapping[tuple[int, Hashable], Levels], configurations: int) -> None:
-        """Take note of levels, by attribute and key, in which configurations will be counted.
+        """Announce levels, by attribute and key, in which configurations will be counted.
 
         The first of these has all of them counted at once; the others are taken from that. Noise
         masks are left out, and so is everything where there are more than `_TOGETHER` levels.
@@ -146,7 +149,7 @@ class RowGroups:
             self._expected.append(_Expected(own, places, configurations))
 
     def together(self, which: Sequence[int], keys: Sequence[Hashable]) -> Together | None:
-        """Return the counts of all levels among which those of a configuration were expected."""
+        """Return the counts of all announced levels that include those of a configuration."""
         wanted = list(zip(which, keys, strict=True))
         for expected in self._expected:
             if all(key in expected.places for key in wanted):
@@ -160,7 +163,7 @@ class RowGroups:
 
     @property
     def remember(self) -> bool:
-        """Whether anything is remembered: only then can some attributes be counted alone."""
+        """Whether the cache holds anything; only then can some attributes be counted alone."""
         return not is_sparse(self._pairs.total)
 
     def counts(
@@ -290,7 +293,7 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedC
 def drawn_chance(
     channel: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return B, shape (L, k): B B' is what chance adds to expected counts when rows are drawn.
+    """Return B, shape (L, k): drawing rows adds B B' to the expected counts by chance.
 
     Where the label says nothing, the counts of a class among n rows that show report r vary by
     m_r times the variance of the class, m_r the rows of the report. Their expectation given the

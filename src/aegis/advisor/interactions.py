@@ -1,4 +1,5 @@
-"""Tables of pairs of attributes by part and class, for what pairs tell beyond the sum of the two.
+"""Counts of pairs of attributes by fold and class, for the information of a pair beyond the sum of
+both.
 
 Values are put into at most eight bins per attribute, as trees of few leaves would: neighbours of
 numbers and dates, else the seven most frequent values and all others. What a pair adds under two
@@ -36,7 +37,7 @@ _AT_ONCE = 1_000_000
 
 
 class Interactions:
-    """What pairs of attributes add, for many configurations of the same rows.
+    """The additional information of pairs of attributes, for many configurations of the same rows.
 
     Parameters
     ----------

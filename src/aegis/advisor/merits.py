@@ -1,4 +1,4 @@
-"""Where figures of merit disagree: what is best by one of them may be poor by another."""
+"""Disagreement of metrics: the best configuration by one metric may be poor by another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RARE = 0.1
 
 
 def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) -> tuple[str, ...]:
-    """Return a warning where a rare label makes the AUC disagree with the merit that ranks.
+    """Return a warning if a rare label makes the AUC disagree with the metric that ranks.
 
     Of the best configurations by another figure of merit, the one with the largest expected AUC is
     compared with the first. Nothing is said under measures that are no figure of merit, nor by AUC,

@@ -39,7 +39,7 @@ from aegis.summary import PERSON, Summary, count_classes, summarize
 def choose_recipes(
     policy: Policy, methods: Sequence[str | Recipe] | None, *, seed: int
 ) -> tuple[Recipe, ...]:
-    """Return the recipes to rank: those given, else those of the policy.
+    """Return the recipes to rank: the given ones, otherwise those of the policy.
 
     Raises
     ------
@@ -221,7 +221,7 @@ class RecordRanker:
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
     def rank(self, made: Anonymized) -> Ranked:
-        """Return one release with its score, what the rule says of it, and what it cost."""
+        """Return one release with its score, its verdict under the rule, and its cost."""
         released, left, verdict = check_release(made, self.policy)
         before = self._score(released, made.data)
         removed = verdict.suppressed_rows > made.rows - made.data.num_rows

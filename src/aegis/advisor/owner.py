@@ -1,4 +1,4 @@
-"""The rule of a summary's owner, in addition to the rule that somebody else declares for it."""
+"""The owner's rule of a summary, in addition to the rule that somebody else declares."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHAT = "The summary"
 
 
 def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> RuleOverride | None:
-    """Return how a rule differs from the one that the summary was made under; None if it does not.
+    """Return how a rule differs from the summary's rule; None if it does not.
 
     Parameters
     ----------
@@ -36,7 +36,9 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
 
 
 def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, override: bool) -> None:
-    """Raise where a front shows the best under a rule weaker than the owner's, as above."""
+    """Raise an error if a front contains a rule weaker than the owner's; errors as in
+    `check_owner_rule`.
+    """
     if summary.terms is None or not summary.terms.binding:
         return
     owner = summary.terms.owner
@@ -46,7 +48,7 @@ def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, overrid
 
 
 def with_owner_rule(advice: Advice, summary: Summary, override: RuleOverride | None) -> Advice:
-    """Return the advice with the rule that its summary was made under, and what replaced it."""
+    """Return the advice with the rule of its summary, and the rule that replaced it."""
     if summary.terms is None or not summary.terms.binding:
         return advice
     said = () if override is None else (override.sentence,)

@@ -1,4 +1,4 @@
-"""What a release looks like to its owner: columns before and after, who is left out, a few rows.
+"""The owner's view of a release: columns before and after, left-out rows, a few examples.
 
 These are values of the table, not aggregates to hand on: they go into the owner's own report, and
 into no JSON.
@@ -59,7 +59,7 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the owner's report shows of values.
+    """Which values the owner's report may show.
 
     Attributes
     ----------
@@ -87,7 +87,9 @@ def show_release(
     policy: Policy,
     source: Source | None = None,
 ) -> Shown | None:
-    """Return what the best release of an advice looks like; None if there is none, or no masks."""
+    """Return the owner's view of the best release of an advice; None without a best one or
+    without masks.
+    """
     best = advice.best
     if best is None or best.method is not None:
         return None

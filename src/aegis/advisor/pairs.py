@@ -1,4 +1,6 @@
-"""What pairs of masked attributes predict of each other, each pair of masks worked out once."""
+"""The information that pairs of masked attributes have about each other, computed once for each
+pair of masks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from aegis.summary import Candidate, PairCounts
 
 
 class PairValues:
-    """Values of measures that look at pairs of attributes alone.
+    """Values of measures that depend on pairs of attributes only.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ class PairValues:
     def value(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
     ) -> float:
-        """Return what two attributes, by their places, add to a measure."""
+        """Return the contribution of two attributes, given by their places, to a measure."""
         if places[0] > places[1]:
             return self.value(places[::-1], candidates[::-1], measure)
         key = (measure.name, places, candidates)

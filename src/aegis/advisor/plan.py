@@ -1,4 +1,6 @@
-"""Privacy on the plan: whether a configuration meets the rule, from the frequency table alone."""
+"""Privacy before masking: whether a configuration meets the rule, from the frequency table
+alone.
+"""
 
 from __future__ import annotations
 
@@ -147,7 +149,7 @@ class PrivacyPlan:
         return self._population is not None
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Groups | None:
-        """Return the group of each value of the population, (W,), numbered as those of the table.
+        """Return the group of each value of the population, (W,), in the numbering of the table.
 
         None without a population, or where the attribute forms no classes.
         """
@@ -246,8 +248,8 @@ class PrivacyPlan:
 
     @property
     def counts_alone(self) -> bool:
-        """Whether each class decides by itself: no population, no leaves, no earlier releases, of
-        which rows may be missing, and only released rows.
+        """Whether the counts of a class alone decide about it: no population, no leaves, no earlier
+        releases that may lack rows, and comparison with released rows only.
 
         What is compared with all rows before suppression needs those that are suppressed, too.
         """
@@ -257,12 +259,14 @@ class PrivacyPlan:
 
     @property
     def after_others(self) -> bool:
-        """Whether classes are distinguished by what earlier releases showed, too."""
+        """Whether classes also depend on the values that earlier releases showed."""
         frequency = self.summary.frequency
         return frequency is not None and frequency.earlier is not None
 
     def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, npt.NDArray[np.int64]]:
-        """Return the hierarchy's groups of what protected attributes show, where the rule asks."""
+        """Return the hierarchy's groups of the shown values of protected attributes, if the rule
+        needs them.
+        """
         asked = {}
         for name in self.rule.hierarchical:
             if name in self._hierarchies and name in shown:
@@ -273,7 +277,7 @@ class PrivacyPlan:
         return asked
 
     def protected(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
-        """Return how a choice groups the values of a sensitive attribute, and what it shows."""
+        """Return how a choice groups the values of a sensitive attribute, and the shown values."""
         if name in choice:
             return choice[name].in_order
         labels = (*self.summary.label.classes, "null")
@@ -315,7 +319,7 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
 
 
 def require_same(summary: Summary, policy: Policy) -> None:
-    """Raise where a summary was made for other roles or masks than those of the policy.
+    """Raise an error if the policy has other roles or masks than the summary.
 
     The summary counts the classes of *its* quasi-identifiers: under a policy with others, the
     rule would be checked on the wrong columns. Rule, measure and weights may differ.

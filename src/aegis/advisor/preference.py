@@ -1,4 +1,4 @@
-"""Which configuration comes first of those that score about the same.
+"""Which of several configurations with about the same score is recommended.
 
 How much a configuration masks is its own figure, which owes nothing to the label.
 """
@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Prefer(StrEnum):
-    """Which of several configurations comes first that score about the same."""
+    """The preference among configurations with about the same score."""
 
     LEAST_MASKING = "least-masking"
     MOST_PRIVATE = "most-private"
@@ -49,7 +49,7 @@ class Prefer(StrEnum):
 
     @property
     def sign(self) -> int:
-        """1 where more masking comes first, -1 where less does."""
+        """1 if more masking comes first, -1 if less masking does."""
         return 1 if self is Prefer.MOST_PRIVATE else -1
 
 

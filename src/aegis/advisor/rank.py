@@ -25,7 +25,7 @@ def rank_choice(
     measure: Measure,
     verdict: Verdict | None = None,
 ) -> Ranked:
-    """Return a configuration with its score and what the rule says of it."""
+    """Return a configuration with its score and its verdict under the rule."""
     said = plan.check(choice) if verdict is None else verdict
     score = scorer.score(choice, measure)
     return Ranked(
@@ -44,7 +44,9 @@ def rank_choice(
 
 
 def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, float]:
-    """Return what each mask of the best configuration costs alone; empty without such a best one."""
+    """Return how much each mask of the best configuration costs alone; empty without an
+    admissible one.
+    """
     best = next(
         (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
     )
@@ -60,7 +62,7 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
 
 
 def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
-    """Return the policy with `identity` as only candidate: it measures a table as it is.
+    """Return the policy with `identity` as the only candidate, which measures an unmasked table.
 
     In an original the label has classes only once the policy's one mask for it is applied.
     """
@@ -94,7 +96,7 @@ def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
 
 
 def tells_classes_apart(source: Source, policy: Policy) -> bool:
-    """Whether a table still shows two classes: without them there is nothing to predict.
+    """Whether a table still has two label classes: otherwise there is nothing to predict.
 
     Without a label, whether it has rows.
     """

@@ -1,4 +1,4 @@
-"""One entry of a ranking, and what a ranking says of privacy before and after masking."""
+"""One entry of a ranking, and privacy before and after masking."""
 
 from __future__ import annotations
 
@@ -97,7 +97,9 @@ class Ranked:
         return self.configuration.name
 
     def ranking_key(self, sign: int) -> tuple[bool, float, str]:
-        """Return what a ranking sorts by, of a measure that is better where `sign` times it is larger."""
+        """Return the sort key of a ranking, for a measure that is better if `sign` times its
+        value is larger.
+        """
         return (self.admissible is False, -sign * self.score, self.name)
 
     @property
@@ -107,7 +109,7 @@ class Ranked:
 
     @property
     def shown(self) -> dict[str, str]:
-        """Attribute to mask as text for people: as declared, without what was fitted.
+        """Mask of each attribute as text for people: as declared, without fitted parameters.
 
         A record-level release shows its method for every quasi-identifier.
         """

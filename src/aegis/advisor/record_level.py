@@ -1,4 +1,4 @@
-"""How a record-level release among the ranked ones came about, and what it cost."""
+"""A record-level release in a ranking: its recipe and its cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RecordLevel:
-    """How a record-level release came about and what it cost.
+    """The recipe and the cost of a record-level release.
 
     Attributes
     ----------

@@ -42,7 +42,9 @@ from aegis.summary.leaves import shown_leaves
 
 
 def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
-    """Return the classes that a release leaves out whole, with their rows; none of a masked label."""
+    """Return the label classes that a release leaves out completely, with their rows; none for a
+    masked label.
+    """
     left = set(after.classes)
     if before.mask is not None or not left <= set(before.classes):
         return {}
@@ -81,7 +83,7 @@ class KeptRows:
     constant: bool = False
 
     def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
-        """Return the utility of these rows; None where they cannot be scored by the measure.
+        """Return the utility of these rows; None if the measure cannot score them.
 
         Parameters
         ----------
@@ -137,7 +139,7 @@ class ReleasedRows:
         return ReleasedRows(plan, self.source, self.policy, self.seed)
 
     def of(self, choice: Choice) -> KeptRows | None:
-        """Return the rows that a configuration keeps; None if that cannot be known.
+        """Return the rows that a configuration keeps; None if they cannot be known.
 
         The rows of a release with noise are known once the noise is drawn.
         """
@@ -155,7 +157,8 @@ class ReleasedRows:
 
     @property
     def counts_otherwise(self) -> bool:
-        """Whether a release and its certificate are counted otherwise than the summary of the masks.
+        """Whether the release and its certificate are counted in another way than the summary of
+        the masks.
 
         A policy that counts persons deals their rows to one fold; a release does not name persons.
         A summary of a wide table sets attributes aside by what its masks show.
@@ -176,7 +179,9 @@ class ReleasedRows:
         measure: Measure,
         scorer: Scorer,
     ) -> UtilityFigure:
-        """Return the utility of the kept rows, or else that of the masks on all rows."""
+        """Return the utility of the kept rows; if they are unknown, the utility of the masks on
+        all rows.
+        """
         if kept_rows is None:
             return on_all_rows
         reference = self.reference(measure, on_all_rows.reference)

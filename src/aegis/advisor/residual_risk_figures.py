@@ -1,4 +1,4 @@
-"""What a rule does not cover in a release, as figures and sentences."""
+"""Risks of a release that its rule does not cover, as figures and sentences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aegis.words import percent
 
 @dataclass(frozen=True)
 class MissingLeak:
-    """A column that is null if the label is one class, or where it is any other.
+    """A column that is null exactly for one label class, or exactly for all others.
 
     Attributes
     ----------
@@ -33,7 +33,8 @@ class MissingLeak:
 
 @dataclass(frozen=True, kw_only=True)
 class Uncovered(Outside):
-    """What the rule does not cover in the best release, and columns that hold the label in disguise.
+    """The risks that the rule does not cover in the best release, and columns that reveal the
+    label.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class Uncovered(Outside):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What a privacy officer should know, in words."""
+        """The residual risks as sentences for a privacy officer."""
         said = list(super().sentences)
         for name, share in self.leaks.items():
             said.append(

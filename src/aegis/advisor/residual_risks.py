@@ -1,4 +1,4 @@
-"""What the privacy rule does not cover: keys in addition to the quasi-identifiers, and the label in disguise.
+"""Residual risks: other columns that single out rows, and columns that reveal the label.
 
 A rule looks at the quasi-identifiers alone. Whoever knows more of a person than those may single
 the person out by all that is released; and a column that holds the label in other words makes every
@@ -51,7 +51,7 @@ def with_residual_risks(
     plan: PrivacyPlan | None = None,
     known: CodedRows | None = None,
 ) -> Advice:
-    """Return the advice with what its best release leaves outside the rule.
+    """Return the advice with the risks of its best release that the rule does not cover.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _null_groups(candidate: Candidate) -> npt.NDArray[np.int64]:
 def outside_of_release(
     source: Source | None, policy: Policy, choice: Choice, label_mask: Mask | None = None
 ) -> Outside | None:
-    """Return what the rule does not cover in the release of a choice, from its rows.
+    """Return the risks that the rule does not cover in the release of a choice, from its rows.
 
     None if the table is not at hand or too large, or its masks draw noise.
     """

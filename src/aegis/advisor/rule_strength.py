@@ -1,4 +1,4 @@
-"""A privacy rule with one parameter set: how strong a point of a front asks it to be."""
+"""A privacy rule with one parameter changed, for the points of a front."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from aegis.privacy import MODELS, PrivacyRule
 
 
 def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
-    """Return `rule` with one parameter set; k, or a risk of 1 / k, is added where it has none.
+    """Return `rule` with one parameter changed; if it has no such parameter, k or a risk of 1 / k
+    is added.
 
     Raises
     ------

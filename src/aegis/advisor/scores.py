@@ -1,4 +1,4 @@
-"""What a score of a configuration says, and what share of the utility is kept by it."""
+"""Scores of configurations, and the share of utility that they keep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class AttributeScore:
-    """What a mask does to one attribute's measure.
+    """The measure of one attribute before and after masking.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class AttributeScore:
 
 
 class AttributeScores(Mapping[str, AttributeScore]):
-    """The measure of each attribute alone, worked out when it is first read.
+    """The measure of each attribute alone, computed when it is first read.
 
     Few readers of a ranking want it, and of a label of many classes it takes longer than the score.
 

@@ -1,4 +1,4 @@
-"""Score configurations from a summary, remembering what they share.
+"""Scores of configurations from a summary; results that configurations share are computed once.
 
 Nothing here depends on the number of rows: every score is a function of grouped counts
 (theory.md, section 2). What recurs is computed once: the contingency table of an attribute under
@@ -106,7 +106,7 @@ class Scorer:
 
     @cached_property
     def unmasked(self) -> Choice:
-        """Every attribute, and the label, as it is."""
+        """The choice that masks no attribute and no label."""
         return {a.name: a.untouched for a in self.summary.all_attributes}
 
     def choose(self, configuration: Configuration) -> Choice:
@@ -171,7 +171,9 @@ class Scorer:
     def pair(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
     ) -> float:
-        """Return what two attributes, by their places, add to a measure that looks at pairs alone."""
+        """Return the contribution of two attributes, given by their places, to a measure of
+        pairs.
+        """
         return self._pairs.value(places, candidates, measure)
 
     def levels_of(self, place: int, candidate: Candidate) -> Levels:
@@ -179,7 +181,8 @@ class Scorer:
         return self.levels(self.summary.attributes[self._names[place]], candidate)
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
-        """Return what the unmasked table loses if only this attribute is masked, by attribute.
+        """Return for each attribute how much the unmasked table loses if only this attribute is
+        masked.
 
         So an attribute whose part others can take shows little loss, however much it predicts alone.
         Empty where the unmasked table has more than `MOST_LEVELS` values: each attribute requires
@@ -390,7 +393,7 @@ class Scorer:
 
     @property
     def parts(self) -> int:
-        """Number of parts of the rows with rows in them; 0 where the summary holds no folds."""
+        """Number of folds that have rows; 0 if the summary holds no folds."""
         folds = self.summary.pairs.folds
         if folds is None:
             return 0
@@ -433,7 +436,9 @@ class Scorer:
     def order(
         self, attribute: AttributeSummary, candidate: Candidate
     ) -> tuple[Levels, npt.NDArray[np.float64] | None]:
-        """Return a candidate's ranges and the number of each, or its levels and None without an order."""
+        """Return a candidate's ranges and the number of each; without an order, its levels and
+        None.
+        """
         key = (attribute.name, candidate)
         if key not in self._orders:
             self._orders[key] = self._order(attribute, candidate)
@@ -494,7 +499,7 @@ __all__ = ["AttributeScore", "Choice", "ConfigurationScore", "Scorer", "utility_
 
 
 class AsideScorers:
-    """Scores attributes that were set aside, each as if it were the only one.
+    """Scores attributes that were left out of the joint score, each as if it were the only one.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ _NAMED = 5
 
 
 class Reference(StrEnum):
-    """What a utility is compared with, by the same measure."""
+    """The table that a utility is compared with, by the same measure."""
 
     UNMASKED = "the unmasked table"
     FINEST = "the table under its finest masks"
@@ -46,7 +46,7 @@ class Reference(StrEnum):
 
 
 class Rows(StrEnum):
-    """Which rows a utility is measured on."""
+    """The rows on which a utility is measured."""
 
     RELEASED = "released"
     ALL = "all"
@@ -196,7 +196,8 @@ class UtilityFigure:
         return ": better, because models learn fewer values more surely"
 
     def expected(self, label_rows: Sequence[float] | None) -> str:
-        """Return what models are expected to reach, as a sentence without its full stop.
+        """Return the performance that models are expected to reach, as a sentence without its full
+        stop.
 
         Parameters
         ----------
@@ -225,7 +226,7 @@ class UtilityFigure:
         return f"{said} (+-{error:.{digits}f}){self._error}{small}"
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
-        """Return what a reader has to know of a release that leaves out so many rows.
+        """Return warnings for the reader of a release that leaves out so many rows.
 
         Label classes that vanish come first.
         """

@@ -1,4 +1,6 @@
-"""What every record-level method goes through: records in, groups out, a release of them, its losses."""
+"""The common steps of all record-level methods: read records, group them, release groups,
+measure the loss.
+"""
 
 from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Grouped, Options, Style, TradeOff
 from aegis.anonymizers.encode import encode, encode_for

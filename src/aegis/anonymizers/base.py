@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Style(StrEnum):
-    """How a group shows itself in the release."""
+    """How the release shows a group."""
 
     CENTROID = "centroid"
     GENERALISED = "generalised"
@@ -161,7 +161,7 @@ class FrontSearch(Protocol):
 
 
 class DrawnMasks(Protocol):
-    """Draws the masks under which a method shows values, with differential privacy."""
+    """Draws the masks of a method that shows masked values, with differential privacy."""
 
     def __call__(
         self, table: pa.Table, policy: Policy, options: Options, seed: int, progress: Progress

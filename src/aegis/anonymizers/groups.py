@@ -1,4 +1,4 @@
-"""Groups of records, and what represents a group: its centroid or its generalisation."""
+"""Groups of records, and the value that represents a group: its centroid or its generalisation."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ Rounding = Callable[[RecordAttribute], float]
 
 @dataclass(frozen=True, eq=False)
 class Centroid:
-    """What represents each group in a centroid release.
+    """The value that represents each group in a centroid release.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[I
 def squared_distances(
     attribute: RecordAttribute, codes: Codes, numbers: Floats, standing: Codes, *, scaled: bool
 ) -> Floats:
-    """Squared distance of each value to what represents it, shape (N,).
+    """Squared distance of each value to the value that represents it, shape (N,).
 
     Numbers by z-score (or, not `scaled`, as they are), ordinal values by rank over V - 1,
     categories 0 or 1. A missing value is at the mean (ordinal: the middle of the scale) and

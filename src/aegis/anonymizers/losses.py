@@ -1,4 +1,4 @@
-"""What grouping costs: information loss of centroids, penalty of ranges, sizes of classes."""
+"""The cost of grouping: information loss of centroids, penalty of ranges, sizes of classes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from aegis.policy import AttributeKind
 
 @dataclass(frozen=True)
 class InformationLoss:
-    """Information-loss figures of one grouping; lower is better for all but none is comparable.
+    """Information-loss figures of one grouping, all of them better if lower; they cannot be
+    compared with each other.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Quasi-identifiers as masks show them, for methods that suppress single cells of what is shown."""
+"""Masked quasi-identifiers, for methods that then suppress single cells."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROW = "__aegis_row__"
 def shown_by_masks(
     read: RecordTable, given: Mapping[str, Any] | None, *, learning: bool = True
 ) -> RecordTable:
-    """Return the table with its quasi-identifiers masked, and encoded as they are shown.
+    """Return the table with masked quasi-identifiers, and the masked values encoded.
 
     Parameters
     ----------
@@ -102,7 +102,8 @@ def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
 
 
 def least_mask(attribute: Attribute) -> Mask | None:
-    """Return the mask of a column where none is chosen; None if it may be shown as it is.
+    """Return the mask of a column for which none is chosen; None if the column may be shown
+    unmasked.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What goes into a record-level method, and what comes out of it."""
+"""The input and the output of a record-level method."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MINIMUM_K = 2
 
 @dataclass(frozen=True)
 class Options:
-    """What every method takes.
+    """Options that all methods share.
 
     Attributes
     ----------
@@ -57,11 +57,13 @@ class Options:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the draws of the method protect the table, so that no reader may repeat them."""
+        """Whether the random draws of the method protect the table, so that no reader may repeat
+        them.
+        """
         return False
 
     def check(self, records: Records) -> None:
-        """Raise where no release of `records` can meet these options.
+        """Raise an error if no release of `records` can meet these options.
 
         Raises
         ------
@@ -135,7 +137,7 @@ def within(name: str, given: float, low: float, high: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a method hands back.
+    """The result of a method.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ KEYS = ("measure", "method", "options", "seed", "style")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A record-level method with all that it is asked for.
+    """A record-level method with all its options.
 
     Attributes
     ----------
@@ -71,23 +71,25 @@ class Recipe:
 
     @property
     def by_chance(self) -> bool:
-        """Whether what the method draws protects the table, so that a reader must not repeat it."""
+        """Whether the random draws protect the table, so that no reader may repeat them."""
         return self.anonymizer.configure(**self.options).by_chance
 
     def for_draws(self, seed: int | None) -> int:
-        """Return the seed of the draws: the recipe's, else `seed`, else one from the system's
-        randomness where the draws protect, and 0 where they do not."""
+        """Return the seed of the draws: that of the recipe, otherwise `seed`. Without both, a
+        random one if the draws protect the table, and 0 if they do not.
+        """
         for given in (self.seed, seed):
             if given is not None:
                 return given
         return secrets.randbits(128) if self.by_chance else 0
 
     def repeating(self, seed: int) -> Recipe:
-        """Return the recipe with a seed where it has none, unless its draws protect."""
+        """Return the recipe with a seed if it has none, unless its draws protect the table."""
         return replace(self, seed=seed) if self.seed is None and not self.by_chance else self
 
     def resolve(self, policy: Policy, records: Records) -> Options:
-        """Return all options: those given, and k and l of the policy's rule where they are not.
+        """Return all options: the given ones, with k and l from the policy's rule if they are
+        missing.
 
         Raises
         ------
@@ -108,13 +110,13 @@ class Recipe:
         return self.anonymizer.configure(**(demanded | dict(self.options)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the method and its options, without a seed: nothing that may leave holds one."""
+        """Return the method and its options without a seed, because no output may hold one."""
         data: dict[str, Any] = {"method": self.method, "options": _plain(self.options)}
         return data if self.style is None else data | {"style": str(self.style)}
 
 
 def recipe_of(choice: MethodChoice) -> Recipe:
-    """Return the recipe of what a policy names; errors say where it does."""
+    """Return the recipe that a policy names; errors name its place in the policy."""
     try:
         return Recipe(choice.method, choice.options, name=choice.name)
     except PolicyError as error:
@@ -124,7 +126,7 @@ def recipe_of(choice: MethodChoice) -> Recipe:
 
 
 def options_dict(options: Options) -> dict[str, Any]:
-    """Return options as plain values, in the form in which a recipe takes them."""
+    """Return options as plain values, in the form that a recipe accepts."""
     return {name: _plain(value) for name, value in asdict(options).items()}
 
 

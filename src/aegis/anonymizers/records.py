@@ -154,7 +154,9 @@ class RecordAttribute:
 
     @property
     def ordered(self) -> bool:
-        """Whether values between two others exist, so that a range is a generalisation."""
+        """Whether a range of values is a generalisation, because other values lie between two
+        values.
+        """
         return self.kind is not AttributeKind.CATEGORICAL
 
     @cached_property
@@ -259,7 +261,7 @@ class Records:
 
     @cached_property
     def subjects(self) -> int:
-        """What classes count: records, or distinct persons where they are known."""
+        """The units that classes count: records, or distinct persons if they are known."""
         return len(self) if self.persons is None else len(np.unique(self.persons))
 
     @cached_property

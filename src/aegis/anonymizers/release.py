@@ -1,4 +1,4 @@
-"""From groups to the masked table, and the check of what it holds."""
+"""The release of groups: the masked table, and the check of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUPPRESSED_VALUE = "*"
 def build_release(
     table: pa.Table, records: Records, grouped: Grouped, *, style: Style | None = None
 ) -> pa.Table:
-    """Return the masked table: `table` with what represents each group in place of its values.
+    """Return the masked table: `table` with the representative of each group instead of its values.
 
     Identifiers, ignored columns and suppressed records are left out; other columns and the order of rows stay.
     A centroid release keeps the type of ordinal and categorical columns and turns numeric ones
@@ -132,7 +132,7 @@ def ancestors(
 
 
 def code_range(attribute: RecordAttribute, low: int, high: int) -> str | None:
-    """Return the text of a range of codes; None for the missing value alone."""
+    """Return the text of a range of codes; None if it only holds the missing value."""
     if low == attribute.missing:
         return None
     if high == attribute.missing:
@@ -141,7 +141,7 @@ def code_range(attribute: RecordAttribute, low: int, high: int) -> str | None:
 
 
 def interval(low: Any, high: Any) -> str:
-    """Return "[low, high]", or the value where both ends are one."""
+    """Return "[low, high]", or the value if both ends are equal."""
     return str(low) if low == high else f"[{low}, {high}]"
 
 

@@ -59,7 +59,7 @@ class Anonymized:
 
     @property
     def judged(self) -> pa.Table:
-        """The released rows, with `PERSON` next to them where persons are counted."""
+        """The released rows, with the column `PERSON` added if the rule counts persons."""
         if self.persons is None:
             return self.data
         persons = self.persons[self.grouped.groups.of >= 0]
@@ -225,7 +225,7 @@ def _without_null_types(table: pa.Table) -> pa.Table:
 
 
 def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Source, Verdict]:
-    """Hold a release against the rule, suppressing whole classes that fail it.
+    """Check a release against the rule, and suppress whole classes that fail it.
 
     Rows that the method left out count as suppressed, too.
 

@@ -45,7 +45,7 @@ _ROW_SET = re.compile(
 
 @dataclass(frozen=True)
 class ImportedProject:
-    """What an ARX project became.
+    """The result of importing an ARX project.
 
     Attributes
     ----------

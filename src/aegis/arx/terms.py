@@ -1,4 +1,4 @@
-"""How ARX writes privacy models and quality models, and what a policy says for them."""
+"""Translation of ARX's privacy models and quality models into those of a policy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEARCHED = 0.1
 
 @dataclass(frozen=True)
 class QualityModel:
-    """What a quality model of ARX is here.
+    """The objective of Aegis that corresponds to a quality model of ARX.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ _QUALITY = {
 
 
 def quality_model(metric: str) -> QualityModel | None:
-    """Return what a quality model of ARX is here; None if it has no equivalent.
+    """Return the objective of Aegis for a quality model of ARX; None if there is none.
 
     >>> quality_model("Monotonic discernability (DM*)").objective
     'discernibility(factor=0)'
@@ -67,7 +67,7 @@ def quality_model(metric: str) -> QualityModel | None:
 
 
 def sampled(text: str) -> dict[str, Any] | None:
-    """Return the options of `safe-pub` for differential privacy as ARX writes it; None for other models.
+    """Return the options of `safe-pub` for ARX's differential privacy; None for other models.
 
     >>> sampled("(2.0,1.0E-6)-DP")
     {'epsilon': 2.0, 'delta': 1e-06, 'search': 0.2}

@@ -76,7 +76,9 @@ def print_advice(
 
 
 def print_short(shell: Output, advice: Advice, best: Ranked, origin: str, policy: Policy) -> None:
-    """Print what a search found on one screen: the best, its masks, what to beware of."""
+    """Print the result of a search on one screen: the best configuration, its masks, and
+    warnings.
+    """
     page = ShortPage.of(advice, best, origin, policy)
     shell.show(*page.parts())
     shell.caution(advice.warnings, shown=page.cautions)

@@ -88,7 +88,7 @@ FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class AskedReleases:
-    """Which releases are compared, and how."""
+    """Options: which releases are compared, and how."""
 
     configurations: Configurations = None
     generate: Generate = None
@@ -128,7 +128,7 @@ class AskedReleases:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedTable:
-    """What of the table is counted, and under which conditions."""
+    """Options: which part of the table is counted, and under which rule."""
 
     after: After = None
     leave_out: LeaveOut = None
@@ -147,7 +147,7 @@ class AskedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedPages:
-    """What is printed, and which files are written."""
+    """Options: which results are printed, and which files are written."""
 
     no_values: NoValues = False
     top: Annotated[
@@ -192,13 +192,13 @@ class AskedPages:
 
     @property
     def shell(self) -> Output:
-        """Where results and warnings go."""
+        """The output for results and warnings."""
         return Output(self.format, self.quiet)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdviseCommand:
-    """All that `aegis advise` is asked."""
+    """All options of `aegis advise`."""
 
     table: TableOrBundle
     policy_file: PolicyFile
@@ -255,7 +255,7 @@ class AdviseCommand:
         }
 
     def searches(self, policy: Policy) -> bool:
-        """Whether all combinations are searched; else configurations are ranked."""
+        """Whether to search all combinations; otherwise configurations are ranked."""
         asked = self.releases
         if asked.search or any(given is not None for given in self.searching.values()):
             return True

@@ -1,4 +1,4 @@
-"""`aegis anonymize`: release a table record by record, verify what was written, certify it."""
+"""`aegis anonymize`: release a table record by record, verify the written file, certify it."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class MethodOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class AnonymizeCommand:
-    """All that `aegis anonymize` is asked."""
+    """All options of `aegis anonymize`."""
 
     table: Table
     policy_file: PolicyFile

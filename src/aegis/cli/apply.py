@@ -1,4 +1,4 @@
-"""`aegis apply`: mask a table, verify what was written, certify it."""
+"""`aegis apply`: mask a table, verify the written file, certify it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyChanges:
-    """How a command uses a policy otherwise than it is written."""
+    """Changes to a policy by options of a command."""
 
     leave_out: LeaveOut = None
     suppressed_columns: Annotated[
@@ -104,7 +104,7 @@ class PolicyChanges:
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyCommand:
-    """All that `aegis apply` is asked."""
+    """All options of `aegis apply`."""
 
     table: Table
     policy_file: PolicyFile
@@ -241,7 +241,7 @@ def _report(asked: ApplyCommand, release: Release, policy: Policy, file: Path) -
 
 
 def configuration_file(given: Path | None, policy_file: Path, policy: Policy) -> Path:
-    """Return the file that holds the configuration: where none is given, the policy's own.
+    """Return the file that holds the configuration: the given one, otherwise the policy.
 
     Raises
     ------
@@ -262,7 +262,7 @@ def configuration_file(given: Path | None, policy_file: Path, policy: Policy) ->
 def choose(
     configurations: Mapping[str, Configuration], name: str | None, file: Path
 ) -> Configuration:
-    """Return the configuration of that name, or the only one where no name is given."""
+    """Return the configuration of that name, or the only one if no name is given."""
     if name is not None:
         if name not in configurations:
             raise PolicyError.unknown(f"configuration of {file}:", name, configurations)
@@ -276,7 +276,7 @@ def choose(
 
 
 def nothing_to_predict(policy: Policy) -> str:
-    """Return what is to be known of a release whose label distinguishes no classes."""
+    """Return a warning for a release whose label has fewer than two classes."""
     return (
         f"the label {policy.label.column} shows fewer than two classes in the released rows: there "
         "is nothing to predict, and the certificate states no utility"

@@ -1,4 +1,4 @@
-"""`aegis audit`: the privacy of any table, as it is."""
+"""`aegis audit`: measure the privacy of any table."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class AskedCertificate:
     ] = None
 
     def require(self) -> None:
-        """Raise where something is to be checked of a certificate that is not given."""
+        """Raise an error if a check needs a certificate and none is given."""
         for option, value in (("--verify-key", self.verify_key), ("--original", self.original)):
             if value is not None and self.certificate is None:
                 raise PolicyError(
@@ -166,7 +166,7 @@ class AskedCertificate:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditCommand:
-    """All that `aegis audit` is asked."""
+    """All options of `aegis audit`."""
 
     table: Table
     roles: AskedRoles

@@ -1,4 +1,4 @@
-"""What the shell offers when Tab is pressed: names of the registries, and columns of the table.
+"""Completions when you press Tab: names of the registries, and columns of the table.
 
 `aegis --install-completion` sets it up. Nothing is scanned: columns come from the schema of a Parquet
 file or from the first megabyte of a text file, and what cannot be read offers nothing.
@@ -22,7 +22,7 @@ def measures(incomplete: str) -> list[str]:
 
 
 def objectives(incomplete: str) -> list[str]:
-    """Offer what a search can maximise or minimise."""
+    """Return the objectives that a search can optimise, as completions."""
     from aegis.advisor.search.request import objective_names
 
     return _starting(objective_names(), incomplete)

@@ -1,4 +1,4 @@
-"""`aegis compose`: what several releases of one table show together."""
+"""`aegis compose`: check several releases of one table together."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _NEVER = ("help", "version", "install-completion", "show-completion")
 
 
 def user_file() -> Path | None:
-    """Return where the user's defaults are looked for."""
+    """Return the path of the user's defaults."""
     named = os.environ.get(VARIABLE)
     if named is not None:
         return Path(named) if named else None
@@ -34,7 +34,7 @@ def user_file() -> Path | None:
 
 
 def read_defaults(root: Any) -> dict[str, Any]:
-    """Return the defaults of all commands as the parser of the command line takes them.
+    """Return the defaults of all commands in the form that the command-line parser accepts.
 
     Top-level keys apply to all commands that have the option; a section such as `[advise]` applies to
     that command only, and goes first. The folder's file goes before the project's,
@@ -58,7 +58,7 @@ def read_defaults(root: Any) -> dict[str, Any]:
 
 
 def has_defaults() -> bool:
-    """Return whether a file says anything, so that all commands have to be known to read it."""
+    """Return whether any file has defaults, so that all commands must be loaded to read it."""
     return any(data for _, data in _files())
 
 

@@ -1,4 +1,4 @@
-"""How a run ends: the exit code, and one clear block on standard error."""
+"""The end of a run: the exit code, and one error block on standard error."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _REPORT = (
 
 
 def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -> int:
-    """Show `error` and return the exit code; with AEGIS_DEBUG=1 its traceback comes first.
+    """Print `error` and return the exit code; with AEGIS_DEBUG=1, print its traceback first.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -
 
 
 def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) -> int:
-    """Say that results could not be shown; return 0 where files were written all the same.
+    """Report that results could not be printed; return 0 if files were still written.
 
     A reader that has seen enough is no error, and nothing is said of it.
     """
@@ -135,12 +135,14 @@ def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) ->
 
 
 def written_before(made: Sequence[str]) -> list[str]:
-    """Return a sentence on what was made before a run ended, in a list; none where nothing was."""
+    """Return a list with one sentence on the files that were made before a run ended; an empty
+    list if there are none.
+    """
     return [f"Written: {', '.join(map(clean, made))}."] if made else []
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Return whether the arguments ask for JSON, also where they cannot be parsed."""
+    """Return whether the arguments request JSON, even if they cannot be parsed."""
     for option, value in zip(arguments, [*arguments[1:], ""], strict=True):
         name, _, inline = option.partition("=")
         if name in ("--format", "-f") and (inline or value).lower() == "json":

@@ -45,7 +45,7 @@ def open_subject(
     reading: Reading | None = None,
     proposing: bool = False,
 ) -> Source | Summary:
-    """Return what a path or URL names: a summary, or a table, opened.
+    """Return the subject of a command from its path or URL: a summary, or an opened table.
 
     Parameters
     ----------
@@ -97,7 +97,9 @@ def open_subject(
 
 
 def read_summary(path: str | Path, verify_key: Path | None) -> Summary:
-    """Return the summary on disk, signed with the private key of `verify_key` where one is given."""
+    """Return the summary in a file; if `verify_key` is given, the file must be signed with its
+    private key.
+    """
     from aegis.signing import load_public_key
     from aegis.summary import load_bundle
 
@@ -106,7 +108,7 @@ def read_summary(path: str | Path, verify_key: Path | None) -> Summary:
 
 
 def shown(given: str) -> str:
-    """Return a path or URL as it may be printed: without a password."""
+    """Return a path or URL without its password, for output."""
     if "://" not in given:
         return given
     from aegis.sources.urls import shown_url
@@ -197,7 +199,7 @@ def unused(path: str | Path) -> str:
 
 
 def repeated(**options: object) -> list[str]:
-    """Return options as they were given, to be given again: those that are None or off are left out.
+    """Return options in the form of a command line; options that are None or off are left out.
 
     Parameters
     ----------
@@ -221,7 +223,7 @@ def repeated(**options: object) -> list[str]:
 
 
 def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
-    """Return what to do next: a sentence, and a command that can be copied.
+    """Return the next step: a sentence, and a command to copy.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from aegis.summary_formats import SummaryFormat, format_of_summary
 
 
 class ReconstructedFormat(SummaryFormat, Protocol):
-    """A format whose files tell something of an attribute and the label."""
+    """A file format that contains information on an attribute and the label."""
 
     def reconstruct(
         self, path: str, attribute: str, options: Mapping[str, Any], shell: Output
@@ -19,5 +19,5 @@ class ReconstructedFormat(SummaryFormat, Protocol):
 
 
 def reconstructed_format(given: str) -> ReconstructedFormat | None:
-    """Return the format of a file that is to be reconstructed; None if no package adds it."""
+    """Return the format of a file for `aegis reconstruct`; None if no package adds it."""
     return cast("ReconstructedFormat | None", format_of_summary(given))

@@ -1,4 +1,4 @@
-"""What a run did, for those who read it later: steps and their seconds, warnings, how it ended."""
+"""The log of a run: steps and their seconds, warnings, and how it ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ours: list[logging.Handler] = []
 
 
 def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> None:
-    """Write what follows to standard error, to the end of a file, or both.
+    """Send log messages to standard error, to the end of a file, or both.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ def _attach(handler: logging.Handler, form: logging.Formatter) -> None:
 
 
 def listening() -> bool:
-    """Whether a run was asked to say what it does."""
+    """Whether a log was requested."""
     return bool(_ours)
 
 
 def verbose() -> bool:
-    """Whether it goes to standard error, where bars would be in between."""
+    """Whether the log goes to standard error, where progress bars would disturb it."""
     return any(type(handler) is logging.StreamHandler for handler in _ours)
 
 
@@ -87,14 +87,14 @@ def until_the_end() -> Iterator[None]:
 
 
 class LoggedProgress:
-    """Progress whose steps are logged with the seconds that they took."""
+    """Progress that logs each step with its seconds."""
 
     def __init__(self, inner: Progress) -> None:
         self._inner = inner
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Open a step and say how long it took, or that it failed."""
+        """Open a step, and log how long it took or that it failed."""
         started = time.perf_counter()
         try:
             with self._inner.step(title, total) as step:

@@ -79,11 +79,11 @@ ADDED = Extensions("command")
 
 
 class Command(Protocol):
-    """What one verb runs: a module or a record, with a help that is its docstring and examples."""
+    """One command: a module or a record, whose docstring and examples are its help."""
 
     @property
     def command(self) -> Callable[..., None]:
-        """What the verb does, with options as typer reads them."""
+        """The function of the command, with options as typer reads them."""
 
     @property
     def EXAMPLES(self) -> tuple[str, ...]:  # noqa: N802 - modules have it, and write constants so

@@ -1,4 +1,4 @@
-"""Numbers of the command line, held to what any option can mean before a command sees them."""
+"""Numeric options: check every number before a command receives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table is opened: options that every command with a TABLE takes, declared once."""
+"""Options that say how a table is opened; all commands with a TABLE share them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _option(name: str, metavar: str, text: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class FileSyntax:
-    """How a text file separates, quotes and names its fields; None for nothing said."""
+    """How a text file separates, quotes and names its fields; None if the user did not say."""
 
     encoding: Annotated[
         str | None,
@@ -74,7 +74,7 @@ class FileSyntax:
 
 @dataclass(frozen=True, kw_only=True)
 class FileValues:
-    """How a text file or workbook writes its values; None or empty for nothing said."""
+    """How a text file or workbook writes its values; None or empty if the user did not say."""
 
     decimal: Annotated[str | None, _option("--decimal", "CHAR", "The decimal mark: . or ,")] = None
     thousands: Annotated[
@@ -114,7 +114,7 @@ class FileValues:
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """What a user says of how a table is opened; None or empty for nothing.
+    """The user's options on how a table is opened; None or empty if not given.
 
     Options for text files override the policy's `reading`.
     """
@@ -127,7 +127,7 @@ class Opening:
     values: FileValues
 
     def reading(self) -> Reading:
-        """Return what is said of text files and workbooks."""
+        """Return the options on text files and workbooks."""
         from aegis.sources import Reading
 
         said: dict[str, Any] = {
@@ -146,8 +146,9 @@ class Opening:
         proposing: bool = False,
         verify_key: Path | None = None,
     ) -> Source | Summary:
-        """Return the summary or the opened table that a path or URL names; what its user should
-        know of how it was read goes to standard error."""
+        """Return the summary or the opened table of a path or URL; notes on how it was read go
+        to standard error.
+        """
         from aegis.sources import Source
 
         subject = open_subject(
@@ -173,7 +174,8 @@ class Opening:
         quiet: bool = False,
         verify_key: Path | None = None,
     ) -> str | Source | Summary:
-        """Return what a study is made of: as `subject`, or the path of a summary of an added format.
+        """Return the argument of a study: as `subject`, or the path of a summary in an added
+        format.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once so that they mean the same everywhere."""
+"""Options that several commands share, declared once so that they have one meaning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aegis.errors import PolicyError
 
 
 class Format(StrEnum):
-    """How results are printed."""
+    """The format of printed results."""
 
     TABLE = "table"
     JSON = "json"
@@ -53,7 +53,7 @@ class FileEngine(StrEnum):
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it runs outside this process, with files and memory of its own."""
+        """Whether the engine runs in another process, with its files and memory."""
         return self is FileEngine.SPARK
 
 
@@ -281,7 +281,9 @@ After = Annotated[
 
 
 def split_names(given: list[str] | None) -> list[str] | None:
-    """Return names from repeated options, each a list separated by commas; None for no option."""
+    """Return names from repeated options, each a list separated by commas; None if the option is
+    missing.
+    """
     if given is None:
         return None
     names = [name.strip() for text in given for name in text.split(",")]
@@ -310,7 +312,9 @@ def column_names(given: list[str] | None) -> list[str] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOptions:
-    """By what configurations are ranked: a measure, or a metric that models are expected to reach."""
+    """Options on the measure that ranks: its name, or a metric that models are expected to
+    reach.
+    """
 
     measure: Measure = None
     merit: Merit = None
@@ -318,7 +322,7 @@ class MeasureOptions:
 
     @property
     def name(self) -> str | None:
-        """The name of the measure; None if nothing was asked for.
+        """The name of the requested measure; None if none was requested.
 
         Raises
         ------
@@ -329,12 +333,12 @@ class MeasureOptions:
 
     @property
     def first_model(self) -> str:
-        """The first of the models, else logistic regression."""
+        """The first of the requested models, otherwise logistic regression."""
         return (self.models or "lr").replace("+", ",").split(",")[0]
 
 
 def asked_measure(measure: str | None, merit: str | None, models: str | None) -> str | None:
-    """Return the name of the measure that was asked for, by its name or by a figure of merit.
+    """Return the name of the requested measure, given by its name or by a metric.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Where words go: results to standard output, everything else to standard error."""
+"""Output of commands: results to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNLIMITED = 100_000
 
 @dataclass(frozen=True)
 class Output:
-    """How one run of a command speaks.
+    """The output of one run of a command.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Output:
             _print(sys.stdout if self.tabular else sys.stderr, parts)
 
     def suggest(self, *parts: RenderableType) -> None:
-        """Print what to do next; programs know."""
+        """Print the next step for people; not for other programs."""
         if not self.quiet and self.tabular:
             _print(sys.stdout, parts)
 
@@ -67,7 +67,7 @@ class Output:
             print_note(*said)
 
     def caution(self, warnings: Iterable[str], *, shown: Sequence[str] | None = None) -> None:
-        """Print below a result what to know before relying on it, and log it.
+        """Print warnings below a result, and log them.
 
         The log has every warning in full, also where shorter ones are `shown`.
 
@@ -122,7 +122,7 @@ def _csv_line(row: Iterable[object]) -> str:
 
 
 def console(file: IO[str], onto: IO[str] | None = None) -> Console:
-    """Return the page that `file` is: as wide as the terminal, or unlimited where it is none.
+    """Return a console for `file`: as wide as the terminal, or unlimited if it is no terminal.
 
     It is written to `file`, or `onto` another one as it would be there.
     """
@@ -173,12 +173,14 @@ def labelled(label: str, *lines: str, style: str) -> RenderableType:
 
 
 def clean(text: object) -> str:
-    """Return text from the data with control characters shown, so that none reaches a terminal."""
+    """Return text from the data with control characters made visible, so that none reaches a
+    terminal.
+    """
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
 def write_json(file: IO[str], data: object) -> None:
-    """Write one JSON document; what is not finite becomes null."""
+    """Write one JSON document; infinite and undefined numbers become null."""
     encoding = getattr(file, "encoding", None) or "utf-8"
     ascii_only = not encoding.lower().startswith("utf")
     text = json.dumps(finite(data), indent=2, ensure_ascii=ascii_only, allow_nan=False, default=str)
@@ -201,7 +203,7 @@ def _pointers(data: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a command that draws and writes is run: the options that its help lists last."""
+    """The options that the help of a command lists last: how the command draws and writes."""
 
     format: FormatOption = Format.TABLE
     seed: Seed = 0

@@ -69,7 +69,7 @@ PLACES = {
 
 
 def panel_of(name: str) -> str | None:
-    """Return the group of an option that several commands have, by its parameter; None for no group."""
+    """Return the group of a shared option, by its parameter; None if it has no group."""
     return _PANELS.get(name)
 
 
@@ -108,7 +108,7 @@ class PanelCommand(TyperCommand):
         return _switch(super().get_help_option(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: all of it after `--help-all`, else what fits a screen."""
+        """Write the help: all of it after `--help-all`, otherwise as much as fits a screen."""
         whole = bool(ctx.meta.get(_HELP_ALL))
         shown = self if whole else self._short()
         TyperCommand.format_help(shown, ctx, formatter)
@@ -188,7 +188,7 @@ def _show_all(context: typer.Context, wanted: bool) -> None:
 
 
 def with_help_all(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that explains all its options after `--help-all`, where it has many."""
+    """Return a command that has `--help-all`, if it has many options."""
     signature = inspect.signature(command, eval_str=True)
     if len(signature.parameters) <= MOST + 1:
         return command

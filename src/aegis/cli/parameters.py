@@ -1,4 +1,4 @@
-"""Commands that take records: an option of the command line for each field, nested records included."""
+"""Commands with records: each field becomes an option, also those of nested records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aegis privacy-models`: what a privacy rule can ask for."""
+"""`aegis privacy-models`: list the privacy models that a rule can require."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class TerminalProgress:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Open a step of `total` units of work; its bar goes when it ends."""
+        """Open a step of `total` units of work; its bar disappears at the end."""
         task = self._bars.add_task(title, total=total, note="")
         try:
             yield _BarStep(self._bars, task)
@@ -51,7 +51,7 @@ class TerminalProgress:
 
 
 class Interruptible:
-    """Progress that ends with a step where the user has interrupted it and nobody noticed."""
+    """Progress that raises the user's interrupt at the next step if no code has noticed it."""
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
@@ -65,7 +65,7 @@ class Interruptible:
 
 
 class QueryClock:
-    """How far the engine's running query is, and how long it will take.
+    """Progress of the engine's running query, and its remaining time.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class QueryClock:
         self._started = now()
 
     def text(self) -> str:
-        """Return "query 40 %, 0:12 left"; nothing for a query that is new or not known about."""
+        """Return "query 40 %, 0:12 left"; empty for a new or unknown query."""
         share, now = self._done(), self._now()
         if share is None or share < self._share:
             # Another query: what it has done so far was done since now at the earliest.
@@ -109,7 +109,7 @@ def _query_progress() -> float | None:
 
 @contextmanager
 def reporting(*, quiet: bool) -> Iterator[Progress]:
-    """Yield the progress of one command: bars where a person watches, silence elsewhere."""
+    """Yield the progress of one command: bars on a terminal, nothing elsewhere."""
     if quiet or logs.verbose() or not sys.stderr.isatty():
         yield _heard(SILENT)
         return

@@ -78,7 +78,7 @@ class ReportedAdvice:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportCommand:
-    """All that `aegis report` is asked."""
+    """All options of `aegis report`."""
 
     table: Annotated[
         str,
@@ -183,7 +183,9 @@ def _check_training(table: str, policy: Policy) -> None:
 
 
 def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
-    """Return the advice with what models reach on its first admissible entries, and unmasked."""
+    """Return the advice with the results of trained models on its first admissible entries and
+    on the unmasked table.
+    """
     evaluation: Reported = study.evaluate(
         advice, models=models, metric="roc_auc", splits=SPLITS, comparators=()
     )

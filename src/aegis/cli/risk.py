@@ -39,7 +39,7 @@ FORMATS = (".csv", ".parquet")
 
 @dataclass(frozen=True, kw_only=True)
 class RiskCommand:
-    """All that `aegis risk` is asked."""
+    """All options of `aegis risk`."""
 
     table: Table
     quasi_identifiers: QuasiIdentifiers = None

@@ -1,4 +1,4 @@
-"""`aegis sql`: a release as SQL, to review and to run where the data is."""
+"""`aegis sql`: write a release as SQL, to review it and to run it in the database."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class SqlText:
 
 @dataclass(frozen=True, kw_only=True)
 class SqlCommand:
-    """All that `aegis sql` is asked."""
+    """All options of `aegis sql`."""
 
     policy_file: PolicyFile
     text: SqlText

@@ -1,4 +1,4 @@
-"""What a process that runs one command and ends need not load.
+"""Faster start for a process that runs one command: modules that need not be loaded.
 
 Half of the time of a short command is Python loading modules. Nothing here changes what a command
 does; only `main` and `process` of `aegis.cli.main`, which own their process, ask for it.
@@ -42,7 +42,7 @@ _own_process = False
 
 
 def start() -> None:
-    """Say that this process runs one command: fewer searches for garbage, no plug-ins of pydantic.
+    """Prepare this process for one command: rare garbage collection, no plug-ins of pydantic.
 
     And no threads of BLAS, which is not loaded yet: see `aegis.blas`. A number that is given stays.
     """
@@ -54,7 +54,7 @@ def start() -> None:
 
 
 def end(codes: Sequence[int]) -> None:
-    """End the process with an exit code, and leave its memory to the system; without one, do nothing.
+    """End the process with an exit code without freeing its memory; do nothing without a code.
 
     Python takes hundreds of modules apart object by object, which takes as long as importing Ibis.
     Called where all else that is to happen at the end has happened.
@@ -65,7 +65,7 @@ def end(codes: Sequence[int]) -> None:
 
 
 def before_tables() -> None:
-    """Keep from loading what PyArrow and SciPy load beside, and no command uses.
+    """Prevent PyArrow and SciPy from loading modules that no command uses.
 
     PyArrow loads pandas, where it is installed, at the first conversion, to tell whether it was
     given a Series: as long as all imports of Aegis. No command makes one; packages that add to Aegis

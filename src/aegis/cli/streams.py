@@ -1,4 +1,4 @@
-"""Standard output and standard error that are closed, full, or read by nobody.
+"""Standard output and standard error that are closed, full, or unread.
 
 What cannot be shown does not undo what was done: a stream that fails is pointed to nowhere, the
 command goes on, and `run` says at the end what became of it.
@@ -21,12 +21,12 @@ def lost() -> OSError | None:
 
 
 def start() -> None:
-    """Forget what an earlier run could not write."""
+    """Forget write errors of earlier runs."""
     _LOST.set(None)
 
 
 def write(file: IO[str], text: str) -> None:
-    """Write text; where the stream fails, it and all that follows go nowhere."""
+    """Write text; if the stream fails, discard it and all that follows."""
     try:
         file.write(text)
         file.flush()
@@ -35,13 +35,13 @@ def write(file: IO[str], text: str) -> None:
 
 
 def flush() -> None:
-    """Write what is still in the buffers, so that nothing complains when Python exits."""
+    """Write the buffers, so that Python reports no error at its end."""
     for file in (sys.stdout, sys.stderr):
         write(file, "")
 
 
 def lose(file: IO[str], error: OSError) -> None:
-    """Point a stream to nowhere, and remember why where it is standard output."""
+    """Discard all further output of a stream, and remember the reason if it is standard output."""
     if file is sys.stdout and _LOST.get() is None:
         _LOST.set(error)
     with suppress(OSError, ValueError):  # a stream of a program, without a number

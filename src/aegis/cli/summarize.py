@@ -53,7 +53,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryOptions:
-    """How a summary is made, and what it holds."""
+    """Options: how a summary is made, and how much it holds."""
 
     exact: Annotated[
         bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
@@ -97,7 +97,7 @@ class SummaryOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SummarizeCommand:
-    """All that `aegis summarize` is asked."""
+    """All options of `aegis summarize`."""
 
     table: Table
     policy_file: PolicyFile

@@ -1,4 +1,4 @@
-"""Tables for people: aligned, readable at 80 columns, and whole where nobody cuts them."""
+"""Tables for people: aligned, readable at 80 columns, and complete if the output is no terminal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def number(title: str) -> Column:
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """Return a table with a line under its headings and no frame."""
+    """Return a table without a frame, with a line below its headings."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -62,7 +62,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Ta
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Table:
-    """Return names and what belongs to them, in two columns without headings."""
+    """Return pairs of a name and a value, in two columns without headings."""
     from rich.table import Table
     from rich.text import Text
 
@@ -89,14 +89,14 @@ def line(text: str, *, style: str = "") -> RenderableType:
 
 
 def figure(value: float | None, digits: int = 5) -> str:
-    """Return a figure with `digits` significant digits; `-` for none."""
+    """Return a number with `digits` significant digits; `-` for None."""
     if value is None or math.isnan(value):
         return NOTHING
     return f"{value:.{digits}g}"
 
 
 def fixed(value: float | None, decimals: int = 4) -> str:
-    """Return a figure with fixed decimals, so that a column of them compares at a glance."""
+    """Return a number with fixed decimals, so that the numbers of a column align."""
     if value is None or math.isnan(value):
         return NOTHING
     if value and (abs(value) < 0.5 * 10**-decimals or abs(value) >= 1e15):
@@ -107,7 +107,7 @@ def fixed(value: float | None, decimals: int = 4) -> str:
 
 
 def percent(value: float | None, decimals: int = 1) -> str:
-    """Return a percentage; `-` for none."""
+    """Return a percentage; `-` for None."""
     return NOTHING if value is None or math.isnan(value) else words.percent(value, decimals)
 
 

@@ -1,4 +1,4 @@
-"""What applies masks to a table: fitting, the masked query, noise drawn here, suppression."""
+"""Masking a table: fitting masks, the masked query, drawn noise, suppression."""
 
 from aegis.masking.crowd import masked_population
 from aegis.masking.fitting import count_unseen, fit_masks, refuse_unseen

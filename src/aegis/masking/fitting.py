@@ -1,4 +1,4 @@
-"""Fit masks to a table, and count what in the table they do not know."""
+"""Fit masks to a table, and count the values that they do not know."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from aegis.summary.grouped import count_by
 def fit_masks(
     source: Source, masks: Mapping[str, Mask | None], shared_rows: int
 ) -> dict[str, Mask | None]:
-    """Fit what is not fitted yet to this table, and check that every mask fits its column.
+    """Fit all masks that are not fitted yet to this table, and check that every mask suits its
+    column.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def _value_counts(source: Source, column: ir.Column, kind: Kind, shared_rows: in
 
 
 def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
-    """Return per attribute how many rows hold a value that its mask does not know."""
+    """Return for each attribute the rows whose value its mask does not know."""
     table = source.table
     unseen = {}
     for name, mask in masks.items():
@@ -85,7 +86,7 @@ def _not_found(source: Source, name: str, mask: Mask | None) -> int:
 
 
 def refuse_unseen(unseen: Mapping[str, int]) -> None:
-    """Raise `DataError` when there are unseen values."""
+    """Raise `DataError` if there are values that a mask does not know."""
     if unseen:
         listed = ", ".join(f"{name} ({count:,} rows)" for name, count in unseen.items())
         raise DataError(

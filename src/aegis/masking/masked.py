@@ -31,7 +31,7 @@ def masked_table(
     numbered: bool = False,
     person: str | None = None,
 ) -> ir.Table:
-    """Return the columns that `masks` names, masked (None: as they are), in the table's order.
+    """Return the columns in `masks`, masked (None: unmasked), in the table's order.
 
     With `numbered` the column `ROW_NUMBER` comes along, so that `suppress` can keep the rows in
     the table's order; but not where the engine's tables have none. With `person` the column of that
@@ -82,7 +82,7 @@ def suppress(
     leaves: ShownLeaves | None = None,
     earlier: Sequence[ShownColumns] = (),
 ) -> tuple[ir.Table, Verdict]:
-    """Leave out the rows of classes that fail the rule, and return the others with what it said.
+    """Leave out the rows of classes that fail the rule; return the other rows and the verdict.
 
     Parameters
     ----------

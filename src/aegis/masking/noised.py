@@ -1,4 +1,4 @@
-"""Draw what noise masks show, in this process, for a table whose other masks the engine applies.
+"""Draw the values of noise masks in this process, for a table whose other masks the engine applies.
 
 Draws come from the randomness of the system. With a seed they repeat on the same table, and a reader
 who knows the seed can take the noise away: such draws also depend on the column, but a reader who
@@ -104,14 +104,14 @@ def draw(
 
 
 def seeded_noise(masks: Mapping[str, Mask | None], seed: int | None) -> tuple[str, ...]:
-    """Return the columns whose noise a seed would bring back: a reader who knows it can remove it."""
+    """Return the columns whose noise a reader could remove who knows the seed."""
     if seed is None:
         return ()
     return tuple(name for name, mask in noise_of(masks).items() if not mask.exact_randomness)
 
 
 def draw_columns(table: pa.Table, noise: Mapping[str, NoiseMask], *, seed: int | None) -> pa.Table:
-    """Return a table with what noise masks show in place of the columns that they are for.
+    """Return a table with the values that noise masks draw for their columns.
 
     Without a `seed` they are drawn from the randomness of the system.
     """

@@ -1,4 +1,4 @@
-"""The rows of a release together with their true values: what released columns say of hidden ones."""
+"""The released rows with their true values, to find released columns that predict hidden ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PREFIX = "aegis original"
 
 @dataclass(frozen=True)
 class WithOriginals:
-    """A table with the columns that masks hide once more, as they are.
+    """A table with the masked columns added once more, unmasked.
 
     Attributes
     ----------
@@ -36,7 +36,9 @@ class WithOriginals:
 
     @classmethod
     def of(cls, source: Source, masks: Mapping[str, Mask | None]) -> WithOriginals:
-        """Return the table with the columns that `masks` hide; as it is where they cannot be compared."""
+        """Return the table with the columns that `masks` hide; unchanged if they cannot be
+        compared.
+        """
         schema = source.table.schema()
         hidden = {
             name: f"{_PREFIX} {place} {name}"
@@ -54,7 +56,7 @@ class WithOriginals:
 
     @property
     def masks(self) -> dict[str, Mask | None]:
-        """The added columns, as they are."""
+        """Identity masks for the added columns."""
         return dict.fromkeys(self.columns.values())
 
     def implied(self, released: ir.Table) -> tuple[Implication, ...] | None:

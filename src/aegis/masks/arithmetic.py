@@ -66,7 +66,7 @@ def limits(dtype: dt.DataType) -> tuple[int, int]:
 
 
 def numbers_that(column: ir.NumericValue, condition: ir.BooleanValue) -> ir.BooleanValue:
-    """Return `condition`, but false for NaN, whatever the engine believes of it.
+    """Return `condition`, but false for NaN in every engine.
 
     The embedded engine takes a comparison for settled when the statistics of a Parquet file say
     so, and they leave NaN out.
@@ -75,7 +75,7 @@ def numbers_that(column: ir.NumericValue, condition: ir.BooleanValue) -> ir.Bool
 
 
 def constant(value: int, column: ir.IntegerValue) -> ir.IntegerValue:
-    """Return a literal of the column's type, so that it may exceed 63 bits where the type does."""
+    """Return a literal of the column's type, which may exceed 63 bits."""
     return ibis.literal(value, type=column.type())
 
 
@@ -114,7 +114,7 @@ def floor_decimal(
 
 
 def remainder(value: ir.IntegerValue, width: int, origin: int = 0) -> ir.IntegerValue:
-    """Return (value - origin) modulo `width`, in [0, width), whatever sign the engine's % gives.
+    """Return (value - origin) modulo `width`, in [0, width), in every engine.
 
     `width` at most 2**61 and 0 <= origin < width, so that nothing overflows.
     """

@@ -32,7 +32,7 @@ allows (EMA policy 0070 and Health Canada, the presets of the privacy rule)."""
 
 
 class Kind(StrEnum):
-    """What a column holds, as far as masks care."""
+    """The kinds of column that masks distinguish."""
 
     INTEGER = "integer"
     NUMBER = "number"
@@ -66,7 +66,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class ValueCounts:
-    """The distinct values of a column and how many rows hold each; what data-driven masks fit to.
+    """The distinct values of a column and the rows of each; masks that learn from data use it.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class ValueCounts:
 
 @dataclass(frozen=True)
 class Targets:
-    """What a mask shows, value by value.
+    """The shown value for each value of a column.
 
     Attributes
     ----------
@@ -142,7 +142,8 @@ class Mask(ABC):
         """
 
     def told_apart(self, column: ir.Column) -> ir.Value:
-        """Return an expression that is equal for two values just where the mask treats them in the same way.
+        """Return an expression that is equal for two values exactly if the mask treats them in the
+        same way.
 
         The masked value itself, unless what is shown is drawn at random.
         """
@@ -157,7 +158,9 @@ class Mask(ABC):
         return None
 
     def targets(self, dtype: dt.DataType) -> Targets | None:  # noqa: ARG002 - few masks have them
-        """Return what the mask shows value by value, where that is all there is to it; else None."""
+        """Return the shown value of each value, if that describes the mask completely; otherwise
+        None.
+        """
         return None
 
     def shows(self, text: str) -> bool | None:  # noqa: ARG002 - few masks can tell
@@ -165,12 +168,12 @@ class Mask(ABC):
         return None
 
     def output_kind(self, kind: Kind) -> Kind:  # noqa: ARG002 - most masks show text
-        """Return what the masked column holds when the column holds `kind`."""
+        """Return the kind of the masked column if the column has the kind `kind`."""
         return Kind.TEXT
 
     @property
     def fitted(self) -> bool:
-        """Whether all parameters are known, so that the mask means the same on any table."""
+        """Whether all parameters are known, so that the mask works in the same way on any table."""
         return True
 
     def fit(self, data: ValueCounts) -> Mask:  # noqa: ARG002 - most masks have nothing to learn

@@ -1,4 +1,4 @@
-"""Bounds that masks learn from a column, rounded outward so that they name nobody.
+"""Bounds that masks learn from a column, rounded outward so that they reveal no person's value.
 
 The least and the greatest value of a column are often those of one person each, and a mask shows
 its bounds to everyone. So a bound is the value itself only where enough rows hold it. Else it is

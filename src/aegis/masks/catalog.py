@@ -1,4 +1,4 @@
-"""The registry of masks, and masks from and to what a policy writes."""
+"""The registry of masks, and the conversion of masks from and to a policy."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class MaskType:
 
     @property
     def summary(self) -> str:
-        """One sentence on what the mask does."""
+        """One sentence on the effect of the mask."""
         return self.mask.summary
 
     @property

@@ -60,11 +60,13 @@ class KeepFrequent(Mask):
 
     @property
     def fitted(self) -> bool:
-        """Whether the values shown are known."""
+        """Whether the frequent values are known."""
         return self.values is not None
 
     def fit(self, data: ValueCounts) -> KeepFrequent:
-        """Return the mask with the most frequent values of `data`; a fitted one stays as it is."""
+        """Return the mask with the most frequent values of `data`; a fitted mask is returned
+        unchanged.
+        """
         if self.fitted:
             return self
         order = np.argsort(-data.counts, kind="stable").tolist()
@@ -78,7 +80,7 @@ class KeepFrequent(Mask):
         return KeepFrequent(self.count, self.other, tuple(frequent))
 
     def shows(self, text: str) -> bool | None:
-        """Return whether a text is one of the values, or what the others are shown as."""
+        """Return whether a text is one of the kept values or the replacement of the others."""
         if self.values is None:
             return None
         return text == self.other or text in {text_of(value) for value in self.values}
@@ -126,7 +128,7 @@ class Group(Mask):
         return {str(text_of(value)): name for name, values in self.groups for value in values}
 
     def shows(self, text: str) -> bool | None:
-        """Return whether a text is a group, or what values of no group are shown as."""
+        """Return whether a text is a group or the replacement for values without a group."""
         if self.rest == "keep":
             return None
         rest = SUPPRESSED if self.rest == "error" else "other"
@@ -141,7 +143,9 @@ class Group(Mask):
         )
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
-        """Return whether a value is null or belongs to a group; None if the rest is allowed."""
+        """Return whether a value is null or belongs to a group; None if values without a group
+        are allowed.
+        """
         if self.rest != "error":
             return None
         belongs = mapped(column, dict.fromkeys(self._targets, True), ibis.literal(False))

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def parts_of(mask: Mask) -> tuple[Mask, ...]:
-    """Return the masks that a mask is composed of: itself where it is no composition."""
+    """Return the masks that a composition consists of; the mask itself if it is no composition."""
     return mask.masks if isinstance(mask, Compose) else (mask,)
 
 
 @dataclass(frozen=True)
 class Compose(Mask):
-    """Applies masks in order, each to what the one before shows.
+    """Applies masks one after the other, each to the output of the one before.
 
     `{compose: [{top_code: {at: 90}}, {bucketize: {width: 10}}]}` caps ages at 90 and then shows
     their decade. Each mask must fit what the one before it shows.
@@ -57,13 +57,13 @@ class Compose(Mask):
         return f"{self.name}({', '.join(map(str, self.masks))})"
 
     def check(self, kind: Kind, attribute: str) -> None:
-        """Raise `PolicyError` when a mask does not fit what the one before it shows."""
+        """Raise `PolicyError` if a mask does not accept the output of the one before."""
         for mask in self.masks:
             mask.check(kind, attribute)
             kind = mask.output_kind(kind)
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return what the last mask shows."""
+        """Return the kind that the last mask shows."""
         return reduce(lambda shown, mask: mask.output_kind(shown), self.masks, kind)
 
     @property
@@ -72,7 +72,7 @@ class Compose(Mask):
         return all(mask.fitted for mask in self.masks)
 
     def fit(self, data: ValueCounts) -> Compose:
-        """Return the masks, each fitted to what the one before it shows."""
+        """Return the masks, each fitted to the output of the one before."""
         if self.fitted:
             return self
         fitted = []
@@ -83,11 +83,11 @@ class Compose(Mask):
         return replace(self, masks=tuple(fitted))
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the expression of the last mask on that of the one before, and so on."""
+        """Return the expression of all masks, one applied to the other."""
         return reduce(lambda shown, mask: mask.expression(shown), self.masks, column)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
-        """Return whether every mask knows what it is given; None if all know everything."""
+        """Return whether every mask knows its input; None if all masks know all values."""
         all_known = None
         for mask in self.masks:
             known = mask.known(column)

@@ -1,4 +1,4 @@
-"""What masks treat in the same way: groupings of a column's distinct values, and their partial order.
+"""Groupings of a column's distinct values by masks, and their partial order.
 
 A grouping is obtained by evaluating the mask's own expression on the distinct values, so it
 cannot differ from what the mask does to a table.
@@ -33,7 +33,7 @@ Codes = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Which distinct values of a column a mask treats in the same way.
+    """The sets of distinct values that a mask treats in the same way.
 
     Attributes
     ----------

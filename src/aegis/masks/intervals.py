@@ -67,7 +67,9 @@ class Bucketize(Mask):
             )
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return text for intervals; for lower bounds a number, whole where width and origin are."""
+        """Return text for intervals; for lower bounds a number, an integer if width and origin
+        are integers.
+        """
         if self.show == "interval":
             return Kind.TEXT
         return (
@@ -304,7 +306,7 @@ class EqualWidth(_Cuts):
     learns: ClassVar[str | None] = LEARNS
 
     def fit(self, data: ValueCounts) -> EqualWidth:
-        """Return the mask with the cut points of `data`; a fitted mask stays as it is."""
+        """Return the mask with the cut points of `data`; a fitted mask is returned unchanged."""
         if self.fitted:
             return self
         values, counts = _finite(data)

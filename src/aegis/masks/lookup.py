@@ -1,4 +1,4 @@
-"""Masks of many values as a join with a small table, where one expression would be far too long.
+"""Masks of many values as a join with a small table, because one expression would be too long.
 
 A `Level` of a hierarchy of 100,000 values as a CASE of 100,000 branches costs an engine minutes and
 gigabytes. A table with a row per value, joined to the column, says the same. Values on their own
@@ -29,7 +29,7 @@ MANY = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """What a mask shows for each value that it names.
+    """The shown value for each value that a mask names.
 
     Attributes
     ----------
@@ -49,20 +49,22 @@ class Lookup:
     of_null: str | None = None
 
     def evaluate(self, column: pa.Array) -> pa.Array:
-        """Return what each entry of an array of the column's type shows."""
+        """Return the shown value for each entry of an array of the column's type."""
         places = pc.index_in(column, value_set=self.values)
         shown = pc.fill_null(self.shown.take(places), self.otherwise)
         null = pa.scalar(self.of_null, pa.string())
         return pc.if_else(pc.is_null(column), null, shown)
 
     def expression(self, column: ir.Value, joined: ir.Value) -> ir.Value:
-        """Return the masked column from what the join found for it (null for nothing)."""
+        """Return the masked column from the result of the join (null if there is no match)."""
         null = ibis.null(dt.string) if self.of_null is None else ibis.literal(self.of_null)
         return ibis.ifelse(column.isnull(), null, joined.fill_null(self.otherwise))
 
 
 def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
-    """Return a mask's lookup for a column of a type; None if its expression serves."""
+    """Return a mask's lookup table for a column of this type; None if its expression is short
+    enough.
+    """
     if mask is None or not (dtype.is_string() or dtype.is_integer()):
         return None
     if type(mask).targets is Mask.targets:
@@ -121,7 +123,7 @@ class Joined:
     lookups: Mapping[str, Lookup]
 
     def masked(self, name: str, mask: Mask | None) -> ir.Value:
-        """Return the expression of a masked column of `table`; as it is without a mask."""
+        """Return the expression of a masked column of `table`; unchanged without a mask."""
         column = self.table[name]
         if name in self.lookups:
             return self.lookups[name].expression(column, self.looked_up[name])

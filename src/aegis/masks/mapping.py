@@ -29,7 +29,7 @@ TRUE_FALSE = {"true": True, "false": False}
 
 
 def text_of(value: object) -> str | None:
-    """Return a value as the text by which hierarchies and groups name it; null stays None.
+    """Return a value as the text that hierarchies and groups use for it; null stays None.
 
     Whole numbers have no decimal point, whatever their type: 39.0 is "39". Booleans are "true" and
     "false", dates and times are in ISO 8601.
@@ -73,7 +73,9 @@ def _float(text: str) -> float | None:
 
 
 def keyed_by(targets: Mapping[str, Any], dtype: dt.DataType) -> dict[Any, Any]:
-    """Return targets by what a column of `dtype` holds, without those that it never holds."""
+    """Return targets by the values of a column of `dtype`, without values that such a column
+    cannot hold.
+    """
     read = _reader(dtype)
     if read is str:  # every value is its own text
         return {text: target for text, target in targets.items() if text is not None}
@@ -89,7 +91,7 @@ def keyed_by(targets: Mapping[str, Any], dtype: dt.DataType) -> dict[Any, Any]:
 
 
 def mapped(column: ir.Column, targets: Mapping[str, Any], otherwise: ir.Value) -> ir.Value:
-    """Return the target of each value of `column`, `otherwise` for one without; null stays null.
+    """Return the target of each value of `column`, and `otherwise` if it has none; null stays null.
 
     `targets` is keyed by the text of the values (`text_of`); all targets have the type of
     `otherwise`.

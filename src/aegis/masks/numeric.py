@@ -53,7 +53,7 @@ class Round(Mask):
             parameters.whole(self.name, "digits", self.digits, at_least=1, at_most=15)
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, but a number where whole numbers are rounded to a fractional step."""
+        """Return `kind`, but a number if whole numbers are rounded to a fractional step."""
         whole = self.step is None or parameters.decimals(self.step) == 0
         return kind if whole else Kind.NUMBER
 
@@ -224,7 +224,7 @@ class BottomCode(_Coding):
 
 @dataclass(frozen=True)
 class EraseDigits(Mask):
-    """Sets the last digits before the decimal point to 0 and drops what is behind it.
+    """Sets the last digits before the decimal point to 0 and drops the digits behind it.
 
     The number moves towards 0, to a multiple of 10**digits: with 1, 1987 becomes 1980 and -29.5
     becomes -20. Whole numbers and decimals become whole numbers, exactly; floats stay floats. NaN

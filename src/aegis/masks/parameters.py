@@ -25,7 +25,7 @@ LARGEST = 1e300
 
 
 def wrong(mask: str, parameter: str, given: object, allowed: str) -> PolicyError:
-    """Return the error for a parameter that is not what it must be."""
+    """Return the error for an invalid parameter."""
     return PolicyError(
         f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.", hint=f"Allowed: {allowed}."
     )
@@ -46,7 +46,7 @@ def whole(
 
 
 def number(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
-    """Return `given` as a finite int or float, above 0 where `positive`."""
+    """Return `given` as a finite int or float; if `positive`, it must be above 0."""
     allowed = "a number above 0" if positive else "a finite number"
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise wrong(mask, parameter, given, allowed)
@@ -110,7 +110,7 @@ def as_fraction(value: object) -> Fraction:
 
 
 def plain(value: Fraction) -> int | float:
-    """Return `value` as an int where it is whole, else as the nearest float."""
+    """Return `value` as an int if it is whole, otherwise as the nearest float."""
     return int(value) if value.denominator == 1 else float(value)
 
 

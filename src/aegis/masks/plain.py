@@ -1,4 +1,4 @@
-"""The two ends of every candidate list: show everything, show nothing."""
+"""The two extreme masks of every candidate list: show everything, show nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Identity(Mask):
         return column
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`: nothing changes."""
+        """Return `kind` unchanged."""
         return kind
 
 

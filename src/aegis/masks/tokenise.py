@@ -1,4 +1,6 @@
-"""Keyed tokens for identifiers: the same value gives the same token, which shows nothing of it."""
+"""Keyed tokens for identifiers: equal values have equal tokens, which reveal nothing about the
+value.
+"""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _by_attribute(counts: Counts, slopes: Floats) -> Iterator[tuple[Floats, Floa
 def reachable_alike(
     counts: Counts, every: Side, told: npt.NDArray[np.int64], scored: npt.NDArray[np.bool_]
 ) -> float:
-    """Return `reachable_auc` of scores whose squares are those of `sums_alike`.
+    """Return `reachable_auc` of scores whose squares equal those of `sums_alike`.
 
     With p and q the shares of the class and of the rest in the parts that are scored, the variances of both
     have p v_1 + q v_0 = v within, so that v_1 + v_0 is at least v / max(p, q). The largest squared gap

@@ -30,7 +30,8 @@ _ROUNDING = 1e-9
 
 
 def reachable_auc(counts: PartCounts | SplitCounts) -> float:
-    """Return what no `held-out-auc` of these masks or coarser ones exceeds, for any learners.
+    """Return an upper bound of the `held-out-auc` of these masks and of all coarser ones, for any
+    learners.
 
     For class t against the rest, n_1 and n_0 rows of either in the parts that are scored, let
     V = sum over parts k of c_k' M_k^+ c_k, with c_k = (J_1k / n_1 - J_0k / n_0) / 2 and

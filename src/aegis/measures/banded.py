@@ -1,4 +1,5 @@
-"""A symmetric matrix in band form: most of the way to tridiagonal, in matrix products alone.
+"""A symmetric matrix in band form, as a step towards tridiagonal form that uses matrix products
+only.
 
 The reduction to tridiagonal form reads the whole matrix once per column, so that memory, not the
 processor, sets its pace. To a band of some tens of columns it is made of matrix products (Bischof, Lang
@@ -28,7 +29,8 @@ _STRIPE = 256
 
 @dataclass(frozen=True, eq=False)
 class Banded:
-    """B = Q' A Q with blocks on and beside its diagonal only, for a symmetric A of shape (d, d).
+    """B = Q' A Q whose non-zero blocks lie on and next to its diagonal, for a symmetric A of shape
+    (d, d).
 
     Attributes
     ----------

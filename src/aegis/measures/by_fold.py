@@ -1,4 +1,4 @@
-"""Second-order counts of one configuration by part of the rows, and what is outside of each part."""
+"""Second-order counts of one configuration by fold, and the counts outside of each fold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROUNDING = 1e-13
 
 
 class ClassCounts:
-    """Co-occurrence of levels by part of the rows, of which few classes are in memory at a time.
+    """Co-occurrence of levels by fold, with few classes in memory at a time.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ class Countable(Protocol):
 
 
 class Square(NamedTuple):
-    """Co-occurrence of d levels by part for some of the rows, of which c levels are common to many.
+    """Co-occurrence of d levels by fold for some of the rows; c of the levels are shared by many
+    configurations.
 
     Attributes
     ----------
@@ -97,7 +98,7 @@ class Square(NamedTuple):
     border: Floats
 
     def less(self, other: Square) -> Square:
-        """Return the counts of the rows that are not among those of `other`."""
+        """Return the counts of the rows that are not in `other`."""
         return Square(self.corner - other.corner, self.border - other.border)
 
     def diagonal(self) -> Floats:
@@ -175,7 +176,8 @@ class Response(NamedTuple):
 
 
 class ShownLevels(NamedTuple):
-    """What one attribute shows: levels, or a few numbers that are functions of the level.
+    """The columns that one attribute contributes to a score: levels, or a few numbers that depend
+    on the level.
 
     Attributes
     ----------
@@ -190,7 +192,7 @@ class ShownLevels(NamedTuple):
 
     @property
     def matrix(self) -> Floats:
-        """What is shown of each level, shape (L, d)."""
+        """The columns for each level, shape (L, d)."""
         return np.eye(self.joint.shape[2]) if self.told is None else self.told
 
 
@@ -263,7 +265,9 @@ def side(counts: Countable, own: int | None) -> Side:
 
 
 def against_the_rest(counts: Countable, told: npt.NDArray[np.int64]) -> Iterator[tuple[Side, Side]]:
-    """Yield for each class told the rows of all others and its own, few classes in memory at a time."""
+    """Yield for each target class the rows of all other classes and its own, few classes in
+    memory at a time.
+    """
     if not len(told):
         return
     if counts.rows.shape[1] == 2:
@@ -277,7 +281,7 @@ def against_the_rest(counts: Countable, told: npt.NDArray[np.int64]) -> Iterator
 
 @dataclass(frozen=True, eq=False)
 class OtherParts:
-    """The rows outside of each part, class by class told from the rest.
+    """The rows outside of each fold, with one target class against all others at a time.
 
     Attributes
     ----------
@@ -298,7 +302,7 @@ class OtherParts:
 
     @classmethod
     def of(cls, rows: Floats) -> OtherParts:
-        """Return what rows per part and class, shape (K, C), leave outside of each part."""
+        """Return the rows outside of each fold, from the rows per fold and class, shape (K, C)."""
         told, scored = told_apart(rows)
         outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides_of(told, rows.shape[1]))
         share = np.divide(scored[..., None], outside, out=np.zeros_like(outside), where=outside > 0)
@@ -321,24 +325,26 @@ class OtherParts:
 
     @property
     def pooled(self) -> bool:
-        """Whether all classes told share one covariance."""
+        """Whether all target classes share one covariance."""
         return len(self.told) > OWN_COVARIANCES
 
     def targets_of(self, place: int) -> slice:
-        """Return the places of the classes told that share a covariance with one of them."""
+        """Return the places of the target classes that share a covariance with one of them."""
         return slice(0, len(self.told)) if self.pooled else slice(place, place + 1)
 
     @property
     def factors(self) -> int:
-        """How many covariances there are, one for each part."""
+        """How many covariances there are for each fold."""
         return len(self.scored) * (1 if self.pooled else len(self.told))
 
     def scored_in(self, targets: slice) -> list[int]:
-        """Return the parts that have a direction for one of these classes told."""
+        """Return the folds that have a direction for one of these target classes."""
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
     def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
-        """Return what penalties, in rows, come to beside a covariance of the rows outside a part."""
+        """Return the ridge penalties, given in rows, in the unit of the covariance outside a
+        fold.
+        """
         rows = self.rows[part, 0].sum()
         return [penalty / rows for penalty in penalties]
 
@@ -382,7 +388,7 @@ class OtherParts:
 
 
 def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
-    """Return the classes of the rest and of each class told as 0 and 1, shape (T, 2, C)."""
+    """Return the classes of the rest and of each target class as 0 and 1, shape (T, 2, C)."""
     sides = np.zeros((len(told), 2, classes))
     sides[:, 0] = 1.0
     sides[np.arange(len(told)), :, told] = [0.0, 1.0]

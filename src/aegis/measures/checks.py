@@ -1,4 +1,4 @@
-"""What arrays of counts, of codes and of probabilities must hold."""
+"""Checks of arrays: counts, codes and probabilities."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
 
 
 def counts(values: npt.ArrayLike, what: str) -> FloatArray:
-    """Return `values` as float64; raise `DataError` naming `what` unless finite and >= 0."""
+    """Return `values` as float64; raise `DataError` that names `what` unless they are finite and
+    >= 0.
+    """
     array = np.asarray(values, dtype=np.float64)
     # A missing count makes the least and the greatest one missing, too.
     least = np.minimum.reduce(array, axis=None, initial=0.0)

@@ -1,4 +1,4 @@
-"""Conditional mutual information of a configuration: what each attribute adds to the others."""
+"""Conditional mutual information of a configuration: how much each attribute adds to the others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CmimPath:
 
     @property
     def total(self) -> float:
-        """The sum of the gains in bits, 0 where nothing was chosen."""
+        """The sum of the gains in bits; 0 if no attribute was chosen."""
         return math.fsum(self.gains)
 
 
@@ -123,5 +123,5 @@ class _LazyMinimum:
 
 
 def cmim(counts: Cooccurrence) -> float:
-    """Return the sum of the gains of `cmim_path` in bits, 0 where no attribute has a gain."""
+    """Return the sum of the gains of `cmim_path` in bits; 0 if no attribute has a gain."""
     return cmim_path(counts).total

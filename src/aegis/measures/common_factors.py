@@ -1,4 +1,4 @@
-"""Levels that many configurations share, factorised once: only what differs is solved for each.
+"""Factors of levels that many configurations share: only the remaining levels are solved for each.
 
 Configurations of one ranking have attributes in common, such as features that no mask touches. The
 covariance of a configuration is then that of the shared levels, bordered by the levels beside.
@@ -242,18 +242,18 @@ class SharedLevels:
 
     @cached_property
     def values(self) -> SharedBlock | None:
-        """Their levels one by one; None if few vary, or noise is among them."""
+        """Their levels one by one; None if few vary, or if there is noise among them."""
         return self._values()
 
     @cached_property
     def thresholds(self) -> SharedBlock | None:
-        """Their levels as thresholds, where they have an order."""
+        """Their levels as thresholds; None if they have no order."""
         return self._thresholds()
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What one configuration shares with others, under one coding.
+    """The part that one configuration shares with others, under one encoding.
 
     Attributes
     ----------
@@ -281,7 +281,7 @@ class Shared:
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """What a configuration shares with others, under both codings.
+    """The part that a configuration shares with others, under both encodings.
 
     Attributes
     ----------
@@ -298,11 +298,11 @@ class Sharing:
     together: Together | None = None
 
     def values(self, offsets: npt.NDArray[np.int64]) -> Shared | None:
-        """Return what is shared of levels one by one."""
+        """Return the shared part of levels one by one."""
         block = self.levels.values
         return None if block is None else Shared(block, offsets, self.which, self.together)
 
     def thresholds(self, offsets: npt.NDArray[np.int64]) -> Shared | None:
-        """Return what is shared of levels as thresholds."""
+        """Return the shared part of levels as thresholds."""
         block = self.levels.thresholds
         return None if block is None else Shared(block, offsets, self.which)

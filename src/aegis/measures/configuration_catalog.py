@@ -1,4 +1,4 @@
-"""The measures of whole configurations that Aegis ships: what all attributes tell together."""
+"""The built-in measures of whole configurations, which score all attributes together."""
 
 from __future__ import annotations
 

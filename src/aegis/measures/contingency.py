@@ -1,4 +1,6 @@
-"""The contingency table of one attribute against the label: what attribute measures read."""
+"""The contingency table of one attribute and the label, from which attribute measures are
+computed.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ class Contingency:
 
     @property
     def trivial(self) -> bool:
-        """Whether attribute or label is constant, so that neither can tell about the other."""
+        """Whether attribute or label is constant, so that neither has information about the
+        other.
+        """
         return self.rows < 2 or self.columns < 2
 
 

@@ -1,4 +1,6 @@
-"""Second-order counts of one configuration: what measures of a whole configuration read."""
+"""Second-order counts of one configuration, from which measures of a whole configuration are
+computed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ Divided = PartCounts | SplitCounts | Callable[[], PartCounts | SplitCounts]
 
 
 class Coding(StrEnum):
-    """How what masks show of numbers and dates enters a score; all else enters as names."""
+    """How masked numbers and dates enter a score; all other values enter as names."""
 
     NAMES = "names"
     """As the name of each value."""
@@ -35,7 +37,9 @@ class Coding(StrEnum):
 
 
 class Need(StrEnum):
-    """What a measure of a configuration reads beside the co-occurrence of all rows."""
+    """Counts that a measure of a configuration needs in addition to the co-occurrence of all
+    rows.
+    """
 
     PAIRS = "pairs"
     """The information of every pair of attributes: `Cooccurrence.pairs`."""
@@ -49,7 +53,7 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class OrderedCounts:
-    """Second-order counts of one configuration whose levels stand in the order of their values.
+    """Second-order counts of one configuration whose levels are in the order of their values.
 
     Attributes
     ----------
@@ -178,7 +182,7 @@ class Cooccurrence:
         return {}
 
     def remember(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return what was computed from these counts under a key; compute it the first time."""
+        """Return the result that is stored under a key; compute it the first time."""
         if key not in self._remembered:
             self._remembered[key] = compute()
         return self._remembered[key]
@@ -197,13 +201,16 @@ class Cooccurrence:
         return divided() if callable(divided) else divided
 
     def same_as(self, coding: Coding) -> Coding:
-        """Return the first coding that shows what this one shows: where nothing has an order, all do."""
+        """Return the first encoding that shows the same as this one; without an order, all
+        encodings do.
+        """
         parts = self.parts or {}
         return next((c for c in parts if parts[c] is parts[coding]), coding)
 
     @cached_property
     def pair_gains(self) -> npt.NDArray[np.float64]:
-        """What each pair of attributes tells beyond the sum of the two, shape (M, T, 1 + K).
+        """The information of each pair of attributes beyond the sum of the two, shape (M, T, 1 +
+        K).
 
         Raises
         ------
@@ -224,11 +231,13 @@ class Cooccurrence:
 
     @property
     def losses(self) -> npt.NDArray[np.float64]:
-        """What values that share a level take from a held-out trace; see `pooled_losses`."""
+        """The loss of a held-out trace because values share a level; see `pooled_losses`."""
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 
     def extended(self, **more: Any) -> Cooccurrence:
-        """Return the same counts with more filled in; what was computed from them stays."""
+        """Return the same counts with more fields filled in; results that were computed from
+        them are kept.
+        """
         other = replace(self, **more)
         names = ("total", "class_totals")
         other.__dict__.update({n: self.__dict__[n] for n in names if n in self.__dict__})
@@ -237,7 +246,7 @@ class Cooccurrence:
         return other
 
     def lacks(self, needs: Collection[Need]) -> list[Need]:
-        """Return what of `needs` was not filled in."""
+        """Return which of `needs` are not filled in."""
         filled = {
             Need.PAIRS: self.pairs is not None,
             Need.ORDER: True,

@@ -1,4 +1,4 @@
-"""Counts of the levels of one configuration: by themselves, among those of others, less their means."""
+"""Counts of the levels of one configuration: alone, together with other levels, and centred."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Together(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of the co-occurrence of the levels of the configuration."""
+        """The shape of the co-occurrence of the configuration's levels."""
         return len(self.at), len(self.at)
 
     def diagonal(self) -> Floats:
@@ -96,7 +96,7 @@ class Centred:
     def of(
         cls, counted: Counted, joint: Numbers, class_counts: Numbers, n: float
     ) -> Centred | None:
-        """Return the centred counts; None if no level varies, or no class."""
+        """Return the centred counts; None if no level or no class varies."""
         count = counted.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
         seen = np.flatnonzero(class_counts)

@@ -38,7 +38,7 @@ def g2(table: Contingency) -> float:
 
 
 def g3(table: Contingency) -> float:
-    """Return the least share of rows to remove so that the attribute determines the label.
+    """Return the smallest share of rows to remove so that the attribute determines the label.
 
     1 - sum_x max_y n_xy / N, from 0 to 1 - 1/K_y, lower is better; monotone: no coarser
     deterministic mask can lower it. It is the error of the majority rule on the rows it was made

@@ -1,4 +1,5 @@
-"""What linear discriminants reach on rows that they were not fitted to, from counts by fold.
+"""The performance of linear discriminants on rows that they were not fitted to, from counts by
+fold.
 
 The rows are divided into K parts. On all parts but one a penalised discriminant direction is fitted
 to the second-order counts by class; on the part left out it has a sum and a sum of squares per
@@ -96,7 +97,7 @@ class Scores:
 
     @cached_property
     def variants(self) -> Floats:
-        """Which parts count: all of them, and all but one, shape (1 + K, K)."""
+        """Which folds count: all of them, and all but one, shape (1 + K, K)."""
         parts = len(self.rows)
         return np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
 
@@ -107,7 +108,7 @@ class Scores:
 
     @cached_property
     def sides(self) -> tuple[Floats, Floats, Floats]:
-        """Rows (V, T, 2), means and variances (V, T, 2, P) of the rest and of each class told.
+        """Rows (V, T, 2), means and variances (V, T, 2, P) of the rest and of each target class.
 
         One entry per variant. A variance within rounding of the mean square counts as none.
         """

@@ -1,4 +1,4 @@
-"""What readers are told of the measures that expect a figure of merit."""
+"""Descriptions of the measures that predict a metric of models."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _PAIRS_COST = "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part a
 
 
 def expected_measure(what: Expected) -> Measure:
-    """Return the measure of a figure of merit, for some learners or for whatever is trained."""
+    """Return the measure that predicts a metric, for the given learners or for any model."""
     said = {"direction": Direction.HIGHER, **_SAID[what.merit]}
     if what.learners:
         learners = ", ".join(LEARNERS[learner] for learner in what.learners)

@@ -35,7 +35,7 @@ R2 = "r2"
 
 
 class Learner(StrEnum):
-    """A kind of model that scores stand for."""
+    """A kind of model whose performance a score predicts."""
 
     LR = "lr"
     """Logistic regression and other linear models."""
@@ -114,7 +114,7 @@ def held_out(
 
 @dataclass(frozen=True)
 class Expected:
-    """A figure of merit of some learners, or of whatever is trained, as measures compute it.
+    """The expected metric of some learners, or of any model, in the form of a measure.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Expected:
         return alone
 
     def compute(self, counts: Cooccurrence) -> float:
-        """Return what models are expected to reach on rows that they were not fitted to.
+        """Return the metric that models are expected to reach on rows that they were not fitted to.
 
         From what a constant prediction reaches: that is its value for one class, for constant
         attributes and without rows.
@@ -179,7 +179,7 @@ class Expected:
         return self.values(counts)[1:]
 
     def constant(self, classes: Sequence[float] | Floats) -> float:
-        """Return what a constant prediction reaches, from the rows of each class."""
+        """Return the metric of a constant prediction, from the rows of each class."""
         return _CONSTANT[self.merit](np.asarray(classes, dtype=np.float64))
 
 
@@ -206,7 +206,7 @@ def learners_of(text: str) -> tuple[Learner, ...]:
 
 
 def merit_name(merit: str | None, models: str | None) -> str | None:
-    """Return the name of the measure that a merit and models ask for; None if neither is given.
+    """Return the name of the measure for a metric and models; None if neither is given.
 
     Raises
     ------

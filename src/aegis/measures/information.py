@@ -20,7 +20,7 @@ def n_log_n(counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def entropy(counts: npt.NDArray[Any]) -> float:
-    """Return the plug-in entropy of counts, in bits; 0 for none."""
+    """Return the plug-in entropy of counts, in bits; 0 without counts."""
     shares = counts[counts > 0] / max(counts.sum(), 1)
     return float(-(shares * np.log2(shares)).sum())
 

@@ -29,13 +29,13 @@ _ROUNDING = 1e-14
 
 
 def constant_accuracy(classes: Floats) -> float:
-    """Return the share of the most frequent class: what a constant prediction gets right."""
+    """Return the accuracy of a constant prediction: the share of the most frequent class."""
     total = float(np.sum(classes))
     return float(np.max(classes)) / total if total > 0 else 1.0
 
 
 def area_error(area: float, classes: Floats) -> float:
-    """Return the standard error that an AUC has from so few rows of a class alone.
+    """Return the standard error of an AUC from the number of rows of each class.
 
     Hanley and McNeil (The meaning and use of the area under a ROC curve, Radiology 143, 1982): with
     Q_1 = A / (2 - A) and Q_2 = 2 A^2 / (1 + A), of n_1 rows of the class and n_0 others

@@ -1,4 +1,4 @@
-"""Association among all columns: what a table keeps where no column is singled out as a label."""
+"""Association among all columns: the utility of a table without a label."""
 
 from __future__ import annotations
 

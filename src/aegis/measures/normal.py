@@ -1,4 +1,4 @@
-"""The normal distribution, of which a ranking needs a few values only."""
+"""The standard normal distribution at a few values, without SciPy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def cumulative(values: npt.NDArray[Any] | float) -> Floats:
 
 
 def quantile(shares: npt.NDArray[Any] | float) -> Floats:
-    """Return what a share of a standard normal lies below, the inverse of `cumulative`.
+    """Return the value below which a given share of a standard normal lies, the inverse of
+    `cumulative`.
 
     Parameters
     ----------

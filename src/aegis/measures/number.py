@@ -1,4 +1,4 @@
-"""What linear models reach of a number on rows that they were not fitted to, from sums by fold.
+"""The R2 of linear models of a number on rows that they were not fitted to, from sums by fold.
 
 The rows are divided into K parts. On all parts but one ridge regression is fitted to second-order counts
 and to sums of the number; its squared error on the part left out is a function of that part's counts
@@ -35,7 +35,7 @@ _STANDS_FOR = {Learner.LR: Coding.NUMBERS, Learner.GBDT: Coding.THRESHOLDS}
 
 
 def response_of(counts: PartCounts | SplitCounts) -> Response:
-    """Return the sums of the number; raise `InternalError` where the counts are of classes."""
+    """Return the sums of the number; raise `InternalError` if the label has classes."""
     if isinstance(counts, SplitCounts) or counts.response is None:
         raise InternalError("The counts hold no sums of a number.")
     return counts.response
@@ -44,7 +44,7 @@ def response_of(counts: PartCounts | SplitCounts) -> Response:
 def squared_errors(
     counts: PartCounts | SplitCounts, penalties: tuple[float, ...] = PENALTIES
 ) -> Floats:
-    """Return the squared errors of ridge regression on each part left out, shape (K, P).
+    """Return the squared errors of ridge regression on each left-out fold, shape (K, P).
 
     With x the indicators, thresholds and numbers of a row, y its label, means x0, y0, the scatter S
     of x and s of x with y over the rows outside of part k, b = (S + p I)^-1 s, and the error is the
@@ -126,7 +126,8 @@ def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
 
 
 def explained_share(counts: PartCounts | SplitCounts) -> float:
-    """Return the R2 of least squares on all rows: what no held-out R2 of coarser masks exceeds.
+    """Return the R2 of least squares on all rows, an upper bound of the held-out R2 of coarser
+    masks.
 
     Whatever the penalty, errors on a part left out are no smaller than the residuals of the fit to
     all rows, and these are no smaller than those of least squares (theory.md, section 5).
@@ -152,7 +153,7 @@ def explained_share(counts: PartCounts | SplitCounts) -> float:
 
 @dataclass(frozen=True)
 class ExpectedR2:
-    """The R2 of some learners, or of whatever is trained, as measures compute it.
+    """The expected R2 of some learners, or of any model, in the form of a measure.
 
     Attributes
     ----------
@@ -197,7 +198,7 @@ class ExpectedR2:
 
 
 def r2_measure(what: ExpectedR2) -> Measure:
-    """Return the measure of the R2 of some learners, or of whatever is trained."""
+    """Return the measure of the expected R2 of some learners, or of any model."""
     of = f": {', '.join(what.learners)}" if what.learners else ""
     return Measure(
         name=what.name,

@@ -1,4 +1,4 @@
-"""The held-out trace where an attribute's order is seen, and the mean over both codings."""
+"""The held-out trace that uses the order of values, and its mean over both encodings."""
 
 from __future__ import annotations
 

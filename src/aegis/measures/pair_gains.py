@@ -1,4 +1,5 @@
-"""What two attributes tell together beyond what each tells beside the other, from pair counts.
+"""The information of two attributes together beyond that of each given the other, from counts of
+pairs.
 
 Linear scores of masked values add up what each attribute says. Trees of depth two see more: that a
 value of one attribute means another thing beside a value of the other. Second-order counts hold the
@@ -55,7 +56,8 @@ def pair_gains(tables: Floats) -> Floats:
 
 
 def strongest(gains: Floats) -> Floats:
-    """Return what the strongest pair adds to Phi^-1(AUC)^2, of all parts and without each, (1 + K,).
+    """Return how much the strongest pair adds to Phi^-1(AUC)^2, for all folds and without each, (1
+    + K,).
 
     A pair counts with the smallest of its gains, over all parts and without each one: what a single
     part shows is chance. Gains of several pairs overlap, and each is held against two attributes alone,

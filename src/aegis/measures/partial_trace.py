@@ -1,4 +1,5 @@
-"""Pillai's trace of attributes beside others that stay as they are, which are factorised once.
+"""Pillai's trace of some attributes given others that do not change, whose factors are computed
+once.
 
 With F the indicators that stay and V the others, both together explain what F explains and what the
 residual of V does, S_vv.f = S_vv - S_vf S_ff^+ S_fv. Grouping V groups that residual: G' S_vv.f G. So
@@ -31,7 +32,7 @@ _SMALLEST = 1e-2
 
 @dataclass(frozen=True)
 class Given:
-    """What attributes that stay leave unexplained of the others.
+    """The part of the other attributes that the fixed ones do not explain.
 
     Attributes
     ----------
@@ -67,7 +68,8 @@ class Given:
         offsets: npt.NDArray[np.int64],
         stays: npt.NDArray[np.bool_],
     ) -> Given | None:
-        """Return what the attributes that stay leave; None if that would lose digits.
+        """Return the part that the fixed attributes do not explain; None if too many digits would
+        be lost.
 
         Parameters
         ----------
@@ -112,7 +114,7 @@ class Given:
     def fit(
         self, total: Floats, label: Floats, joint: Floats, offsets: npt.NDArray[np.int64]
     ) -> PillaiFit:
-        """Return `pillai_trace` of those that stay and a grouping of the others.
+        """Return `pillai_trace` of the fixed attributes and a grouping of the others.
 
         Parameters
         ----------

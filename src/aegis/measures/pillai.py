@@ -113,7 +113,7 @@ def pillai_trace(
 
 
 def explained(solved: Floats, free: Floats, last: float) -> float:
-    """Return the trace, from what the whitened indicators have in common with all classes but one.
+    """Return the trace from the whitened products of indicators and all classes but one.
 
     Parameters
     ----------

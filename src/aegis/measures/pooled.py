@@ -1,4 +1,6 @@
-"""What values cost that share a level: the part of a held-out trace that levels do not show."""
+"""The cost of values that share a level: the part of a held-out trace that levels do not
+contain.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ Floats = npt.NDArray[np.float64]
 
 
 def pooled_losses(pooled: Numbers, class_counts: Numbers) -> Floats:
-    """Return what telling apart the values of one level adds to the trace, shape (6,), at most 0.
+    """Return how much distinguishing the values of one level adds to the trace, shape (6,), at most
+    0.
 
     Multi-attribute measures see the rare values of a near-key attribute as one level; a model that
     has a coefficient for each of them fits noise. Each row is predicted from the other rows of its

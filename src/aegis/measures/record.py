@@ -1,4 +1,4 @@
-"""What the registry knows about a measure: how to compute it, and how to read it."""
+"""The registry's record of a measure: how to compute it, and how to read it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNLABELLED_MEASURE = "adjusted-contingency"
 
 
 class LabelKind(StrEnum):
-    """What a table has to predict."""
+    """The kind of label: classes, a number, or none."""
 
     CLASSES = "classes"
     """A class of each row."""
@@ -39,7 +39,7 @@ class LabelKind(StrEnum):
 
     @property
     def default_measure(self) -> str:
-        """Name of the measure that ranks where nobody names one."""
+        """Name of the measure that ranks by default."""
         return {
             LabelKind.CLASSES: DEFAULT_MEASURE,
             LabelKind.NUMBER: NUMBER_MEASURE,
@@ -48,7 +48,7 @@ class LabelKind(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a measure is computed on."""
+    """The input of a measure: one attribute, or a whole configuration."""
 
     ATTRIBUTE = "attribute"
     """One attribute against the label, from a `Contingency`."""
@@ -57,7 +57,7 @@ class Scope(StrEnum):
 
     @property
     def counts(self) -> type[Contingency] | type[Cooccurrence]:
-        """The type of counts that measures of this scope take."""
+        """The type of counts that measures of this scope accept."""
         return Contingency if self is Scope.ATTRIBUTE else Cooccurrence
 
 
@@ -69,7 +69,9 @@ class Direction(StrEnum):
 
     @property
     def sign(self) -> int:
-        """1 where higher is better and -1 where lower is: `sign * value` is to be maximised."""
+        """1 if higher values are better, -1 if lower ones are: `sign * value` is to be
+        maximised.
+        """
         return 1 if self is Direction.HIGHER else -1
 
 
@@ -86,7 +88,7 @@ class Trace(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """What is known of an attribute and the label where their joint is not.
+    """The known margins of an attribute and the label if their joint is unknown.
 
     Attributes
     ----------
@@ -109,7 +111,7 @@ class Margins:
 
     @property
     def most(self) -> int:
-        """One less than the number of values, or of classes where those are fewer."""
+        """One less than the number of values, or of classes if there are fewer."""
         return min(int(np.count_nonzero(self.classes)), self.distinct) - 1
 
 
@@ -203,7 +205,9 @@ class Measure:
 
     @property
     def reads_label(self) -> bool:
-        """Whether the measure is of the label; else it looks at the attributes alone."""
+        """Whether the measure depends on the label; otherwise it depends on the attributes
+        alone.
+        """
         return self.of_pair is None
 
     def __post_init__(self) -> None:
@@ -254,7 +258,7 @@ MEASURES: Registry[Measure] = Registry("measure")
 
 
 def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
-    """Return the first measure that is named, else the default for what the table has to predict.
+    """Return the first measure that is named, otherwise the default for this kind of label.
 
     Raises
     ------
@@ -285,10 +289,12 @@ def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
 
 
 def measures_of(label: LabelKind) -> list[Measure]:
-    """Return the measures that read a label of this kind, and those that read none."""
+    """Return the measures for a label of this kind, and those that need no label."""
     return [measure for measure in MEASURES if not measure.reads_label or measure.label is label]
 
 
 def get(name: str) -> Measure:
-    """Return the measure called `name`; raise `PolicyError` that lists all names otherwise."""
+    """Return the measure called `name`; raise a `PolicyError` that lists all names if there is
+    none.
+    """
     return MEASURES.get(name)

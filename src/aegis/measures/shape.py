@@ -1,4 +1,4 @@
-"""How the scores of rows are spread where they are not normal: sums of a few levels' coefficients.
+"""The distribution of scores if it is not normal: sums of a few levels' coefficients.
 
 Second-order counts give the means and variances of a linear score, not its shape. A score of few
 levels takes few values: of a rare class that one mask half tells apart, normal theory makes too
@@ -30,7 +30,7 @@ _FAR = 1e-9
 def shape_factors(
     slopes: Floats, joint: Floats, rows: Floats, bounds: npt.NDArray[np.int64]
 ) -> Floats | None:
-    """Return what distances between classes are multiplied by, from 0 to 1, shape (1 + K,).
+    """Return the factors, from 0 to 1, that correct distances between classes, shape (1 + K,).
 
     Of all parts and without each one. Never above 1, so that what bounds normal scores bounds
     these. None if a part has too few rows of a class to tell.

@@ -1,4 +1,4 @@
-"""Counts by part of configurations that have levels in common: what these decide is solved once.
+"""Counts by fold of configurations that share levels: the shared part is solved once.
 
 Configurations of a search have attributes in common, such as features that no mask touches. The
 covariance within classes is then that of the common levels, bordered by the levels beside them, and
@@ -69,7 +69,7 @@ class CommonLevels:
 
     @property
     def numbers(self) -> int:
-        """How many numbers the factors take under each penalty."""
+        """How many numbers the factors need under each penalty."""
         return self.outside.factors * int(self.counts.joint.shape[-1]) ** 2
 
     def base(
@@ -79,7 +79,7 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the factors for classes told from the rest, by their places among these.
+        """Return the factors for target classes, by their places among these.
 
         All is as of `SplitCounts.directions`, and looked at where the factors are not known yet.
         """
@@ -109,7 +109,7 @@ class CommonLevels:
     def eliminated(
         self, key: Hashable, border: Floats, targets: slice, penalties: tuple[float, ...]
     ) -> Floats:
-        """Return (A + r I)^-1 B of one attribute beside, shape (K, P, c, q), remembered by its key.
+        """Return (A + r I)^-1 B of one additional attribute, shape (K, P, c, q), cached by its key.
 
         `border` is B', shape (K, q, c).
         """
@@ -127,7 +127,7 @@ class CommonLevels:
 
 @dataclass(frozen=True, eq=False)
 class SplitCounts:
-    """What `PartCounts` holds of a configuration, of which some levels are common to many.
+    """The content of `PartCounts` for a configuration that shares some levels with many others.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class SplitCounts:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> Floats:
-        """Return b = (W + r I)^-1 g of classes told, W their covariance, shape (K, G, P, d).
+        """Return b = (W + r I)^-1 g of target classes, W their covariance, shape (K, G, P, d).
 
         With A the covariance of the common levels, D that of the levels beside and B between them,
         r the ridge and g the gap between means,

@@ -31,7 +31,7 @@ _LEAST_SPREAD = 0.1
 
 
 def class_codes(joint: Numbers, classes: Numbers) -> Floats:
-    """Return what each level says of each class but the last, shape (d, C - 1).
+    """Return the class codes of each level, for all classes but the last, shape (d, C - 1).
 
     The share of the class among the rows of the level less its share in the table; 0 for a level
     without rows.
@@ -144,7 +144,7 @@ def _solved_square(matrix: Floats, right: Floats) -> float:
 
 
 def adjusted_for(trace: float, freedom: float, classes: int, n: float) -> float:
-    """Return a trace less what `freedom` fitted codes explain by chance among n rows.
+    """Return a trace minus the part that `freedom` fitted codes explain by chance among n rows.
 
     V - (1 - V/(C - 1)) f (C - 1)/(N - f - 1), as Ezekiel adjusts R^2; 0 where no degree of freedom
     is left or there is one class only.
@@ -157,7 +157,7 @@ def adjusted_for(trace: float, freedom: float, classes: int, n: float) -> float:
 
 
 def believed(levels: Floats, strength: Floats, penalty: float) -> float:
-    """Return how much of what levels say a learner with a ridge penalty explains.
+    """Return how much of the levels' information a learner with a ridge penalty uses.
 
     Alone in a ridge regression, a level of n rows keeps the share n / (n + p) of its deviation d, and
     explains n d^2 (1 - (p / (n + p))^2).
@@ -175,7 +175,7 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
 
 
 def fitted_freedom(levels: Floats, penalty: float) -> float:
-    """Return the degrees of freedom that such a learner spends on an attribute's levels (d,)."""
+    """Return the degrees of freedom that such a learner spends on an attribute's levels, (d,)."""
     total = float(levels.sum())
     if total <= 0:
         return 0.0
@@ -315,7 +315,8 @@ def _separated(
 def degrees_of_freedom(
     levels: Floats, offsets: npt.NDArray[np.int64], chance: Floats | None = None
 ) -> float:
-    """Return the fitted codes: levels with rows less one per attribute, less what is expected.
+    """Return the number of fitted codes: levels with rows minus one per attribute, minus the
+    expected part.
 
     Parameters
     ----------

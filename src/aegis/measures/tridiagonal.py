@@ -1,4 +1,4 @@
-"""A symmetric matrix in tridiagonal form, in which it is solved with many shifts at little cost."""
+"""A symmetric matrix in tridiagonal form, which can be solved with many shifts at little cost."""
 
 from __future__ import annotations
 

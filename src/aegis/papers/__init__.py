@@ -1,1 +1,1 @@
-"""What the papers do with masked tables: reconstruct what masks hide, estimate, publish, train, compare."""
+"""Methods of the papers on masked tables: reconstruct, estimate, publish, train, compare."""

@@ -1,4 +1,6 @@
-"""What a study answers of what the papers do: estimates, reconstructions, trained models."""
+"""Questions to a study that only the papers' methods answer: estimates, reconstructions, trained
+models.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ Trained = Mapping[str, Configuration] | Sequence[Configuration] | Advice
 
 
 def check_evaluation(study: Study, **options: Any) -> None:
-    """Raise for what no evaluation can be asked, before the table is read."""
+    """Raise an error if an evaluation cannot answer the request, before the table is read."""
     from aegis.papers.evaluation import check_request
 
     study.rows_to("train models on")
@@ -80,7 +82,7 @@ def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> E
 
 
 def proxy(study: Study, advice: Advice, models: Sequence[str]) -> Advice:
-    """Return an advice with what small models reached on a sample of its finalists.
+    """Return an advice with the results of small models on a sample of its best configurations.
 
     Boosted trees are trained for `pairs`, which says what the same trees reach with interactions.
     """
@@ -107,7 +109,7 @@ def estimate(
     know: Information | str | None,
     method: str | None,
 ) -> tuple[Estimate, ...]:
-    """Return what configurations are estimated to take from each attribute."""
+    """Return the estimated deviation of each attribute under configurations."""
     from aegis.papers.estimates.deviation import DEFAULT_METHOD, estimate_pud
 
     listed = [configurations] if isinstance(configurations, Configuration) else configurations

@@ -1,4 +1,4 @@
-"""What the user declares: roles, candidate masks, the privacy rule, the measure."""
+"""The policy: roles, candidate masks, the privacy rule, the measure."""
 
 from aegis.policy.canonical import policy_digest
 from aegis.policy.lines import Located

@@ -10,12 +10,12 @@ from aegis.policy.model import Policy
 
 
 def policy_digest(policy: Policy) -> str:
-    """Return the SHA-256 of what the policy declares, hierarchies' content included."""
+    """Return the SHA-256 of a policy's content, including that of its hierarchies."""
     return hashlib.sha256(canonical_policy(policy).encode()).hexdigest()
 
 
 def canonical_policy(policy: Policy) -> str:
-    """Return what the policy declares as one JSON text, equal for equal policies.
+    """Return the content of a policy as one JSON text, equal for equal policies.
 
     In place of a hierarchy's file stands the digest of its content.
     """

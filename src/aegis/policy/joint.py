@@ -1,4 +1,4 @@
-"""Which rules can be checked against several releases of one table together."""
+"""Rules that can be checked against several releases of one table together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def require_joint_rule(policy: Policy) -> None:
 
 
 def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
-    """Return the places of the earlier releases that each release took into account.
+    """Return the indices of the earlier releases that each release took into account.
 
     A certificate says which these are. A configuration that is of no release yet counts as one that
     will be made after all before it.

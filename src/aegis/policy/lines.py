@@ -1,4 +1,4 @@
-"""YAML with line numbers, so that an error in a policy can say where it is.
+"""YAML with line numbers, so that an error in a policy can name its line.
 
 Scalars are read as YAML 1.2 reads them (https://yaml.org/spec/1.2.2/#103-core-schema), without its
 octal and hexadecimal numbers: `yes`, `no`, `on` and `off` are texts, and so are 2024-01-31, 12:30
@@ -76,7 +76,7 @@ _Dumper.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
 
 @dataclass(slots=True)
 class Place:
-    """Where a part of a document stands.
+    """The position of a part of a document.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Located:
-    """A YAML document and where each of its parts stands.
+    """A YAML document with the position of each part.
 
     Attributes
     ----------
@@ -357,7 +357,7 @@ class _Reader:
 
 
 def write_yaml(data: Mapping[str, Any]) -> str:
-    """Return plain data as YAML that `read_yaml` and readers of YAML 1.1 take in the same way.
+    """Return plain data as YAML that `read_yaml` and readers of YAML 1.1 read in the same way.
 
     Raises
     ------

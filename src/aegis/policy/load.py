@@ -89,12 +89,12 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
 
 
 def as_policy(policy: Policy | str | Path | Mapping[str, Any]) -> Policy:
-    """Return a policy as it is, or read it from a path or mapping."""
+    """Return a policy unchanged, or read it from a path or mapping."""
     return policy if isinstance(policy, Policy) else load_policy(policy)
 
 
 def read_document(path: str | Path, what: str) -> Located:
-    """Read a YAML file, called `what` in messages, for several functions that take a path.
+    """Read a YAML file for a function that accepts a path; messages call it `what`.
 
     A path may be a pipe, which can be read but once: `<(command)` of a shell.
 
@@ -163,7 +163,7 @@ def load_configurations(source: str | Path | Located, policy: Policy) -> dict[st
 
 
 def read_mapping(source: str | Path | Located, what: str) -> dict[str, Any]:
-    """Read a YAML file that holds one mapping; `what` it is called in messages.
+    """Read a YAML file that holds one mapping; messages call it `what`.
 
     `source` is its path, or what `read_document` made of it.
 
@@ -217,7 +217,8 @@ def dump_configurations(
 
 
 def measure_of_choice(source: str | Path | Located) -> str | None:
-    """Return the measure by which a file's configurations or recipe were chosen; None if it is unsaid.
+    """Return the measure by which a file's configurations or recipe were chosen; None if the file
+    does not say.
 
     `source` is its path, or what `read_document` made of it.
 

@@ -1,4 +1,4 @@
-"""What a user declares: roles, candidate masks, the privacy rule, the measure.
+"""The classes of a policy: roles, candidate masks, the privacy rule, the measure.
 
 All classes are frozen; `aegis.policy.load` makes them from YAML and writes them back.
 """
@@ -21,7 +21,9 @@ from aegis.words import amount, brief
 
 
 class Role(StrEnum):
-    """What an attribute is to privacy; every role but the first and last is scored and released."""
+    """The privacy role of an attribute; every role but the first and last is scored and
+    released.
+    """
 
     IDENTIFIER = "identifier"
     """Names a person: never released as it is; dropped, or replaced by a keyed token."""
@@ -36,14 +38,14 @@ class Role(StrEnum):
 
 
 class Unseen(StrEnum):
-    """How `apply` treats a value that a mask does not know."""
+    """What `apply` does with a value that a mask does not know."""
 
     ERROR = "error"
     SUPPRESS = "suppress"
 
 
 class SuppressedColumns(StrEnum):
-    """How a release shows a column whose mask hides all of it."""
+    """How a release shows a column that its mask suppresses completely."""
 
     FILL = "fill"
     """The column, `*` in every row: it stays in the shape that programs know."""
@@ -52,7 +54,7 @@ class SuppressedColumns(StrEnum):
 
 
 class ValueType(StrEnum):
-    """What the values of a column are, where the policy says so."""
+    """The declared type of a column's values."""
 
     INTEGER = "integer"
     NUMBER = "number"
@@ -62,7 +64,7 @@ class ValueType(StrEnum):
 
 
 class AttributeKind(StrEnum):
-    """How the values of a quasi-identifier compare, to methods that group records."""
+    """How record-level methods compare the values of a quasi-identifier."""
 
     NUMERIC = "numeric"
     """Numbers: distances between them mean something. Natural for numbers."""
@@ -74,7 +76,7 @@ class AttributeKind(StrEnum):
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column and what may become of it.
+    """One column of the policy, with its role and its candidate masks.
 
     Attributes
     ----------
@@ -176,12 +178,12 @@ class Label:
 
     @property
     def declared(self) -> bool:
-        """Whether the policy says which classes there can be."""
+        """Whether the policy declares the classes of the label."""
         return bool(self.classes or self.cuts)
 
     @property
     def is_number(self) -> bool:
-        """Whether a number is predicted, and no class."""
+        """Whether a number is predicted, not a class."""
         return self.kind is LabelKind.NUMBER
 
     @property
@@ -358,16 +360,20 @@ class Policy:
 
     @property
     def person(self) -> str | None:
-        """Column that names persons, who are counted in place of rows; None to count rows."""
+        """Column that identifies persons, if the rule counts persons instead of rows; None to
+        count rows.
+        """
         return self.privacy.person
 
     @property
     def shared_rows(self) -> int:
-        """Rows that share each bound that a mask learns: those of the smallest class, at least 11."""
+        """Rows that share each bound that a mask learns: as many as the smallest class, at least
+        11.
+        """
         return rows_to_share(self.privacy.minimum_size)
 
     def measure_by(self, *names: str | None) -> Measure:
-        """Return the named measure, otherwise that of the policy, otherwise the default.
+        """Return the named measure, otherwise the policy's, otherwise the default.
 
         Without a label the default is the measure that treats all columns equally.
 
@@ -386,7 +392,7 @@ class Policy:
         return chosen_measure(*names, self.measure, label=self.label.kind)
 
     def require_label(self, what: str, *, number: bool = False) -> None:
-        """Raise `PolicyError` where the policy has no label, which `what` is about.
+        """Raise `PolicyError` if the policy has no label and `what` needs one.
 
         Unless a `number` to predict will do, too, where the label has no classes.
 
@@ -410,7 +416,8 @@ class Policy:
     def with_label(
         self, masks: Mapping[str, Mask | None], fitted: Mask | None = None
     ) -> dict[str, Mask | None]:
-        """Return the masks of a release with the label among them, as it is unless the policy masks it.
+        """Return the masks of a release including the label, which is unmasked unless the policy
+        masks it.
 
         `fitted` is the label's one mask (`label_mask`) as it is fitted to a table.
 
@@ -529,7 +536,8 @@ class Policy:
         )
 
     def drawn_from(self, population: str | None) -> Policy:
-        """Return the policy of a table that is a sample of another one; of None, the policy itself.
+        """Return the policy for a table that is a sample of another one; for None, the policy
+        itself.
 
         Examples
         --------
@@ -589,7 +597,7 @@ class Policy:
 
     @property
     def features(self) -> tuple[Attribute, ...]:
-        """The scored attributes, the label left out."""
+        """The scored attributes, without the label."""
         return tuple(
             a for a in self.attributes.values() if a.scored and a.name != self.label.column
         )
@@ -630,7 +638,9 @@ class Policy:
 
     @property
     def sensitive(self) -> tuple[str, ...]:
-        """Columns with a sensitive role or protected by the rule (the label may be one)."""
+        """Columns with a sensitive role, or protected by the rule (also the label, if the rule
+        protects it).
+        """
         declared = [a.name for a in self.with_role(Role.SENSITIVE)]
         return tuple(dict.fromkeys([*declared, *self.privacy.sensitive]))
 

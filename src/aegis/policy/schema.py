@@ -29,7 +29,7 @@ def _day(value: Any) -> Any:
 
 
 class PolicyMapping(BaseModel):
-    """A mapping without keys of its own invention."""
+    """A mapping that accepts known keys only."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -71,7 +71,7 @@ class AttributeEntry(PolicyMapping):
 
 
 class ReadingShape(PolicyMapping):
-    """How text files and workbooks are written, where they are not to be asked themselves."""
+    """How text files and workbooks are written, if Aegis shall not detect it."""
 
     encoding: str | None = None
     """Name of the encoding: `utf-8`, `cp1252`, `latin-1`, `utf-16`, ..."""
@@ -102,7 +102,7 @@ class ReadingShape(PolicyMapping):
 
 
 class ReleaseShape(PolicyMapping):
-    """What a reader of the report should know of the release; every key may be left out."""
+    """Information on the release for the reader of the report; every key is optional."""
 
     data: str | None = None
     """Name of the data set."""
@@ -153,7 +153,7 @@ class PolicyShape(PolicyMapping):
     """Facts for the report on the release: purpose, recipient, author and so on."""
 
     def asked_measure(self) -> str | None:
-        """Return the name of the measure that is asked for, by its name or by a figure of merit.
+        """Return the name of the requested measure, given by its name or by a metric.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a summary's owner decided when it was made: the policy, its rule, and whether that is fixed.
+"""The terms of a summary: the owner's policy, its rule, and whether the rule is locked.
 
 Who advises from the summary alone, or applies what was advised, may declare another rule. That the
 rule is another one is then said, and a rule that is weaker is refused if the owner has locked it.
@@ -39,7 +39,7 @@ class OwnerRule:
 
     @classmethod
     def of(cls, given: object, where: str) -> OwnerRule:
-        """Return what `to_dict` wrote; raise `PolicyError` where it is something else."""
+        """Return the rule from the output of `to_dict`; raise `PolicyError` for anything else."""
         if not isinstance(given, Mapping) or not given.keys() <= {"privacy", "person", "locked"}:
             raise PolicyError(
                 f"{where} says of the rule that it was made under: {given!r}.",
@@ -62,7 +62,7 @@ class OwnerRule:
         }
 
     def require(self, rule: PrivacyRule, *, override: bool, what: str) -> RuleOverride | None:
-        """Return how `rule` differs from the owner's, None if it requires the same.
+        """Return how `rule` differs from the owner's; None if it requires the same.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class RuleOverride:
 
     @property
     def sentence(self) -> str:
-        """What a reader should know, in words."""
+        """A warning for the reader, in words."""
         said = (
             f"the owner's rule was overridden: the summary was made under {self.owner.rule}; "
             f"this is compared with {self.used}"
@@ -168,7 +168,9 @@ class Terms:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the policy: equals `policy_digest` of what it was made from."""
+        """The SHA-256 of the policy, equal to `policy_digest` of the policy that the summary was
+        made with.
+        """
         return hashlib.sha256(self.policy.encode()).hexdigest()
 
     @cached_property
@@ -212,7 +214,7 @@ def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
 
 
 def rule_of(mapping: object) -> PrivacyRule:
-    """Return a rule from what a policy has under `privacy`; nothing there requires nothing."""
+    """Return the rule from the `privacy` key of a policy; an empty one requires nothing."""
     if mapping is None or mapping == {}:
         return PrivacyRule()
     if isinstance(mapping, Mapping) and mapping.keys() == {"suppression"}:

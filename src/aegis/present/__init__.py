@@ -1,4 +1,4 @@
-"""What is said of a result, worked out once: terminal, report, workbench and notebook render it."""
+"""The view model of a result, computed once for terminal, report, workbench and notebook."""
 
 from aegis.present.finding import Finding, ranked_words
 from aegis.present.label import label_words

@@ -1,4 +1,6 @@
-"""The best of an advice in plain words: what it keeps, what it does to each column, what is proven."""
+"""The best of an advice in plain words: how much it keeps, how it masks each column, what is
+proven.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ UNCHANGED, DROPPED = "identity", "suppress"
 
 @dataclass(frozen=True)
 class Finding:
-    """What every screen says of the best of an advice, in the same words.
+    """Statements on the best of an advice, the same on every screen.
 
     Attributes
     ----------
@@ -60,7 +62,9 @@ class Finding:
 
 
 def ranked_words(advice: Advice) -> str:
-    """Return what was ranked, for example "20 configurations and 1 record-level release"."""
+    """Return the ranked items in words, for example "20 configurations and 1 record-level
+    release".
+    """
     releases = sum(ranked.method is not None for ranked in advice.ranking)
     masks = counted(len(advice.ranking) - releases, advice.ranked_things)
     return f"{masks} and {counted(releases, 'record-level release')}" if releases else masks

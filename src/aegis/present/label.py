@@ -1,4 +1,4 @@
-"""What a table has to predict, in plain words."""
+"""The label of a table in plain words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aegis.words import counted, short
 
 
 def label_words(summary: Mapping[str, Any]) -> str:
-    """Return what the label of a summary holds, such as "2 classes".
+    """Return the content of a summary's label, such as "2 classes".
 
     Parameters
     ----------

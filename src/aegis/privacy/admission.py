@@ -1,4 +1,4 @@
-"""Whether a table meets a rule, and no more: what a search asks thousands of times."""
+"""A fast check whether a table meets a rule, for searches that check thousands of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aegis.privacy.rule import PrivacyRule
 
 
 def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> bool:
-    """Return whether `rule.check` finds a table admissible, as soon as that is known.
+    """Return whether `rule.check` would find a table admissible, and stop as soon as this is known.
 
     Classes are only ever dropped, so a table fails once more rows are dropped than there is room for.
 
@@ -59,7 +59,7 @@ def admits_dense(
     sizes: FloatArray,
     room: int,
 ) -> bool:
-    """Return what `admits` does, from plain matrices.
+    """Return the result of `admits`, computed from plain matrices.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""What each model asks of the shares of a class, for any part of it to be kept: see `histograms`."""
+"""The limits of each model on the shares of a class, so that some part of it can be kept: see
+`histograms`.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def enhanced_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
 
 
 def log_ratio_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return p_v base^-delta < q_v < p_v base^delta; without the first where values may be absent."""
+    """Return p_v base^-delta < q_v < p_v base^delta; without the lower limit if values may be
+    absent.
+    """
     factor = criterion["base"] ** min(criterion["delta"], 60.0 / np.log(criterion["base"]))
     floors = bounds.least() / factor if criterion.model.monotone else None
     return ShareCaps(bounds.most() * factor, floors=floors)

@@ -1,4 +1,4 @@
-"""The class-frequency table: all that privacy models and disclosure risk need to know.
+"""The class-frequency table, from which privacy models and disclosure risk are computed.
 
 Rows that agree on every quasi-identifier form an *equivalence class*. How many rows each class
 has, and how often each value of a sensitive attribute occurs in it, decides every model of this
@@ -111,7 +111,7 @@ class SensitiveCounts:
 
     @cached_property
     def members(self) -> IntArray:
-        """Rows of each class, or persons where they are counted, shape (n_classes,)."""
+        """Rows of each class, or persons if they are counted, shape (n_classes,)."""
         return self.sizes if self.persons is None else self.persons
 
     @cached_property
@@ -139,7 +139,7 @@ class SensitiveCounts:
 
     @cached_property
     def reference(self) -> FloatArray:
-        """Share p of each value in the whole table, shape (V,); zeros where there are no rows."""
+        """Share p of each value in the whole table, shape (V,); zeros for a table without rows."""
         reference: FloatArray = self.totals / max(int(self.totals.sum()), 1)
         return reference
 
@@ -182,7 +182,7 @@ class SensitiveCounts:
 
 @dataclass(frozen=True, eq=False)
 class ClassTable:
-    """How many rows each equivalence class of the quasi-identifiers has.
+    """The number of rows in each equivalence class of the quasi-identifiers.
 
     Attributes
     ----------
@@ -237,12 +237,12 @@ class ClassTable:
 
     @property
     def class_rows(self) -> IntArray:
-        """Rows of each class, shape (n_classes,), also where sizes count persons."""
+        """Rows of each class, shape (n_classes,), also if sizes count persons."""
         return self.sizes if self.persons is None else self.persons.rows
 
     @property
     def crowds(self) -> IntArray:
-        """How many people an adversary cannot distinguish in each class, shape (n_classes,).
+        """How many people in each class an adversary cannot distinguish, shape (n_classes,).
 
         The class's size in the population where it is known, else its size in the table.
         """
@@ -255,7 +255,7 @@ class ClassTable:
 
     @cached_property
     def subjects(self) -> int:
-        """What a limit of suppression is a share of: rows, or distinct persons."""
+        """The units of the suppression limit: rows, or distinct persons."""
         return self.rows if self.persons is None else self.persons.total
 
     def subjects_in(self, classes: BoolArray) -> int:
@@ -278,7 +278,7 @@ class ClassTable:
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
         earlier: IntArray | None = None,
     ) -> ClassTable:
-        """Return the table of classes of which the given cells are parts.
+        """Return the table of classes that are unions of the given cells.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How far the sensitive values of each equivalence class are from those of the whole table.
+"""The distance between the sensitive values of each equivalence class and those of the whole table.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
 (n_classes,). q is the distribution in the class, p the one in the whole table that is given. A
@@ -130,7 +130,7 @@ def relative_gain(counts: SensitiveCounts) -> FloatArray:
 
 
 def enhanced_gain(counts: SensitiveCounts) -> FloatArray:
-    """Return the smallest beta of enhanced beta-likeness per class; infinite where none exists.
+    """Return the smallest beta of enhanced beta-likeness per class; infinite if there is none.
 
     Enhanced beta-likeness asks (q_v - p_v) / p_v <= min(beta, -ln p_v) of every value (Cao and
     Karras 2012). A gain above -ln p_v breaks it whatever the beta.

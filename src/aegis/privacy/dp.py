@@ -1,4 +1,4 @@
-"""Differential privacy accounting: what the stated epsilons of noise masks add up to.
+"""Differential privacy accounting: the sum of the epsilons of noise masks.
 
 The guarantee of a whole release is only as wide as what was noised: attributes that are released
 without noise are named, and `covers_release` is False while there are any.
@@ -78,7 +78,7 @@ class PrivacyAccount:
 
     @property
     def epsilon(self) -> float:
-        """Sum of the epsilons; 0 when nothing is noised."""
+        """Sum of the epsilons; 0 without noise."""
         return math.fsum(loss.epsilon for loss in self.losses)
 
     @property
@@ -93,7 +93,7 @@ class PrivacyAccount:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What keeps an epsilon from holding as it is, and what to write instead."""
+        """Reasons why an epsilon does not hold completely, and how to mend them."""
         return tuple(
             f"epsilon {loss.epsilon:g} of {loss.attribute!r} does not cover which values occur: the "
             f"{loss.learnt} of {loss.mechanism} were taken from the data. Write them in the "

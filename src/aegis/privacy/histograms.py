@@ -1,4 +1,5 @@
-"""Classes and their sensitive values as plain matrices, and what a finer table could keep of them.
+"""Classes and their sensitive values as plain matrices, and bounds of what a finer table could
+keep.
 
 A search holds thousands of tables against one rule. Where classes and values are few, a matrix of
 counts (classes by values) answers sooner than the sparse tables that `aegis.privacy.classes` keeps.
@@ -51,7 +52,7 @@ class TreeGroups:
 
     @classmethod
     def of(cls, levels: IntArray) -> TreeGroups:
-        """Return the groups of nested levels (V, L); a root is put on top where there is none.
+        """Return the groups of nested levels (V, L), with a root added if there is none.
 
         >>> TreeGroups.of(np.array([[0, 0], [1, 0], [2, 1]])).groups.astype(int).tolist()
         [[1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1]]
@@ -145,7 +146,9 @@ def relative_gain(table: Histograms) -> FloatArray:
 
 
 def enhanced_gain(table: Histograms, tolerance: float) -> FloatArray:
-    """Return the smallest beta of enhanced beta-likeness per class, shape (n,); inf where none exists."""
+    """Return the smallest beta of enhanced beta-likeness per class, shape (n,); inf if there is
+    none.
+    """
     gains = np.maximum(_gains(table), 0.0)
     held = table.reference[table.totals > 0]
     gains[gains > -np.log(held) + tolerance] = np.inf
@@ -202,7 +205,7 @@ def recursive_ratio(table: Histograms, l: int) -> FloatArray:  # noqa: E741 - th
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The rows that classes may come from, and how many of them may go.
+    """The rows that classes may consist of, and how many of them may be suppressed.
 
     Attributes
     ----------
@@ -275,7 +278,8 @@ class ShareCaps:
         return stays
 
     def most_of_parts(self, parts: FloatArray, starts: IntArray) -> FloatArray:
-        """Return how many rows at most are kept of each class where parts of it go or stay whole.
+        """Return the most rows of each class that can be kept if its parts are kept or suppressed
+        as a whole.
 
         The demand is a sum of concave functions of the kept counts, each of one degree: what rows of a value
         add to it is at most their share of its slope at the class as it is. Parts with a gain stay, and of

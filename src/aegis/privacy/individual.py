@@ -1,4 +1,5 @@
-"""The risk of single records of a weighted sample: how many people share what is known of each.
+"""The risk of single records of a weighted sample: how many people share the known values of each
+record.
 
 Benedetti, Capobianchi, Franconi: Individual risk of disclosure using sampling design information
 (ISTAT 1998/14); Franconi, Polettini: Individual risk estimation in mu-Argus (PSD 2004).
@@ -117,7 +118,7 @@ def _series(f: FloatArray, z: FloatArray) -> FloatArray:
 def interval_share(
     original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64], share: float = 0.05
 ) -> float:
-    """Return the share of records whose numbers all lie close to the masked ones.
+    """Return the share of records all of whose numbers are close to the masked ones.
 
     Close is within `share` standard deviations of the masked column: Mateo-Sanz, Sebe,
     Domingo-Ferrer, Outlier protection in continuous microdata masking (PSD 2004). What is missing
@@ -167,7 +168,7 @@ def il1s(original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]) -> 
 def eigenvalue_distance(
     original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]
 ) -> float:
-    """Return how far the eigenvalues of the correlations are apart: sum of |e - e'| / e.
+    """Return the distance between the eigenvalues of two correlation matrices: sum of |e - e'| / e.
 
     Templ: Statistical disclosure control for microdata (2017). Rows that lack a number are left out.
 

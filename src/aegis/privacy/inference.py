@@ -1,4 +1,4 @@
-"""How well released columns predict the values of a column that is hidden by its mask."""
+"""How well released columns predict the values of a column that its mask hides."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Implication:
 
     @property
     def lift(self) -> float:
-        """What the released column adds, as a share of what could be added, from 0 to 1."""
+        """The gain by the released column, as a share of the possible gain, from 0 to 1."""
         return lift(self.right, self.right_without)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,7 +85,9 @@ class Implication:
 
 
 def lift(right: float, right_without: float) -> float:
-    """Return how far a share of right guesses is above another, as a share of what is left to 1."""
+    """Return the gain of a share of right guesses over another share, as a share of the possible
+    gain.
+    """
     return max(0.0, (right - right_without) / (1 - right_without)) if right_without < 1 else 0.0
 
 
@@ -135,7 +137,8 @@ def predictability_of_rows(groups: Codes, values: Codes) -> Predictability:
 def find_implications(
     hidden: Mapping[str, tuple[Codes, Codes]], released: Mapping[str, Codes]
 ) -> tuple[Implication, ...]:
-    """Return for each hidden column the released one that predicts it best, where this is worth saying.
+    """Return for each hidden column the released column that predicts it best, if the prediction is
+    good enough to report.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a privacy model is: a record with its properties, and a criterion that asks for it."""
+"""A privacy model as a record with its properties, and a criterion that requires it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Figures = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 class ModelNeed(StrEnum):
-    """What a model looks at in addition to the sizes of the classes."""
+    """Data that a model needs in addition to the sizes of the classes."""
 
     SENSITIVE = "sensitive attribute"
     REFERENCE = "distribution in the whole table"
@@ -33,7 +33,7 @@ class ModelNeed(StrEnum):
 
 
 class Window(StrEnum):
-    """What window of SQL says whether a class meets a model."""
+    """Which SQL window function decides whether a class meets a model."""
 
     ROWS = "rows of the class"
     DISTINCT = "distinct values in the class"
@@ -51,7 +51,7 @@ class Compared(StrEnum):
 
 
 class Comparison(StrEnum):
-    """How a class's figure compares with the limit when the class is safe."""
+    """The comparison between a class's figure and the limit that a safe class satisfies."""
 
     AT_LEAST = "at least"
     AT_MOST = "at most"
@@ -107,7 +107,7 @@ class ModelParameter:
 
     @property
     def limits(self) -> str:
-        """The allowed values, in words, also where only their size is limited."""
+        """The allowed values in words, or the limits of their size."""
         return self.range + (f" up to {LARGEST:g}" if math.isinf(self.high) else "")
 
     def check(self, given: object, where: str) -> float:
@@ -170,7 +170,7 @@ class Criterion:
 
     @property
     def local(self) -> bool:
-        """Whether a class's verdict does not depend on what becomes of the others."""
+        """Whether a class's verdict is independent of the other classes' suppression."""
         return self.model.local or self.reference is Compared.INPUT
 
     def counts(self, table: ClassTable) -> SensitiveCounts:
@@ -184,7 +184,7 @@ class Criterion:
         return 1 if demand is None else demand.needed(self[demand.parameter])
 
     def weaker(self) -> Criterion | None:
-        """Return the criterion one step weaker; None if there is no such step."""
+        """Return the criterion one step weaker; None if there is none."""
         step = self.model.weakening
         if step is None or self[step.parameter] + step.change < step.least:
             return None
@@ -220,7 +220,7 @@ class Criterion:
             )
 
     def require(self, table: ClassTable) -> None:
-        """Raise `PolicyError` when `table` lacks what the criterion needs."""
+        """Raise `PolicyError` if `table` lacks data that the criterion needs."""
         self.require_people(table.subjects)
         needs = self.model.needs
         if ModelNeed.SENSITIVE in needs and self.attribute not in table.sensitive:
@@ -263,7 +263,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class ValueDemand:
-    """How many sensitive values a class has to hold at least, whatever their shares.
+    """The least number of sensitive values in a class, whatever their shares.
 
     Attributes
     ----------
@@ -285,7 +285,7 @@ class ValueDemand:
 
 @dataclass(frozen=True)
 class Weakening:
-    """One step by which a demand becomes weaker, to tell what that would gain.
+    """One step that makes a requirement weaker, to show the possible gain.
 
     Attributes
     ----------
@@ -302,7 +302,7 @@ class Weakening:
 
 @dataclass(frozen=True, eq=False)
 class PrivacyModel:
-    """A registered privacy model: what it asks of each equivalence class, and its properties.
+    """A registered privacy model: its requirement on each equivalence class, and its properties.
 
     Attributes
     ----------
@@ -406,7 +406,7 @@ class PrivacyModel:
 
     @property
     def bare(self) -> str | None:
-        """The parameter that may represent the whole mapping, as in `k: 5`; None without one."""
+        """The parameter that may stand for the whole mapping, as in `k: 5`; None without one."""
         alone = len(self.parameters) == 1 and self.variant is None
         return self.parameters[0].name if alone and ModelNeed.SENSITIVE not in self.needs else None
 
@@ -450,7 +450,7 @@ class PrivacyModel:
 
     @property
     def compares(self) -> bool:
-        """Whether a class is compared with what the whole table has: values, or people."""
+        """Whether a class is compared with the whole table: with its values, or its people."""
         subjects = {ModelNeed.SENSITIVE, ModelNeed.POPULATION} & self.needs
         return bool(subjects) and ModelNeed.REFERENCE in self.needs
 

@@ -1,4 +1,4 @@
-"""Privacy models of an adversary who attacks only where that pays, and of a publisher who knows it.
+"""Privacy models of an adversary who attacks only if that pays, and of a publisher who knows this.
 
 They are in the registry next to those of `aegis.privacy.models`. Who finds a person gains, who tries
 has a cost: with the chance 1 / n of a class of n an attack is worth gain / n, and nobody makes one
@@ -49,7 +49,7 @@ _FREE = ModelParameter("cost", "what an attack on one person costs", larger_is_s
 def expected_loss(
     people: npt.NDArray[np.int64], gain: float, cost: float, loss: float
 ) -> FloatArray:
-    """Return what a publisher expects to lose on a row by attacks.
+    """Return the publisher's expected loss by attacks on a row.
 
     That is loss / n where an attack on one of n people pays, gain / n > cost, and nothing elsewhere.
 

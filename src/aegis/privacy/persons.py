@@ -1,4 +1,4 @@
-"""Persons with several rows: what counts them in place of rows, class by class.
+"""Persons with several rows: counting persons instead of rows in each class.
 
 A person is in a class where one of its rows is, and so in several classes where its rows differ in
 the quasi-identifiers. Counts of distinct persons do not add up over classes: whoever asks how many

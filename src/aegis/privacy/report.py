@@ -238,7 +238,7 @@ class PrivacyReport:
 
     @property
     def homogeneous_rows(self) -> dict[str, int]:
-        """Per sensitive attribute the rows in classes where it is constant."""
+        """For each sensitive attribute, the rows in classes where it is constant."""
         return {name: figures.homogeneous_rows for name, figures in self.attributes.items()}
 
     @property
@@ -255,7 +255,7 @@ class PrivacyReport:
         return same_values(self.homogeneous_rows, "rows" if self.persons is None else "persons")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-able values; what is infinite or undefined is None.
+        """Return the report as JSON-able values; infinite or undefined figures are None.
 
         Examples
         --------
@@ -379,7 +379,8 @@ def report(
 
 
 def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ...]:
-    """Return a sentence on the sensitive attributes that some classes give away; empty without any.
+    """Return a sentence on sensitive attributes that are constant in some classes; empty without
+    any.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Privacy models of presence and of re-identification: what a class is in its population.
+"""Privacy models of presence and of re-identification, which compare a class with its population.
 
 They are in the registry next to those of `aegis.privacy.models`.
 """

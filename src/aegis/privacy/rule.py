@@ -30,7 +30,7 @@ from aegis.words import brief, counted
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What a rule says about a table.
+    """The result of checking a table against a rule.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Shortage:
-    """What a rule asks of a class that the whole table does not have.
+    """A requirement on each class that even the whole table does not meet.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Shortage:
 
 @dataclass(frozen=True)
 class PrivacyRule:
-    """What a release must meet: every criterion, with a limited share of rows suppressed.
+    """The requirements on a release: all criteria, with a limited share of suppressed rows.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class PrivacyRule:
         return cls(_strictest(criteria), mapping.get("suppression", 0.0))  # type: ignore[arg-type]
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the rule as a policy writes it; `parse` gives the same rule back."""
+        """Return the rule in the form of a policy; `parse` gives the same rule back."""
         written: dict[str, Any] = {}
         for criterion in self.criteria:
             key, bare = criterion.model.key, criterion.model.bare
@@ -214,7 +214,7 @@ class PrivacyRule:
 
     @property
     def by_crowd(self) -> bool:
-        """Whether a criterion depends on class sizes of the population, at least where they are known."""
+        """Whether a criterion depends on class sizes in the population, if they are known."""
         return any(
             {ModelNeed.POPULATION, ModelNeed.CROWD} & criterion.model.needs
             for criterion in self.criteria
@@ -239,7 +239,8 @@ class PrivacyRule:
 
     @cached_property
     def monotone_part(self) -> PrivacyRule | None:
-        """The rule of the criteria that are monotone under this suppression limit; None if none.
+        """The rule with only the criteria that are monotone under this suppression limit; None if
+        there are none.
 
         It is necessary for the whole rule: a table that fails it fails the rule, and so does
         every finer table. It is the rule itself where that is monotone.
@@ -257,7 +258,7 @@ class PrivacyRule:
 
     @cached_property
     def minimum_size(self) -> int:
-        """The smallest class size that the criteria on sizes alone allow, from 1."""
+        """The smallest class size that the criteria on sizes allow, at least 1."""
         asked = ((criterion.model.least_size, criterion) for criterion in self.criteria)
         return max([1, *(least(criterion) for least, criterion in asked if least is not None)])
 
@@ -275,7 +276,7 @@ class PrivacyRule:
     def shortage(
         self, rows: int, values: Mapping[str, int] = MappingProxyType({})
     ) -> Shortage | None:
-        """Return what the rule asks of a class that a whole table lacks; None if it lacks nothing.
+        """Return the requirement that even a whole table does not meet; None if it meets all.
 
         Masks show at most as many values as the table holds, so what it lacks no masks can mend.
 
@@ -308,7 +309,7 @@ class PrivacyRule:
         return None
 
     def require_possible(self, rows: int, values: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Raise where no masks whatever could meet the rule on a table: see `shortage`.
+        """Raise an error if no masks could meet the rule on a table: see `shortage`.
 
         Raises
         ------
@@ -331,7 +332,7 @@ class PrivacyRule:
         return math.floor(self.suppression * rows + 1e-9)
 
     def check(self, table: ClassTable) -> Verdict:
-        """Return whether `table` meets the rule after suppression, and what falls short.
+        """Return whether `table` meets the rule after suppression, and which requirements fail.
 
         The module's docstring says how suppression works. With criteria on class sizes alone the
         cost is a few passes over the sizes.

@@ -21,7 +21,7 @@ HIGHEST = 5.0
 
 @dataclass(frozen=True)
 class SampledPrivacy:
-    """How much to draw, and which classes to show.
+    """Sampling parameters: how many records to draw, and which classes to show.
 
     Attributes
     ----------

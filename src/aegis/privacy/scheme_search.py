@@ -28,7 +28,7 @@ Choose = Callable[[Sequence[float], float], int]
 
 @dataclass(frozen=True)
 class DrawnScheme:
-    """What a search drew.
+    """The result of a private search.
 
     Attributes
     ----------
@@ -46,7 +46,8 @@ class DrawnScheme:
 
 
 def probabilities(scores: Sequence[float], epsilon: float) -> npt.NDArray[np.float64]:
-    """Return with what chances the exponential mechanism draws, proportional to exp(epsilon score / 2).
+    """Return the probabilities of the exponential mechanism, proportional to exp(epsilon score /
+    2).
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def probabilities(scores: Sequence[float], epsilon: float) -> npt.NDArray[np.flo
 
 
 def chooser(uniform: Callable[[], float]) -> Choose:
-    """Return what draws by the exponential mechanism, from numbers that are uniform on [0, 1)."""
+    """Return a function that draws by the exponential mechanism, from uniform numbers on [0, 1)."""
 
     def choose(scores: Sequence[float], epsilon: float) -> int:
         sums = np.cumsum(probabilities(scores, epsilon))
@@ -295,7 +296,9 @@ class SchemeScore:
         return self.figure(_show(cells, scheme))
 
     def value(self, cells: SchemeCells, scheme: Scheme) -> float:
-        """Return the score: the value over the sensitivity, so that one record changes it by at most 1."""
+        """Return the score: the value divided by the sensitivity, so that one record changes it
+        by at most 1.
+        """
         return self.figure_of(cells, scheme) / self.sensitivity(cells.least)
 
 

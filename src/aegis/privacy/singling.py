@@ -1,4 +1,4 @@
-"""Few columns that single out most rows: what somebody must know beyond the quasi-identifiers."""
+"""Few columns that single out most rows, for somebody who knows more than the quasi-identifiers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def find_singling(
     unique_rows: int,
     count: Callable[[Sequence[tuple[str, ...]]], Sequence[RowCounts]],
 ) -> Singling | None:
-    """Return a few columns that single out most rows, None if they single out none.
+    """Return a few columns that single out most rows; None if there are none.
 
     Columns are added one at a time. Each is the one with which the columns so far have the most
     combinations of values (ARX's distinction); this needs not find the best set of all.

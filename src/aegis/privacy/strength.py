@@ -30,7 +30,7 @@ _ALIKE = 1e-12
 
 
 class Strength(StrEnum):
-    """How a rule compares with another one."""
+    """The strength of a rule compared with another one."""
 
     SAME = "same"
     """Each is at least as strong as the other."""
@@ -48,7 +48,7 @@ def strength(rule: PrivacyRule, other_rule: PrivacyRule) -> Strength:
 
 
 def missing(rule: PrivacyRule, other_rule: PrivacyRule) -> tuple[str, ...]:
-    """Return what `other_rule` requires that does not follow from `rule`, in words."""
+    """Return in words the requirements of `other_rule` that `rule` does not imply."""
     return tuple(_missing(rule, other_rule))
 
 
@@ -112,7 +112,7 @@ def _as_much(model: PrivacyModel, parameter: ModelParameter, given: float, asked
 
 
 def larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:
-    """Return which way a number requires more; None if that is not known."""
+    """Return whether a larger number means a stronger requirement; None if that is not known."""
     if parameter.larger_is_stronger is not None:
         return parameter.larger_is_stronger
     if parameter.name == model.limit and model.fails is None:

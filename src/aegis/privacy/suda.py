@@ -48,7 +48,7 @@ class SpecialUniques:
 
     @property
     def shares(self) -> FloatArray:
-        """How much of all scores goes through each column, shape (m,); zeros where there are none."""
+        """The share of all scores that involves each column, shape (m,); zeros without scores."""
         total = float(self.scores.sum())
         shares: FloatArray = self.contributions.sum(axis=0) / (total or 1.0)
         return shares

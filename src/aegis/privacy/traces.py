@@ -1,4 +1,4 @@
-"""What several releases of one table show of each row together, absence included.
+"""The joint view of several releases on each row, including its absence.
 
 A reader who can link the rows of releases sees of each row what every release shows, and which
 releases lack it. Rows that agree in both are one class for that reader.
@@ -19,13 +19,15 @@ Bools = npt.NDArray[np.bool_]
 
 
 def joined(trace: Ints, shown: Ints) -> Ints:
-    """Return one number per cell for what was shown before and what one more release shows, (cells,)."""
+    """Return one number per cell for the combination of earlier views and one more release,
+    (cells,).
+    """
     dense = np.unique(shown, return_inverse=True)[1].astype(np.int64)
     return trace * (int(dense.max(initial=0)) + 1) + dense
 
 
 def extended(trace: Ints, classes: Ints, released: Bools) -> Ints:
-    """Return what releases show of each cell, one more release among them: 0 where none shows it.
+    """Return the joint view of releases on each cell after one more release: 0 if none shows it.
 
     Parameters
     ----------
@@ -75,7 +77,9 @@ def released_cells(
 
 
 def traces(releases: Iterable[Ints], released: Iterable[Bools], start: Ints) -> Ints:
-    """Return what releases show of each cell, shape (cells,); parameters as of `released_cells`."""
+    """Return the joint view of releases on each cell, shape (cells,); parameters as in
+    `released_cells`.
+    """
     trace = start
     for shown, seen in zip(releases, released, strict=True):
         trace = extended(trace, joined(trace, shown), seen)

@@ -1,4 +1,4 @@
-"""How many people are unique in the population, estimated from a table that is a sample of it.
+"""The number of people who are unique in the population, estimated from a sample.
 
 All estimators look at nothing but the sizes of the classes and the sampling fraction. They were
 compared by Dankar, El Emam, Neisa, Roffey: Estimating the re-identification risk of clinical data
@@ -106,7 +106,8 @@ def _rising(start: float, steps: int) -> float:
 
 
 def slide_negative_binomial(sizes: Ints, population: int) -> float:
-    """Return the expected share of the population that is unique in it; NaN where there is no fit.
+    """Return the expected share of the population that is unique in it; NaN if the model does not
+    fit.
 
     Chen, Keller-McNulty, Estimation of identification disclosure risk in microdata (Journal of
     Official Statistics 14, 1998): sizes in the population less one are negative binomial. Its two

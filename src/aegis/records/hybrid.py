@@ -1,4 +1,4 @@
-"""The hybrid scheme of Majeed and Hwang (2023): noise and generalisation where privacy is at stake.
+"""The hybrid scheme of Majeed and Hwang (2023): noise and generalisation if privacy is at risk.
 
 What the published release does not guarantee, although it is said to: it is not differentially
 private, because categorical values of the non-violating part are released exactly, the partition
@@ -121,11 +121,13 @@ class HybridOptions(Options):
 
     @property
     def by_chance(self) -> bool:
-        """Whether noise is added: a reader must not be able to take it off."""
+        """Whether noise is added; then a reader must not be able to remove it."""
         return not self.strict
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and where there is no sensitive attribute or a wrong name."""
+        """Raise the errors of `Options.check`, and an error without a sensitive attribute or for
+        a wrong name.
+        """
         super().check(records)
         if not records.sensitive:
             raise PolicyError(
@@ -148,7 +150,7 @@ class HybridOptions(Options):
 
 @dataclass(frozen=True)
 class Pattern:
-    """How one categorical quasi-identifier fared in the search for pattern-friendly ones.
+    """The result for one categorical quasi-identifier in the search for pattern-friendly ones.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Cell by cell, what the hybrid scheme releases, and what that costs."""
+"""The cells that the hybrid scheme releases, and their cost."""
 
 from __future__ import annotations
 

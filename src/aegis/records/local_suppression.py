@@ -1,4 +1,4 @@
-"""Local suppression: only the cells that keep a record out of a class are left out.
+"""Local suppression: suppress only the cells that make a class of a record too small.
 
 The cells are those of the quasi-identifiers as masks show them. Whether a class is large enough is
 counted with a suppressed cell as its own value, as every audit of the release counts it. Others
@@ -57,7 +57,9 @@ class SuppressionOptions(Options):
     empty: bool = False
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and where `importance` names no quasi-identifier."""
+        """Raise the errors of `Options.check`, and an error if `importance` names no
+        quasi-identifier.
+        """
         super().check(records)
         for name in self.importance:
             records.attribute(name)

@@ -19,7 +19,7 @@ from aegis.progress import Progress, Step
 
 @dataclass(frozen=True)
 class DiverseOptions(Options):
-    """Options of kl-member: l is 2 unless said otherwise."""
+    """Options of kl-member; l is 2 by default."""
 
     l: int = 2  # noqa: E741 - the field's term
 

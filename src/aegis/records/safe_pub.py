@@ -85,12 +85,16 @@ class SampledOptions(Options):
 
     @property
     def searched_class(self) -> int:
-        """Rows of the smallest class that a search takes for kept: k of them are drawn on average."""
+        """Rows of the smallest class that a search assumes to be kept: on average k of them are
+        drawn.
+        """
         privacy = self.privacy
         return math.ceil(max(privacy.k, self.k) / privacy.rate)
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and where a person may have several records."""
+        """Raise the errors of `Options.check`, and an error if a person may have several
+        records.
+        """
         super().check(records)
         if records.persons is not None:
             raise PolicyError(

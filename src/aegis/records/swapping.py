@@ -1,4 +1,4 @@
-"""Swapping: values change places between records, so that every column keeps its distribution.
+"""Swapping: exchange values between records, so that every column keeps its distribution.
 
 `rank-swap` swaps numbers and other ordered values with values of a close rank: Moore, Controlled
 data-swapping techniques for masking public use microdata (US Census Bureau, RR 96-04). `record-swap`
@@ -84,7 +84,7 @@ class RecordSwapOptions(Options):
         return True
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and where columns are not as they have to be."""
+        """Raise the errors of `Options.check`, and an error if columns do not suit the method."""
         super().check(records)
         for name in (*self.geography, *self.similar):
             records.attribute(name)

@@ -1,4 +1,4 @@
-"""Apply a configuration, verify what was written, certify it; audit any table."""
+"""Releases: apply a configuration, verify the written file, certify it; audit any table."""
 
 from aegis.release.anonymizing import AnonymizedRelease, anonymize
 from aegis.release.applying import Release, apply

@@ -1,4 +1,4 @@
-"""What earlier releases of a table showed, as columns in addition to its masked ones."""
+"""Values of earlier releases of a table, as columns added to its masked ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PREFIX = "aegis earlier"
 
 @dataclass(frozen=True, eq=False)
 class WithEarlier:
-    """A table with what earlier releases showed of it.
+    """A table with the values that earlier releases showed of it.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class WithEarlier:
         masks: Mapping[str, Mask | None],
         releases: Sequence[Configuration],
     ) -> WithEarlier:
-        """Return the table in addition to what `releases` showed.
+        """Return the table with the values that `releases` showed.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Anonymize records: group, show the groups, suppress, write, verify what was written."""
+"""Anonymize records: group, replace by groups, suppress, write, verify the written file."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class AnonymizedRelease(Released):
 
     @property
     def claims(self) -> dict[str, int] | None:
-        """The k and l that every released class keeps; None if the method promises none."""
+        """The k and l that every released class has; None if the method promises none."""
         options = self.grouped.options
         return {"k": options.k, "l": options.l} if self.grouped.claims_k else None
 

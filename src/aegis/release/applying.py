@@ -1,4 +1,4 @@
-"""Apply a configuration: mask, suppress, write, verify what was written, document it."""
+"""Apply a configuration: mask, suppress, write, verify the written file, document it."""
 
 from __future__ import annotations
 
@@ -114,7 +114,9 @@ class Release(Released):
 
     @property
     def differential_privacy(self) -> PrivacyAccount | None:
-        """Promise of the noise, summed over attributes; None without noise with an epsilon."""
+        """The differential privacy of the noise, summed over attributes; None if no noise has an
+        epsilon.
+        """
         return self.audit.differential_privacy
 
 

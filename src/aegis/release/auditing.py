@@ -29,7 +29,7 @@ AUDIT_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The privacy figures of a table and, where there is a rule, whether it meets it.
+    """The privacy figures of a table and, if there is a rule, whether the table meets it.
 
     Attributes
     ----------

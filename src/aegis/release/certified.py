@@ -101,7 +101,7 @@ class CertificateCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing differs."""
+        """Whether no field differs."""
         return not self.mismatches
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def check_certificate(
 
 
 def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the content of a certificate; raise `DataError` if it is none."""
+    """Return the content of a certificate; raise `DataError` if the file is no certificate."""
     origin = "The document"
     if not isinstance(given, Mapping):
         origin = str(given)

@@ -1,4 +1,4 @@
-"""Which masks a release uses."""
+"""The masks that a release uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aegis.policy import Configuration, Policy, Role, SuppressedColumns
 
 
 def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
-    """Return what becomes of each released column: its mask, or None if it is kept as it is.
+    """Return the mask of each released column; None for an unmasked column.
 
     Identifiers are left out, unless the policy gives them a mask (`tokenise`), which is then
     used. The label is kept unless the policy masks it.
@@ -53,7 +53,7 @@ def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[st
 
 
 def learnt_bounds(masks: Mapping[str, Mask], rows: int) -> dict[str, str]:
-    """Return per column what bounds that its mask learnt give away, of `rows` rows each."""
+    """Return per column the bounds that its mask has learnt, each shared by `rows` rows."""
     return {
         name: " ".join(dict.fromkeys(learns))
         for name, mask in masks.items()

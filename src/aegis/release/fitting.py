@@ -25,7 +25,8 @@ from aegis.sources import Source, open_table
 def unfitting(
     table: Any, policy: Policy, configuration: Configuration, kinds: Mapping[str, Kind]
 ) -> list[str]:
-    """Return what of a masked table cannot come from a configuration; nothing where all can.
+    """Return the values of a masked table that its configuration cannot produce; empty if there are
+    none.
 
     Its columns are those that the configuration releases, no more and no less, each of the type that its
     mask gives; every value is one that the mask can show.
@@ -63,7 +64,9 @@ def unfitting(
 
 
 def odd_values(source: Source, name: str, mask: Mask) -> list[str] | None:
-    """Return up to five values of a column that a mask cannot show; None if it does not say."""
+    """Return up to five values of a column that a mask cannot show; None if the mask does not
+    say.
+    """
     column = source.table[name]
     shown = source.collect(source.table.select(v=column).distinct())["v"]
     values = pc.drop_null(shown)

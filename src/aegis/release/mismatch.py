@@ -1,4 +1,6 @@
-"""Compare two documents leaf by leaf: what a certificate states, and what a file shows."""
+"""Compare two documents field by field: the statements of a certificate, and the figures of a
+file.
+"""
 
 from __future__ import annotations
 
@@ -68,6 +70,6 @@ def alike(certified: Any, measured: Any) -> bool:
 
 
 def brief(value: Any) -> str:
-    """Return a value as a message shows it, cut where it is long."""
+    """Return a value for a message, cut if it is long."""
     text = json.dumps(value, default=str) if not isinstance(value, str) else value
     return text if len(text) <= 100 else f"{text[:97]}..."

@@ -1,4 +1,4 @@
-"""What the fields of a certificate can say at all, where the released file does not show them."""
+"""Possible values of a certificate's fields that the released file does not show."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Possible:
 
 
 def impossible(document: Mapping[str, Any], released: int) -> Iterator[Mismatch]:
-    """Yield each field of a certificate that says what no file of so many rows can have.
+    """Yield each field of a certificate whose value is impossible for a file of so many rows.
 
     Parameters
     ----------
@@ -192,7 +192,9 @@ def _fits(path: Path, pattern: Path) -> bool:
 
 
 def impossible_losses(document: Mapping[str, Any], classes: Sequence[str]) -> Iterator[Mismatch]:
-    """Yield lost classes that are among the `classes` of the file, or have more rows than were left out."""
+    """Yield lost classes that are among the `classes` of the file, or have more rows than were
+    left out.
+    """
     utility = document.get("utility")
     lost = utility.get("lost_classes") if isinstance(utility, Mapping) else None
     suppressed = document.get("suppressed_rows")

@@ -1,4 +1,4 @@
-"""What every release has in common: its figures, its utility, the document that goes with it."""
+"""The common part of all releases: figures, utility, and the certificate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CERTIFICATE_VERSION = 2
 def utility_of(
     source: Source, output: Source, policy: Policy, *, measure: str | None = None
 ) -> UtilityFigure | None:
-    """Return the utility of an output, against that of its input, both as they are.
+    """Return the utility of an output, compared with the utility of its input.
 
     By `measure`, else by the policy's, else by what ranks the input by default. None if the
     output shows one class only, so that there is nothing to predict. Folds are dealt out without the
@@ -132,7 +132,7 @@ class Released:
 
     @property
     def suppressed_rows(self) -> int:
-        """Rows that were left out because their class was too small or too uniform."""
+        """Rows that were left out because their class failed the rule."""
         return self.rows - self.released_rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -227,7 +227,7 @@ class Released:
 def certify(
     release: Released, source: Source, output: Source, policy: Policy, how: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the document that goes with a released file.
+    """Return the certificate of a released file.
 
     Parameters
     ----------
@@ -268,7 +268,9 @@ def certify(
 
 
 def refuse_unplanned(checked: Audit, expected: int) -> None:
-    """Raise `InternalError` when a written table is not what was planned: nothing is released."""
+    """Raise `InternalError` if the written table differs from the plan: then nothing is
+    released.
+    """
     if checked.violations or checked.report.rows != expected:
         differs = "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
         raise InternalError(
@@ -280,7 +282,7 @@ def refuse_unplanned(checked: Audit, expected: int) -> None:
 def refuse_other_classes(
     output: Source, judged: Source, quasi: Sequence[str], sensitive: Sequence[str]
 ) -> None:
-    """Raise `InternalError` unless what was written has the classes that were judged.
+    """Raise `InternalError` unless the written table has the classes that were checked.
 
     The output does not say which rows are of one person, so its rule cannot be read off it. But
     the rows that were judged do, and if both have as many rows in each class, and with each

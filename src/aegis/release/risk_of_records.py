@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Missing(StrEnum):
-    """What a missing value of a key says."""
+    """The meaning of a missing value in a key."""
 
     VALUE = "value"
     """It is its own value: two missing ones agree, and with no other."""
@@ -197,7 +197,7 @@ def record_risk(
     progress: Progress = SILENT,
     **options: Unpack[RiskOptions],
 ) -> RecordRisk:
-    """Measure the risk of every record of a table, as it is.
+    """Measure the risk of every record of a table.
 
     Parameters
     ----------

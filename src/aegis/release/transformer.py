@@ -166,7 +166,7 @@ class MaskingTransformer:
         self,
         input_features: Sequence[str] | None = None,  # noqa: ARG002 - the protocol's signature
     ) -> npt.NDArray[np.object_]:
-        """Return the names of the columns that transform gives, shape (n_features_out,).
+        """Return the names of the columns that `transform` returns, shape (n_features_out,).
 
         Examples
         --------
@@ -181,7 +181,8 @@ class MaskingTransformer:
         return self._names_out
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Say what `transform` returns: `default` (as what goes in), `pandas`, `polars` or `arrow`.
+        """Set the return type of `transform`: `default` (the type of the input), `pandas`, `polars`
+        or `arrow`.
 
         None leaves it as it is.
 

@@ -14,7 +14,7 @@ from aegis.sources import Source
 def original_differs(
     document: Mapping[str, Any], original: Source, output: Source, policy: Policy | None
 ) -> Iterator[Mismatch]:
-    """Yield each field that the original table shows otherwise.
+    """Yield each field that differs from the original table.
 
     Parameters
     ----------

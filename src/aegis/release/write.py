@@ -1,4 +1,4 @@
-"""Where a release goes: a file that this process writes, or a folder that the engine does."""
+"""The target of a release: a file written by this process, or a folder written by the engine."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FileTarget:
 
     @contextmanager
     def written(self, table: ir.Table) -> Iterator[Source]:
-        """Write the result of a query and yield what was written; then give it its name."""
+        """Write the result of a query and yield the temporary file; then rename it."""
         rows = without_formulas(table) if self.safe_csv else table
         with replacing(self.path, force=self.force) as temporary:
             write_table(self.source, rows, temporary)
@@ -64,6 +64,6 @@ def is_text(path: str | Path) -> bool:
 def target_of(
     source: Source, output: str | Path, *, safe_csv: bool = False, force: bool = False
 ) -> Target:
-    """Return where the engine of a table writes a release: a folder where rows stay there, else a file."""
+    """Return the target of a table's engine: a folder if rows stay there, otherwise a file."""
     own = own_target(source, str(output), force=force)
     return FileTarget(source, Path(output), safe_csv, force) if own is None else own

@@ -1,4 +1,4 @@
-"""The one way in which releases are written: rows in, verify, utility, certificate, rename.
+"""The common way of writing releases: rows, verification, utility, certificate, rename.
 
 Masks and record-level methods differ in how the rows of a release come about. What follows does
 not: the rows are written under a temporary name, what was written is read back and checked against
@@ -37,7 +37,7 @@ R = TypeVar("R", bound=Released)
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a release goes: a file, with its certificate or without, or memory.
+    """The destination of a release: a file with or without a certificate, or memory.
 
     Attributes
     ----------
@@ -64,7 +64,8 @@ class Destination:
 
     @classmethod
     def checked(cls, source: Source, request: ReleaseRequest) -> Destination:
-        """Return the destination of a release of `source`; nothing is made yet.
+        """Return the destination of a release of `source` after checking it; nothing is written
+        yet.
 
         Raises
         ------
@@ -143,7 +144,7 @@ class ReleasePlan(ABC, Generic[R]):
 
     @abstractmethod
     def verify(self, output: Source) -> Audit:
-        """Audit what was written.
+        """Audit the written release.
 
         Raises
         ------
@@ -157,10 +158,10 @@ class ReleasePlan(ABC, Generic[R]):
 
     @abstractmethod
     def how(self, release: R) -> Mapping[str, Any]:
-        """Return what made the release, for the certificate."""
+        """Return how the release was made, for the certificate."""
 
     def verified(self, output: Source, **where: Any) -> R:
-        """Audit what was written, and describe the release; `where` says where it is."""
+        """Audit the written release, and describe it; `where` names its place."""
         started = time.perf_counter()
         checked = self.verify(output)
         self.timings["verify"] = time.perf_counter() - started

@@ -1,4 +1,6 @@
-"""One offline HTML file for an advice: what to release, what it keeps, and why it may be released."""
+"""One offline HTML file for an advice: what to release, how much it keeps, and why it may be
+released.
+"""
 
 from __future__ import annotations
 

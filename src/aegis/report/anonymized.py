@@ -1,4 +1,4 @@
-"""Render one record-level release as one HTML file that needs nothing but itself."""
+"""The report on one record-level release as a single HTML file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def render_anonymized(
     before: PrivacyReport | None,
     title: str = "Record-level release",
 ) -> str:
-    """Return the report on a record-level release, with MO-OBAM's front where it was searched.
+    """Return the report on a record-level release, with MO-OBAM's front if it was searched.
 
     Like the report on advice, it loads nothing, and the same release gives the same bytes, apart
     from the time that grouping took.

@@ -1,4 +1,4 @@
-"""A page on one release, from its certificate: what was written, what it keeps, who signs."""
+"""The page on one release, from its certificate: the written file, its utility, and who signs."""
 
 from __future__ import annotations
 

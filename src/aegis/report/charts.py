@@ -1,4 +1,4 @@
-"""The report's charts: from plain points to Altair charts, and nothing else.
+"""The report's charts: from plain points to Altair charts.
 
 Names from the data are never a field, a scale's domain or an expression: charts count places, and
 axes look the names up in a list. So no name can be mistaken for syntax, and two that look the same
@@ -296,7 +296,7 @@ def _by_status(colours: list[str]) -> Any:
 
 
 def by_step(family: str, undefined: str) -> Any:
-    """Return a colour by step of the heat map, `undefined` where nothing was to keep."""
+    """Return a colour for each step of the heat map; `undefined` if there is no utility to keep."""
     import altair as alt
 
     colours = [variable(f"{family}-{step}") for step in range(HEAT_STEPS)] + [variable(undefined)]
@@ -323,12 +323,12 @@ def _room(width: int) -> int:
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
-    """Return names as they fit on the left."""
+    """Return names shortened to fit the left margin."""
     return [fit(name, _room(width) - 14) for name in names]
 
 
 def left(names: Sequence[str]) -> int:
-    """Return the pixels that fitted names take on the left."""
+    """Return the width of the shortened names in pixels."""
     return int(max(map(text_width, names), default=0)) + 14
 
 
@@ -361,7 +361,7 @@ def grid(ticks: int, **more: Any) -> Any:
 
 
 def with_names(chart: Any, **lists: Sequence[str]) -> Any:
-    """Return the chart with the lists in which its axes look labels up."""
+    """Return the chart with the lists that its axes use for labels."""
     import altair as alt
 
     return chart.add_params(*[alt.param(name=n, value=list(v)) for n, v in lists.items()])

@@ -1,4 +1,4 @@
-"""From an advice to what the templates show: pure data in, plain values out.
+"""The context of the templates: plain values computed from an advice.
 
 Nothing here knows HTML or colours. A section whose key is None or empty is left out by the
 templates, so the report only speaks of what was computed.
@@ -65,7 +65,7 @@ def build_context(
     finest: bool = False,
     shown: Shown | None = None,
 ) -> dict[str, Any]:
-    """Return everything that the templates show, charts aside.
+    """Return all values for the templates, except charts.
 
     Parameters
     ----------
@@ -114,19 +114,20 @@ def build_context(
 
 
 def heat_step(utility: float | None) -> int | None:
-    """Return the step of the heat map for a percent kept, from 0; None if it is undefined."""
+    """Return the step of the heat map for a kept percentage, from 0; None if it is undefined."""
     return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)
 
 
 def score_axis(advice: Advice) -> str:
-    """Return what charts write at the axis of the score."""
+    """Return the label of the score's axis in charts."""
     if is_relative(advice):
         return f"utility kept (% of {advice.baseline_word})"
     return f"score ({MEASURES.get(advice.measure).title})"
 
 
 def is_relative(advice: Advice) -> bool:
-    """Whether utility is shown in percent of the unmasked: charts then leave out what has none.
+    """Whether utility is shown in percent of the unmasked table; charts then leave out undefined
+    values.
 
     Decided once for the report, so that each axis of it says what its chart shows.
     """

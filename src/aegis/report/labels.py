@@ -1,4 +1,4 @@
-"""How wide text is in a chart, and how it is cut to fit.
+"""The width of text in a chart, and shortening to fit.
 
 Vega's own limit cuts between UTF-16 units, which breaks characters beyond the basic plane and stops
 the renderer; so labels are cut here, between characters, and Vega draws them as they come.
@@ -16,7 +16,7 @@ _BROAD = frozenset("mwMW@%&")
 
 
 def text_width(text: str, size: int = SIZE) -> float:
-    """Return an estimate of the pixels that `text` takes in the report's typeface.
+    """Return the estimated width of `text` in pixels, in the report's typeface.
 
     It leans to the safe side; fonts of other scripts differ more than any table could tell.
     """
@@ -24,7 +24,7 @@ def text_width(text: str, size: int = SIZE) -> float:
 
 
 def fit(text: str, pixels: float, size: int = SIZE) -> str:
-    """Return `text`, cut and ended by "…" where it would take more than `pixels`."""
+    """Return `text`, cut and ended by "…" if it is wider than `pixels`."""
     if text_width(text, size) <= pixels:
         return text
     room, used = pixels - size, 0.0

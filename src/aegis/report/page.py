@@ -1,4 +1,4 @@
-"""Write a report to a file: HTML as it is, PDF by printing it with an installed browser."""
+"""Write a report to a file: HTML directly, PDF with an installed browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours of the report, for light and dark; the one place where a colour has a value.
+"""Colours of the report, for light and dark, all defined here.
 
 Templates and charts name a colour by its CSS variable, so that one drawing serves both schemes.
 Text on its ground reaches a contrast of 4.5, marks that carry meaning 3 (WCAG 2.2, success criteria

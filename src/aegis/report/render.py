@@ -1,4 +1,4 @@
-"""Render an advice as one HTML file that needs nothing but itself."""
+"""The report on an advice as a single HTML file."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SECTIONS = Extensions("report section")
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A section that is below those of the report's own.
+    """A section that a package adds below the report's own sections.
 
     Attributes
     ----------
@@ -38,18 +38,18 @@ class ReportSection:
 
 
 class Reported(Protocol):
-    """What a report is on besides an advice: it holds one, and has sections of its own to show."""
+    """The subject of a report: an advice, with additional sections."""
 
     @property
     def advice(self) -> Advice:
-        """What is recommended."""
+        """The advice that the report shows."""
 
     def report_sections(self) -> Sequence[ReportSection]:
-        """Return what the report shows below the sections on the advice."""
+        """Return the sections below those on the advice."""
 
 
 def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...]:
-    """Return what all packages add to the report on an advice.
+    """Return the sections that all packages add to the report on an advice.
 
     One that cannot be loaded leaves a sentence that names its package.
     """

@@ -44,7 +44,7 @@ _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 @dataclass(frozen=True)
 class Drawing:
-    """One chart as it is in the page.
+    """One chart as it appears in the page.
 
     Attributes
     ----------

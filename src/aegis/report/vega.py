@@ -1,4 +1,4 @@
-"""The chart engine, in its own process where this one may not have what it takes.
+"""The chart engine, in a separate process if this one has too little address space.
 
 The engine holds a JavaScript machine, which reserves tens of gigabytes of addresses at once and ends the
 process with a trap where it does not get them. So under a limit of addresses (`ulimit -v`) a child
@@ -28,7 +28,7 @@ for line in sys.stdin:
 
 
 def to_svg(specification: dict[str, Any], version: str) -> str:
-    """Return a chart of Vega-Lite as SVG; nothing is loaded for it.
+    """Return a Vega-Lite chart as SVG, without loading anything from the network.
 
     Parameters
     ----------

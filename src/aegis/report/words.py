@@ -1,4 +1,4 @@
-"""How the report writes figures and foreign text."""
+"""How the report formats figures and text from the data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _visible(character: str) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Return a number of percent that stays on one line, for example "93.4 %"; undefined for None."""
+    """Return a percentage that stays on one line, for example "93.4 %"; "undefined" for None."""
     return NONE if value is None else _unbroken(words.percent(value, digits))
 
 
@@ -68,7 +68,9 @@ def share(number: int, whole: int) -> str:
 
 
 def part(number: int, whole: int) -> str:
-    """Return a number of rows and its share, for example "398 (1.2 %)"; nothing has no share."""
+    """Return a number of rows and its share, for example "398 (1.2 %)"; without a total, no
+    share.
+    """
     return f"{number:,} ({share(number, whole)})" if number and whole else f"{number:,}"
 
 

@@ -1,4 +1,4 @@
-"""What may leave your organisation: protected summaries, what a file gives away, budgets of populations."""
+"""Safe sharing: protected summaries, audits of files, and budgets of populations."""
 
 PROTECTED = ".protected"
 """Extension of a protected summary on disk."""

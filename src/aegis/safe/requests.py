@@ -1,4 +1,6 @@
-"""What a protected summary is asked for: frozen records that command line, Study and service fill."""
+"""Requests for a protected summary as frozen records, which command line, Study and service
+fill.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent: runs beside the data, asks the service for work, and hands in what may leave.
+"""The agent: runs next to the data, asks the service for work, and hands in results that may leave.
 
 It opens no port. Rows stay here: what it uploads is a protected summary, a verdict on releases
 together, or a masked file that was verified, each signed with the provider's key. It believes
@@ -162,7 +162,7 @@ class Agent:
         }
 
     def run(self, *, until: threading.Event | None = None) -> None:
-        """Ask for work until told to stop, waiting longer while there is none."""
+        """Ask for work until told to end, and wait longer while there is none."""
         over = until or threading.Event()
         wait = 0.5
         while not over.is_set():
@@ -176,7 +176,7 @@ class Agent:
                 over.wait(wait)
 
     def once(self) -> bool:
-        """Work on one job; return whether there was one."""
+        """Do one job, if there is one; return whether there was."""
         job = self.client.work(self.settings.name)
         if job is None:
             return False
@@ -210,7 +210,7 @@ class Agent:
             self.say("given back")
 
     def do(self, job: dict[str, Any], *, before: Callable[[], None] = lambda: None) -> None:
-        """Do a job in this process, and hand in what comes out, or say why nothing does.
+        """Do a job in this process, and hand in the result or the reason why there is none.
 
         Parameters
         ----------
@@ -409,7 +409,7 @@ class Agent:
 
 @dataclass(frozen=True)
 class PinnedJob:
-    """A job of a service, with what is pinned for its table.
+    """A job of a service, with the provider's limits for its table.
 
     Attributes
     ----------
@@ -432,12 +432,12 @@ class PinnedJob:
 
     @property
     def attempt(self) -> int:
-        """Which attempt at it this is."""
+        """The number of this attempt at the job."""
         return int(self.given["attempt"])
 
     @property
     def task(self) -> Mapping[str, Any]:
-        """What is to be done."""
+        """The task of the job."""
         task: Mapping[str, Any] = self.given["task"]
         return task
 

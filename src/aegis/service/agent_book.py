@@ -1,4 +1,4 @@
-"""What an agent remembers on its own disk: what it spent, released, checked and refused.
+"""The records that an agent keeps on its own disk: what it spent, released, checked and refused.
 
 It is a ledger (`aegis.safe.ledger`): append-only, chained, and written before anything is handed in. So
 budgets hold against a service that forgets or lies. What was made and not yet handed in lies beside
@@ -33,7 +33,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class MadeOutput:
-    """What a job has made: it leaves only after it stands in the book.
+    """The output of a job, which leaves only after it is recorded in the book.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class MadeOutput:
 
 
 class AgentBook:
-    """The ledger of an agent, with what waits to be handed in.
+    """The ledger of an agent, with the outputs that wait to be handed in.
 
     Parameters
     ----------
@@ -88,13 +88,13 @@ class AgentBook:
         return self._secret_file.read_bytes()
 
     def note(self, source: str, event: str, **detail: Any) -> None:
-        """Write down what happened."""
+        """Record an event."""
         self._open(source)
         moment = datetime.now(UTC).isoformat(timespec="seconds")
         self.ledger.note(source, json.dumps({"event": event, "time": moment, **detail}))
 
     def noted(self, source: str, event: str) -> list[dict[str, Any]]:
-        """Return what was written down of one kind."""
+        """Return the recorded events of one kind."""
         self._open(source)
         return [n for n in map(json.loads, self.ledger.notes(source)) if n["event"] == event]
 
@@ -137,7 +137,7 @@ class AgentBook:
         self.ledger.list_release(source, json.dumps({**detail, "key": key}), content)
 
     def require_release(self, source: str, floor: Floor) -> None:
-        """Raise where a source has had as many releases as a day may have."""
+        """Raise an error if a source has reached its limit of releases for a day."""
         since = datetime.now(UTC) - _DAY
         made = [r for r in self.releases(source) if datetime.fromisoformat(r["time"]) > since]
         if len(made) >= floor.releases_a_day:
@@ -148,7 +148,7 @@ class AgentBook:
             )
 
     def waiting(self, source: str, key: str) -> MadeOutput | None:
-        """Return what was made under a key and not handed in yet; None if nothing was made.
+        """Return the output that was made under a key and not handed in yet; None if there is none.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class AgentBook:
         return None
 
     def handed_in(self, source: str, key: str, kind: str) -> None:
-        """Note that an output has left; it need not be kept any more."""
+        """Record that an output was handed in, so that it need not be kept."""
         self.note(source, "handed in", kind=kind, key=key)
         (self._waiting / f"{key}.json").unlink(missing_ok=True)
         (self._waiting / f"{key}.file").unlink(missing_ok=True)
@@ -177,7 +177,7 @@ class AgentBook:
     def spend(
         self, source: str, key: str, floor: Floor, epsilon: float, make: Callable[[], MadeOutput]
     ) -> MadeOutput:
-        """Return an output whose epsilon stands in the book before it is made.
+        """Make an output after recording its epsilon in the book, and return it.
 
         Raises
         ------
@@ -234,7 +234,7 @@ class AgentBook:
 
 
 def key_of(*parts: Any) -> str:
-    """Return the key of an output: the digest of what it is made from."""
+    """Return the key of an output: the digest of its inputs."""
     return digest(json.dumps(parts, sort_keys=True))
 
 
@@ -244,7 +244,9 @@ def _epsilon(entries: Sequence[Entry]) -> float:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that its owner alone may read; it has its name once it is whole and on disk."""
+    """Write a file that only its owner can read; it gets its name when it is complete and on
+    disk.
+    """
     temporary = path.with_name(f"{path.name}.part")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:

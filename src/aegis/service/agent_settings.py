@@ -1,4 +1,4 @@
-"""What an agent knows: its file, read and checked, and how its key is changed."""
+"""The settings of an agent: reading and checking its file, and changing its key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SETTINGS = ("url", "key", "sources", "name", "approvers", "approvals", "ledger"
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """What an agent knows: where the service is, its key, its tables, and whom it believes.
+    """The settings of an agent: address of the service, key, tables, and trusted approvers.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def rotate_key(path: Path, token: str) -> int:
-    """Give an agent another key, which its data sets believe from then on; return how many they are.
+    """Give an agent a new key, which its data sets accept from then on; return how many they are.
 
     Both keys sign the change. The former one is kept beside, under its name with `.former-`: who has
     a release of it verifies that with its public half. A rotation that was interrupted is completed

@@ -1,4 +1,4 @@
-"""What a service does beside its calls, in one process: background jobs and notices."""
+"""Work of a service besides its calls: background jobs and notices, in one process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aegis.service.worker import WorkerThread
 
 @contextmanager
 def working(settings: ServiceSettings, catalog: Catalog) -> Iterator[None]:
-    """Work on background jobs and send notices, as far as the settings ask for it, for as long as it lasts."""
+    """Do background jobs and send notices within the context, as far as the settings say so."""
     threads: list[WorkerThread | NotifierThread] = []
     if settings.worker:
         threads.append(WorkerThread(catalog, keep=settings.operation.keep))

@@ -1,4 +1,4 @@
-"""A client of the REST API: what the pages can do, from Python."""
+"""A client of the REST API, with all functions of the pages."""
 
 from __future__ import annotations
 
@@ -95,15 +95,15 @@ class Client:
         self._http.close()
 
     def me(self) -> dict[str, Any]:
-        """Return whose token it is, and what it may do."""
+        """Return the account of the token, and its rights."""
         return self._object("GET", "/me")
 
     def invite(self, name: str, roles: Sequence[str]) -> dict[str, Any]:
-        """Make an account; return the link by which its person sets the password, once."""
+        """Make an account; return a link by which its person sets the password once."""
         return self._object("POST", "/invitations", {"name": name, "roles": list(roles)})
 
     def reset(self, name: str) -> dict[str, Any]:
-        """Return a link by which a person sets another password, once."""
+        """Return a link by which a person sets another password once."""
         return self._object("POST", f"/accounts/{_part(name)}/reset")
 
     def reopen(self, name: str) -> dict[str, Any]:
@@ -136,12 +136,15 @@ class Client:
         self._object("POST", "/me/password", {"password": password, "new": new})
 
     def second_factor(self, step: str, **given: str) -> dict[str, Any]:
-        """Set up one's second factor: "" begins with `password`, `confirm` takes `code`; or `recovery`,
-        `remove` with `password`."""
+        """Set up the caller's second factor: "" begins and needs `password`, `confirm` needs
+        `code`; `recovery` and `remove` need `password`.
+        """
         return self._object("POST", f"/me/second-factor/{step}".rstrip("/"), given)
 
     def factor(self) -> dict[str, Any]:
-        """Return whether one signs in with a second factor, and how many recovery codes are left."""
+        """Return whether the caller signs in with a second factor, and how many recovery codes
+        are left.
+        """
         return self._object("GET", "/me/second-factor")
 
     def sessions(self) -> list[dict[str, Any]]:
@@ -200,7 +203,7 @@ class Client:
         return str(self._object("GET", f"/data-sets/{identifier}/policy")["policy"])
 
     def costs(self, identifier: str) -> list[dict[str, Any]]:
-        """Return what each candidate mask costs, from the protected summary."""
+        """Return the cost of each candidate mask, from the protected summary."""
         return self._list(f"/data-sets/{identifier}/costs")
 
     def export(self, identifier: str, kind: str) -> dict[str, Any]:
@@ -222,7 +225,7 @@ class Client:
         return self._object("POST", "/data-sets", body)
 
     def change(self, identifier: str, **about: Any) -> dict[str, Any]:
-        """Change what is told of a data set."""
+        """Change the description of a data set."""
         return self._object("POST", f"/data-sets/{identifier}", about)
 
     def publish(self, identifier: str, *, published: bool = True) -> dict[str, Any]:
@@ -279,7 +282,9 @@ class Client:
         return self._object("POST", f"{self._of(request)}/{step}", given)
 
     def statement(self, request: str) -> dict[str, Any]:
-        """Return what an approver of a request signs, with the texts that its digests are of."""
+        """Return the statement for an approver of a request to sign, with the texts that its
+        digests cover.
+        """
         return self._object("GET", f"{self._of(request)}/statement")
 
     def wait(self, request: str, *, seconds: float = 600) -> dict[str, Any]:
@@ -312,7 +317,7 @@ class Client:
         return self._object("POST", f"{self._of(request)}/verify")
 
     def download(self, request: str, path: str | Path, *, force: bool = False) -> Path:
-        """Write the masked file; it takes its name when its digest is right.
+        """Write the masked file under a temporary name, and rename it if its digest is right.
 
         Raises
         ------
@@ -376,7 +381,9 @@ class Client:
         return self._object("POST", f"/jobs/{job}/retry")
 
     def health(self) -> dict[str, Any]:
-        """Return whether the service, its database and its files answer; raise otherwise."""
+        """Return whether the service, its database and its files answer; raise an error
+        otherwise.
+        """
         self._object("GET", "/live")
         return self._object("GET", "/health")
 
@@ -389,7 +396,7 @@ class Client:
         return self._call("GET", "/metrics").text
 
     def work(self, owner: str) -> dict[str, Any] | None:
-        """Take the next job of one's own data sets; None if there is none."""
+        """Take the next job of the caller's data sets; None if there is none."""
         answer = self._call("POST", "/work", {"owner": owner})
         return None if answer.status_code == 204 else _json(answer)
 
@@ -433,7 +440,7 @@ class Client:
         return _json(self._answer("POST", f"/uploads/{job}/{kind}", data=form, files={name: file}))
 
     def number(self, short: str) -> str:
-        """Return the number of a request of which the first digits are given.
+        """Return the full number of a request from its first digits.
 
         Raises
         ------
@@ -530,7 +537,7 @@ def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
 
 
 def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatement:
-    """Return the signed statement of an approval, after its digests were held against its texts.
+    """Return the signed statement of an approval, after comparing its digests with its texts.
 
     Parameters
     ----------

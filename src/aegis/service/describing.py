@@ -1,4 +1,6 @@
-"""The API's own description (OpenAPI): how a call says who calls, and how each call may be answered."""
+"""The description of the API (OpenAPI): how a call authenticates, and the possible answers of
+each call.
+"""
 
 from __future__ import annotations
 

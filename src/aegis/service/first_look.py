@@ -1,4 +1,6 @@
-"""A first look at a table, before anything is asked of it: types, distributions, missing values, duplicates."""
+"""A first look at a table, before its label is chosen: types, distributions, missing values,
+duplicates.
+"""
 
 from __future__ import annotations
 
@@ -80,12 +82,12 @@ class TableLook:
 
     @property
     def with_missing(self) -> int:
-        """How many columns lack values."""
+        """How many columns have missing values."""
         return sum(column.missing > 0 for column in self.columns)
 
 
 def look_at(source: Source) -> TableLook:
-    """Return what a table looks like; of large ones frequent values are those of a sample.
+    """Return a first look at a table; frequent values of a large table come from a sample.
 
     Raises
     ------

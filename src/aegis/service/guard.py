@@ -1,4 +1,4 @@
-"""What stands before every route: headers, the origin of forms, sizes, rates.
+"""Checks before every route: headers, the origin of forms, sizes, rates.
 
 OWASP ASVS 5.0: 3.4 (headers), 3.5 (forms from elsewhere), 2.4 (rates), 5.2 (sizes).
 """
@@ -47,7 +47,7 @@ _ADDRESS = 20
 
 
 class Guard:
-    """What stands before all routes; a plain ASGI middleware, so that streams pass unbuffered.
+    """The checks before all routes, as a plain ASGI middleware, so that streams pass unbuffered.
 
     Parameters
     ----------
@@ -91,7 +91,8 @@ def _rates(settings: ServiceSettings) -> tuple[Rates, Rates]:
 
 
 class BodyLimit:
-    """Ends a call whose body is larger than allowed while it comes, whatever it said before.
+    """Ends a call while its body arrives, as soon as it is larger than allowed, whatever its header
+    says.
 
     Parameters
     ----------

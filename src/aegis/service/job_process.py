@@ -1,4 +1,6 @@
-"""The process of one job: does what `aegis.service.subprocess_job` gives it on standard input, and ends."""
+"""The process of one job: does the job from standard input, which `aegis.service.subprocess_job`
+wrote, and ends.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def _limit(memory: int) -> None:
 
 
 def main() -> None:
-    """Do the job that stands on standard input."""
+    """Do the job from standard input."""
     told = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_agent, daemon=True).start()
     key = PrivateKey(Ed25519PrivateKey.from_private_bytes(told["key"]))

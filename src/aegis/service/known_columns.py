@@ -1,4 +1,5 @@
-"""What a protected summary knows of a column, as `aegis init` measures columns: for masks of another role.
+"""Facts on a column from a protected summary, in the form of `aegis init`, to propose masks for
+another role.
 
 The catalog sees no row. Where the summary names the values of a column with their protected counts, a table with these
 values, so often, is measured in the way that a provider's table is; nothing of it goes beyond the summary.
@@ -48,7 +49,7 @@ def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Ma
 
 @lru_cache(maxsize=256)
 def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
-    """Return what is known of a column; None if none of its values is named."""
+    """Return the known facts on a column; None if none of its values is named."""
     identity = parse_mask("identity")
     whole = next((c for c in attribute.candidates if c.declared == identity), None)
     if whole is None:

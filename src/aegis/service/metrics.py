@@ -1,4 +1,4 @@
-"""How the service runs, as Prometheus reads it: calls, and what waits in the catalog.
+"""Figures of the service for Prometheus: calls, and waiting work in the catalog.
 
 Nothing names a person, a data set or a request.
 """
@@ -50,7 +50,7 @@ class CallMetrics:
         self._seconds.labels(method, route).observe(seconds)
 
     def text(self, catalog: Catalog) -> bytes:
-        """Return calls, of all processes of the service, and what waits in the catalog."""
+        """Return the calls of all processes of the service, and the waiting work in the catalog."""
         calls = self._registry
         if os.environ.get(FOLDER):
             calls = CollectorRegistry()

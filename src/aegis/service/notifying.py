@@ -1,4 +1,4 @@
-"""Tells people by mail, and programs by webhook, that a request waits or has ended.
+"""Notices by mail to people, and by webhook to programs, when a request waits or has ended.
 
 A message names the request, the data set and what has happened, with the address of the page: no purpose,
 no figure, nothing of a row.
@@ -43,21 +43,21 @@ _WEBHOOK = ("url",)
 
 
 class Channel(Protocol):
-    """A way by which notices are sent."""
+    """A way to send notices."""
 
     @property
     def name(self) -> str:
-        """How the log names it."""
+        """The name of the channel in the log."""
         ...
 
     def send(self, notice: Notice, page: str) -> None:
-        """Send a notice, with the address of the request's page; raise `OSError` where it cannot be."""
+        """Send a notice, with the address of the request's page; raise `OSError` if that fails."""
         ...
 
 
 @dataclass(frozen=True)
 class Mail:
-    """Messages to those whose address is known.
+    """Sends messages to persons whose address is known.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Mail:
     name: str = "mail"
 
     def send(self, notice: Notice, page: str) -> None:
-        """Send a message to each of those whom the notice is for."""
+        """Send a message to each recipient of the notice."""
         known = [self.addresses[name] for name in notice.to if name in self.addresses]
         if not known:
             return
@@ -161,13 +161,13 @@ class Webhook:
 
 
 def signature_of(secret: str, moment: str, body: bytes) -> str:
-    """Return what a receiver compares `X-Aegis-Signature` with."""
+    """Return the signature that a receiver compares with `X-Aegis-Signature`."""
     return hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
 
 
 @dataclass
 class Notifier:
-    """Sends what the log says, until it is told to end.
+    """Sends notices from the log until it is told to end.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class Notifier:
     _looked: int = 0
 
     def run(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Send what comes; go on when a database or a server that was away is back."""
+        """Send new notices until told to end; continue when a database or server is back."""
         while not self.over.is_set():
             try:
                 self.once()
@@ -196,7 +196,7 @@ class Notifier:
             self.over.wait(_EVERY)
 
     def once(self) -> int:
-        """Send what is new; return how many notices were sent, or given up."""
+        """Send new notices once; return how many were sent or given up."""
         with self.catalog.database.writing() as session:
             up_to = notices.begin(session)
         with self.catalog.database.reading() as session:
@@ -307,7 +307,7 @@ def _require_keys(
 
 
 class NotifierThread:
-    """A notifier beside the service, in its process."""
+    """A notifier in the process of the service, as a thread."""
 
     def __init__(self, notifier: Notifier) -> None:
         self._notifier = notifier

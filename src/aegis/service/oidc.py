@@ -73,7 +73,7 @@ class Provider:
             )
 
     def roles_of(self, claims: Mapping[str, Any]) -> list[str] | None:
-        """Return the roles that claims say; None if admins of this service say them."""
+        """Return the roles in the claims; None if admins of this service assign roles."""
         if self.roles_claim is None:
             return None
         held = claims.get(self.roles_claim)
@@ -100,12 +100,12 @@ class Begun:
 
     @classmethod
     def new(cls) -> Begun:
-        """Return one that nobody guesses."""
+        """Return a new one with random secrets."""
         return cls(*(secrets.token_urlsafe(32) for _ in range(3)))
 
     @classmethod
     def read(cls, cookie: str) -> Begun:
-        """Return the one of a cookie; raise `NotSignedIn` for anything else."""
+        """Return the one in a cookie; raise `NotSignedIn` for any other cookie."""
         parts = cookie.split(".")
         if len(parts) != 3 or not all(parts):
             raise NotSignedIn("No sign-in was begun here.", hint="Begin it anew.")
@@ -113,7 +113,7 @@ class Begun:
 
     @property
     def cookie(self) -> str:
-        """What the cookie holds."""
+        """The content of the cookie."""
         return f"{self.state}.{self.nonce}.{self.verifier}"
 
 
@@ -137,7 +137,7 @@ class Person:
 
 
 def address(provider: Provider, begun: Begun, back: str) -> str:
-    """Return where the browser is sent to sign in; `back` is where it comes back to."""
+    """Return the address at which the browser signs in; `back` is where it returns to."""
     endpoint = _configuration(provider)["authorization_endpoint"]
     digest = hashlib.sha256(begun.verifier.encode()).digest()
     asked = {

@@ -1,4 +1,4 @@
-"""A table that is being opened for the workbench: in a thread, so that the page can say how far it is."""
+"""Opening a table for the workbench in a thread, so that the page can show the progress."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class BenchOpening:
             self.ended.set()
 
     def bench(self) -> str | None:
-        """Return the bench's identifier, None until it is there; raise what kept it from being made."""
+        """Return the bench's identifier; None until it is ready; raise the error if opening
+        failed.
+        """
         if self._error is not None:
             raise self._error
         return self._bench if self.ended.is_set() else None
@@ -80,7 +82,7 @@ class BenchOpening:
 
     @property
     def noted_words(self) -> str:
-        """What the step says of itself, and for how long the table is being opened."""
+        """The present step, and for how long the table has been opening."""
         seconds = f"{time.monotonic() - self.began:.0f} s"
         return f"{self.noted}, {seconds}" if self.noted else seconds
 
@@ -114,7 +116,7 @@ class Openings:
         self._lock = threading.Lock()
 
     def begin(self, name: str, label: str | None, part: str | None) -> BenchOpening:
-        """Begin to open a table; raise `DataError` if the folder has none of that name."""
+        """Start to open a table; raise `DataError` if the folder has none of that name."""
         opening = BenchOpening(self._benches.title_of(name, part))
         with self._lock:
             self._known[opening.identifier] = opening
@@ -132,7 +134,7 @@ class Openings:
 
 
 def give_back() -> None:
-    """Give memory that nothing uses back to the system: allocators keep it otherwise."""
+    """Return unused memory to the system; allocators would keep it."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":

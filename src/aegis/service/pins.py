@@ -1,4 +1,5 @@
-"""What an agent holds every job against: the provider's own policy, a floor, approvers' keys.
+"""The limits that an agent checks every job against: the provider's policy, a floor, approvers'
+keys.
 
 All of it lies beside the data, where the service cannot reach. A job that asks for more is refused,
 whoever sent it.
@@ -52,12 +53,14 @@ _NUMBERS = {"noise": ("epsilon", "delta"), "counts": ("threshold",)}
 
 
 class RefusedError(CatalogError):
-    """A job is below what the provider pinned; the message quotes no row, so the service may read it."""
+    """A job is below the provider's limits; the message quotes no row, so the service may read
+    it.
+    """
 
 
 @dataclass(frozen=True)
 class Floor:
-    """The least protection of whatever leaves a table.
+    """The least protection of all outputs of a table.
 
     Attributes
     ----------
@@ -92,7 +95,7 @@ class Floor:
 
 @dataclass(frozen=True)
 class PinnedSource:
-    """A table that the agent may read, and what may be done with it.
+    """A table that the agent may read, and the allowed outputs.
 
     Attributes
     ----------
@@ -130,7 +133,7 @@ class PinnedSource:
     def require_masks(
         self, configuration: Configuration, policy: Policy, seen: Mapping[str, Sequence[Any]]
     ) -> None:
-        """Raise unless every mask may be used.
+        """Raise an error unless every mask is allowed.
 
         Parameters
         ----------
@@ -190,7 +193,7 @@ class PinnedSource:
             )
 
     def require_columns(self, columns: Sequence[str]) -> None:
-        """Raise where a column would leave that never leaves."""
+        """Raise an error if a column would leave that must never leave."""
         leaving = [name for name in columns if name in self.floor.never]
         if leaving:
             raise RefusedError(
@@ -215,7 +218,7 @@ class Approvers:
     needed: int
 
     def require(self, job: Mapping[str, Any], policy: Policy) -> None:
-        """Raise unless enough approvers have signed what a job releases.
+        """Raise an error unless enough approvers have signed the release of a job.
 
         Parameters
         ----------
@@ -274,7 +277,7 @@ class Approvers:
 
 
 def require_shape(job: Mapping[str, Any]) -> None:
-    """Raise unless a job holds what its kind needs, each of its type.
+    """Raise an error unless a job holds the fields of its kind, each of the right type.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Loading what a workbench needs before somebody waits for it."""
+"""Loading the modules of a workbench before somebody waits for them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def status_of(error: AegisError) -> int:
 
 
 def problem(status: int, title: str, detail: str, hint: str = "", **more: Any) -> JSONResponse:
-    """Return an answer that says what went wrong and what to do."""
+    """Return an error answer with the fault and the remedy."""
     body = {"type": "about:blank", "status": status, "title": title, "detail": detail, **more}
     if hint:
         body["hint"] = hint
@@ -31,5 +31,5 @@ def problem(status: int, title: str, detail: str, hint: str = "", **more: Any) -
 
 
 def wants_page(request: Request) -> bool:
-    """Return whether a person asks: a page, not the API."""
+    """Return whether the caller expects a page, not an answer of the API."""
     return not request.url.path.startswith("/api/")

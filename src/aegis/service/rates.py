@@ -1,4 +1,4 @@
-"""How often who may call: buckets that fill evenly, of one process or of several that share a file."""
+"""Rates of calls: buckets that fill evenly, for one process or for several that share a file."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _TRIED = 8
 
 
 class Rates(Protocol):
-    """What counts calls."""
+    """The interface that counts calls."""
 
     def take(self, caller: str, cost: int = 1) -> float:
-        """Take what a call costs; return the seconds to wait, 0 where the call may go on."""
+        """Charge a call to its bucket; return the seconds to wait, 0 if the call may proceed."""
         ...
 
 
@@ -87,7 +87,7 @@ class SharedRates:
         return wait
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._places.close()
         self._file.close()
 

@@ -28,7 +28,7 @@ _LONGEST = 200
 
 
 class Recorder:
-    """What stands outside of everything else; a plain ASGI middleware, so that streams pass unbuffered.
+    """The outermost layer, a plain ASGI middleware, so that streams pass unbuffered.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def route_of(scope: Scope) -> str:
 
 @dataclass(frozen=True)
 class AccessLog:
-    """Where lines of the access log go.
+    """The target of the access log.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class AccessLog:
 
     @classmethod
     def at(cls, place: str | None) -> AccessLog | None:
-        """Return the log of a file, of standard output ("-"), or none.
+        """Return the log for a file, for standard output ("-"), or none.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Routes that say what they are for: a route without a declared action cannot be made."""
+"""Routes with a declared action; a route without one cannot be made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACTION = "x-aegis-action"
 
 @dataclass(frozen=True)
 class Declared:
-    """A route and what it needs.
+    """A route with its required rights.
 
     Attributes
     ----------
@@ -45,13 +45,13 @@ class Routes:
     def get(
         self, path: str, action: Action | str, **options: Any
     ) -> Callable[[Endpoint], Endpoint]:
-        """Register what only reads."""
+        """Register a route that only reads."""
         return self._add("GET", path, action, options)
 
     def post(
         self, path: str, action: Action | str, **options: Any
     ) -> Callable[[Endpoint], Endpoint]:
-        """Register what changes something."""
+        """Register a route that changes something."""
         return self._add("POST", path, action, options)
 
     def _add(

@@ -28,7 +28,7 @@ _LOOPBACK = ("127.0.0.1", "::1")
 
 
 def serve(settings: ServiceSettings, host: str, port: int) -> None:
-    """Serve on an address; returns when the process is told to end.
+    """Serve at an address, until the process is told to end.
 
     The embedded engine of this process opens nothing outside of the tables of `--local`.
 

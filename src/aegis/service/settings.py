@@ -1,4 +1,4 @@
-"""How a service runs."""
+"""The settings of a service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aegis.service.oidc import Provider
 
 @dataclass(frozen=True)
 class Operation:
-    """How a service is operated: behind which proxies, what it logs, keeps and tells.
+    """How a service is operated: its proxies, logs, retention and notices.
 
     Attributes
     ----------
@@ -78,5 +78,5 @@ class ServiceSettings:
 
     @property
     def secure(self) -> bool:
-        """Whether cookies go over TLS alone; plain HTTP is for loopback and tests."""
+        """Whether cookies require TLS; plain HTTP is for loopback and tests."""
         return self.origin.startswith("https://")

@@ -1,4 +1,4 @@
-"""One job of an agent in a process of its own, under limits of time and memory.
+"""One job of an agent in a separate process, with limits of time and memory.
 
 The process keeps the job's lease and hands in what comes out, as the agent itself would. It ends with
 the agent, and what it has written to temporary files goes with it.
@@ -34,7 +34,7 @@ def work_apart(
     limits: WorkLimits,
     say: Callable[[str], None],
 ) -> None:
-    """Do a job of an agent in a process of its own.
+    """Do a job of an agent in a separate process.
 
     Parameters
     ----------

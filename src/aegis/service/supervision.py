@@ -1,4 +1,4 @@
-"""Keep the processes of one service answering: start another one where one has ended or hangs.
+"""Supervision of the processes of one service: a process that has ended or hangs is replaced.
 
 The supervisor of uvicorn waits for the answer of one process before it looks at the next, and looks at signals after that:
 while one process started or hung, no other one was replaced, and the service did not end when it was told to.
@@ -23,7 +23,7 @@ END = 15.0
 
 
 class WatchedProcess(Process):
-    """A process that is asked whether it answers, without waiting for the answer."""
+    """A process that is asked whether it answers, without blocking."""
 
     def __init__(self, config: Config, sockets: list[socket]) -> None:
         super().__init__(config, sockets)
@@ -55,7 +55,7 @@ class Supervisor(Multiprocess):
         self.processes = [self._started() for _ in range(self.processes_num)]
 
     def keep_subprocess_alive(self) -> None:
-        """Start another process for each one that has ended or hangs; end where none can start."""
+        """Replace each process that has ended or hangs; end if none can start."""
         for number, process in enumerate(self.processes):
             if self.should_exit.is_set() or process.is_alive(timeout=ANSWER):
                 continue

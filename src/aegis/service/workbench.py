@@ -1,4 +1,4 @@
-"""The workbench without its page: a policy in the making, and what it would release.
+"""The workbench without its page: a policy that is being edited, and its release.
 
 A bench holds one table under one policy. Moving a control changes the rule, and what is known of
 the table answers at once; another role or mask has it summarised anew.
@@ -84,7 +84,7 @@ TABLES = (
 
 @dataclass(frozen=True)
 class Preview:
-    """What a mask shows in place of some values.
+    """The shown values of a mask for some original values.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Preview:
 
     @property
     def in_words(self) -> str:
-        """The pairs in one line; what is the same for all values is said once."""
+        """The pairs of values in one line; a common shown value is written once."""
         if all(value == masked for value, masked in self.shown):
             return "each value as it is"
         masked_values = {masked for _, masked in self.shown}
@@ -111,7 +111,7 @@ class Preview:
 
 @dataclass(frozen=True)
 class View:
-    """What a bench shows of a policy.
+    """The view of a policy on the bench.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class View:
 
     @property
     def admissible(self) -> int:
-        """How many of the ranking meet the rule."""
+        """How many configurations of the ranking meet the rule."""
         return sum(ranked.admissible is True for ranked in self.ranking)
 
 
@@ -290,16 +290,16 @@ class Bench:
 
     @property
     def policy(self) -> Policy:
-        """The policy as it is now."""
+        """The present policy."""
         return self.study.policy
 
     @property
     def turn(self) -> int:
-        """Which search's turn it is; it grows with each search, and with each other policy."""
+        """The number of the latest search; it grows with each search and each other policy."""
         return self._turn
 
     def take(self, policy: Policy) -> None:
-        """Go on with another policy; the table is read again only where roles or masks differ."""
+        """Use another policy; the table is read again only if roles or masks differ."""
         with self.lock:
             if policy != self.study.policy:
                 self._turn += 1
@@ -309,7 +309,7 @@ class Bench:
             self.study = changed
 
     def take_text(self, text: str) -> None:
-        """Go on with a policy that was written as YAML.
+        """Use a policy that was written as YAML.
 
         Raises
         ------
@@ -325,7 +325,7 @@ class Bench:
         more: Mapping[str, str],
         privacy: Mapping[str, Any],
     ) -> bool:
-        """Go on with what the controls say, as `edited` reads them; return whether a role changed.
+        """Apply the controls, as `edited` reads them; return whether a role changed.
 
         A column with another role gets the masks that `aegis init` proposes for that role.
         """
@@ -348,7 +348,7 @@ class Bench:
         return bool(changed)
 
     def view(self) -> View:
-        """Return what stands on the bench: costs, and some configurations under the rule.
+        """Return the view of the bench: costs, and some configurations under the rule.
 
         Scores do not depend on the rule and are remembered; what a moved control changes is which
         configurations meet it.
@@ -422,7 +422,7 @@ class Bench:
             return self.study.front(span, time_limit=seconds)
 
     def preview(self, configuration: Configuration) -> tuple[Preview, ...]:
-        """Return what some values would be shown as: of one's own table, on one's own machine."""
+        """Return how a mask shows some values of the user's table, on the user's machine only."""
         with self.lock:
             previews = []
             for attribute in self.study.summary.attributes.values():
@@ -473,7 +473,7 @@ def edited(
     more: Mapping[str, str],
     privacy: Mapping[str, Any],
 ) -> Policy:
-    """Return a policy with what controls say.
+    """Return a policy with the settings of the controls.
 
     Parameters
     ----------
@@ -531,7 +531,7 @@ def _of_sensitive(
 
 @dataclass
 class Benches:
-    """The tables of one folder, and those that are open.
+    """The tables of one folder, and the open ones.
 
     Attributes
     ----------
@@ -553,7 +553,7 @@ class Benches:
         return sorted(p for p in inside if not any(part.startswith(".") for part in p.parts))
 
     def path_of(self, name: str) -> Path:
-        """Return a table of the folder; raise `DataError` for anything else."""
+        """Return the path of a table in the folder; raise `DataError` for anything else."""
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder.resolve()) or path.suffix.lower() not in TABLES:
             raise DataError(
@@ -592,7 +592,7 @@ class Benches:
             return list(reversed(self._open.values()))
 
     def close(self, identifier: str) -> None:
-        """Close a table; what was released of it stays in its folder."""
+        """Close a table; its releases stay in its folder."""
         with self._lock:
             self._open.pop(identifier, None)
 

@@ -1,4 +1,4 @@
-"""The worker: searches protected summaries and audits them, and ends what is over."""
+"""The worker: searches and audits protected summaries, and removes expired files and sessions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Worker:
     _expired: float = 0.0
 
     def run(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Work on what waits until told to end; go on when a database that was away is back."""
+        """Do waiting work until told to end; continue when a database is back."""
         try:
             while not self.over.is_set():
                 try:
@@ -65,7 +65,7 @@ class Worker:
             self.leave(say)
 
     def leave(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Say goodbye, so that nobody waits for a sign of this worker."""
+        """Sign off, so that nobody waits for a sign of this worker."""
         try:
             with self.catalog.database.writing() as session:
                 signs.leave(session, jobs.WORKER, self.name)
@@ -198,7 +198,7 @@ class _WorkerCounter:
 
 
 class WorkerThread:
-    """A worker beside the service, in its process."""
+    """A worker in the process of the service, as a thread."""
 
     def __init__(
         self,
@@ -217,6 +217,6 @@ class WorkerThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Give the job at hand back, and end."""
+        """Give the present job back, and end."""
         self._worker.over.set()
         self._thread.join(timeout=_PATIENCE)

@@ -1,4 +1,4 @@
-"""Queries in the words of an SQL dialect, for which its engine need not be installed."""
+"""Queries in an SQL dialect whose engine need not be installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_SPARK = ("spark", "databricks")
 
 
 def compile_query(query: ir.Table, dialect: str) -> tuple[Any, exp.Expression]:
-    """Return what sqlglot calls a dialect, and a query in it."""
+    """Return sqlglot's name of a dialect, and a query in it."""
     from ibis.backends.sql import compilers  # of twenty engines: half a second, for exports only
 
     compiler = getattr(compilers, _COMPILERS.get(dialect, dialect)).compiler

@@ -1,4 +1,4 @@
-"""A digest of what a table holds: the same rows give the same one, in whatever order and file."""
+"""A digest of a table's content: equal rows give equal digests, in any order and file format."""
 
 from __future__ import annotations
 

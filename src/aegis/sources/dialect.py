@@ -1,4 +1,4 @@
-"""How a text file of rows is written: decided once, before a row is read."""
+"""The dialect of a text file of rows, decided before any row is read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class EncodingError(DataError):
 
 @dataclass(frozen=True)
 class Reading:
-    """What a user says of a text file; None for what the file is asked itself.
+    """The user's options on a text file; None for everything that Aegis shall detect.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class Reading:
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Reading:
-        """Return what a mapping says, as `to_dict` makes it and policies write it."""
+        """Return the options from a mapping, in the form of `to_dict` and of policies."""
         names = [field.name for field in fields(cls)]
         for name in given:
             if name not in names:
@@ -134,20 +134,20 @@ class Reading:
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is said, and nothing of what is not."""
+        """Return the options that are set."""
         said = {k: v for k, v in asdict(self).items() if v is not None and v != ()}
         if said.get("quote") == "":
             said["quote"] = "none"
         return {k: list(v) if isinstance(v, tuple) else v for k, v in said.items()}
 
     def over(self, other: Reading | None) -> Reading:
-        """Return what this one says, and the other where this one says nothing."""
+        """Return these options, completed by those of the other."""
         return self if other is None else Reading(**{**_said(other), **_said(self)})
 
 
 @dataclass(frozen=True)
 class TextDialect:
-    """How a text file is read: every choice made.
+    """The complete dialect of a text file.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class TextDialect:
 
 
 def known_encoding(name: str) -> str:
-    """Return Python's own name of an encoding of text; raise `PolicyError` for what is none."""
+    """Return Python's name of a text encoding; raise `PolicyError` if there is none."""
     try:
         codec = codecs.lookup(name)
         if "".encode(name) is None or not getattr(codec, "_is_text_encoding", True):
@@ -202,7 +202,7 @@ def known_encoding(name: str) -> str:
 
 
 def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialect:
-    """Return how a file is written, by what the user says and what its first bytes show.
+    """Return the dialect of a file, from the user's options and its first bytes.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialec
 
 
 def marked_encoding(start: bytes) -> str:
-    """Return the encoding that a byte-order mark names, or that zero bytes show; else UTF-8."""
+    """Return the encoding that a byte-order mark or zero bytes reveal; otherwise UTF-8."""
     marked = next((encoding for mark, encoding in MARKS if start.startswith(mark)), None)
     return marked or _wide_encoding(start) or "utf-8"
 

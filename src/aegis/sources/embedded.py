@@ -1,4 +1,4 @@
-"""The embedded engine of this process: DuckDB, how far it is, and what it may take."""
+"""The embedded engine (DuckDB) of this process: its progress and its limits."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _close(connection: Any, folder: Path) -> None:
 
 
 def start_arrow_threads(connection: Any) -> None:
-    """Have Arrow's threads, one of each kind, started while there is room for them.
+    """Start Arrow's threads, one of each kind, while there is memory for them.
 
     The engine reads what is in memory by them. Arrow starts them when they are first needed, and
     waits for ever for one that got no addresses, or no memory, for its stack.
@@ -116,7 +116,7 @@ def limit_embedded(memory: int) -> None:
 
 
 def lock_embedded(folders: Sequence[Path]) -> None:
-    """Have the embedded engine open no file outside of some folders, and nothing of the network.
+    """Forbid the embedded engine to open files outside of some folders, or anything on the network.
 
     For processes that work on files of others. It holds for the rest of the process: no statement
     can take it back.
@@ -159,7 +159,7 @@ def stop_queries() -> None:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the embedded engine may take.
+    """Limits of the embedded engine.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class Limits:
 
 
 def limits() -> Limits:
-    """Return what the embedded engine may take."""
+    """Return the limits of the embedded engine."""
     # A cursor of its own, so that a result that is being read is left alone.
     with embedded().con.cursor() as cursor:
         answer = cursor.execute(
@@ -189,7 +189,7 @@ def limits() -> Limits:
 
 
 def limit_alike(connection: Any) -> None:
-    """Hold another DuckDB, that of a database file, to the limits of the embedded engine.
+    """Give another DuckDB, that of a database file, the limits of the embedded engine.
 
     It is stopped like that one, too.
     """

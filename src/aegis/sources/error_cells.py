@@ -1,4 +1,4 @@
-"""Cells of a workbook that hold an error, such as #N/A: the library reads them as empty."""
+"""Cells of a workbook that hold an error, such as #N/A; the library reads them as empty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED = 3
 
 
 def error_notes(file: Path, sheet: str) -> list[str]:
-    """Return what a user is told of the cells with an error in a sheet of an .xlsx file.
+    """Return notes for the user on the cells with an error in a sheet of an .xlsx file.
 
     Files of other formats give nothing: their error cells cannot be distinguished from empty ones.
     """

@@ -80,7 +80,7 @@ def engine_errors(origin: str, files: Sequence[Path] = ()) -> Iterator[None]:
 
 
 def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> EngineError:
-    """Return what an engine's exception means to whoever asked."""
+    """Return the error of Aegis for an engine's exception."""
     first, text = first_cause(error), str(error).lower()
     if any(sign in text for sign in _FULL):
         return _full(error, first, origin)
@@ -135,7 +135,7 @@ def _used(first: str) -> str:
 
 
 def first_cause(error: BaseException) -> str:
-    """Return the line of an error that says most; of what Java says, the innermost cause."""
+    """Return the most useful line of an error; for Java, the innermost cause."""
     text = str(error).strip()
     causes = _JAVA.findall(text)
     first = (text or type(error).__name__).splitlines()[0]

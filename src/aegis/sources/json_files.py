@@ -1,4 +1,4 @@
-"""JSON documents: one array of records, alone or in an object, as programs export a table.
+"""JSON documents: one array of records, alone or in an object.
 
 A document that was cut off is refused here, since whoever reads records one by one takes what is there for
 all of them.

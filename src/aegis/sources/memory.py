@@ -1,4 +1,4 @@
-"""Memory of the embedded engine: how much it may take, and where it puts what does not fit."""
+"""Memory of the embedded engine: its limit, and the folder for data that does not fit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BINARY = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def limit_memory(limit: str | int, *, folder: str | Path | None = None) -> int:
-    """Keep the embedded engine of this process within `limit`; what does not fit goes to disk.
+    """Limit the memory of the embedded engine of this process; data that does not fit goes to disk.
 
     The limit is for tables, sorts and groups in the engine. Beside it stand the program itself
     (about 200 MB) and the aggregates that are handed over. Fewer rows are worked on at a time, so

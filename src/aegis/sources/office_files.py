@@ -29,7 +29,7 @@ _EXACT = 1 << 53
 
 
 def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
-    """Return the rows of a sheet, and what a user is told of them.
+    """Return the rows of a sheet, and notes for the user.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
 
 
 def filled_sheets(file: Path) -> list[str]:
-    """Return the names of the sheets with rows; raise as `read_workbook` does for what is none."""
+    """Return the names of the sheets with rows; errors as in `read_workbook`."""
     return [name for name, rows in _sheets(file).items() if rows]
 
 
@@ -67,7 +67,7 @@ def _sheets(file: Path) -> dict[str, list[list[Any]]]:
 
 
 def read_statistics(file: Path, reading: Reading) -> pa.Table:
-    """Return the rows of a file of SPSS, SAS or Stata: codes as they are, not their labels.
+    """Return the rows of a file of SPSS, SAS or Stata, with codes instead of labels.
 
     Raises
     ------

@@ -124,7 +124,8 @@ def _open_here(table: Any, name: str | None, reading: Reading) -> Source:
 
 
 def parts_of(file: Path) -> list[str]:
-    """Return the sheets with rows of a workbook, or the tables of a SQLite file; none of another.
+    """Return the sheets with rows of a workbook, or the tables of a SQLite file; empty for other
+    files.
 
     Raises
     ------
@@ -140,7 +141,7 @@ def parts_of(file: Path) -> list[str]:
 
 
 def open_part(file: Path, part: str | None) -> Source:
-    """Open one of `parts_of` a file; None if it has at most one. Errors as of `open_table`."""
+    """Open one of the `parts_of` a file; None if it has at most one. Errors as in `open_table`."""
     if part is None or _suffix(file) in SQLITE:
         return open_table(file, name=part)
     return open_table(file, reading=Reading(sheet=part))

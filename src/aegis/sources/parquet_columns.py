@@ -1,4 +1,4 @@
-"""Columns of Parquet files as they are stored: texts as numbers of the entries of a dictionary."""
+"""Columns of Parquet files in their stored form: texts as indices into a dictionary."""
 
 from __future__ import annotations
 

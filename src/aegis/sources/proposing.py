@@ -1,4 +1,4 @@
-"""What to say of a text file, so that it is read as a person would: proposed, never assumed."""
+"""Options for reading a text file as a person would, proposed and never assumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An independent count of the records of a text file, by its quotes and line ends alone.
+"""An independent count of the records of a text file, from its quotes and line ends.
 
 A line end is the end of a record where an even number of quotes is before it: doubled quotes
 within a quoted field count twice (RFC 4180, section 2). Bytes are looked at as arrays, so that
@@ -21,7 +21,7 @@ _LF, _CR = 10, 13
 
 @dataclass(frozen=True)
 class FileRecords:
-    """What is in a file of bytes.
+    """The records of a file, as counted from its bytes.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class FileRecords:
 
     @property
     def line_end(self) -> str:
-        """What all records end in, where they are not mixed."""
+        """The line end of all records; None if they are mixed."""
         if self.old:
             return "\r"
         return "\r\n" if self.windows else "\n"
@@ -94,7 +94,7 @@ class Counter:
         self._returns = 0
 
     def add(self, chunk: bytes) -> NDArray[np.int64]:
-        """Count one more chunk, and return where in it records end."""
+        """Count one more chunk, and return where records end in it."""
         if not chunk:
             return np.zeros(0, dtype=np.int64)
         data = np.frombuffer(chunk, dtype=np.uint8)
@@ -154,7 +154,7 @@ class Counter:
         self._record_start = self._at + int(ends[-1]) + 1
 
     def result(self) -> FileRecords:
-        """Return what was counted."""
+        """Return the counts."""
         number, empty, windows = map(int, self._counts)
         rest = self._at - self._record_start
         return FileRecords(

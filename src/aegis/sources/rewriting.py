@@ -23,7 +23,7 @@ def opened(file: Path) -> IO[bytes]:
 
 @contextmanager
 def text_of(file: Path, dialect: TextDialect) -> Iterator[io.TextIOWrapper]:
-    """Yield the text of a file, line ends as they are; bytes must be of the encoding.
+    """Yield the text of a file with its line ends unchanged; bytes must fit the encoding.
 
     Raises
     ------
@@ -56,7 +56,9 @@ def rewrite(file: Path, target: Path, dialect: TextDialect) -> None:
 
 
 def unify_line_ends(file: Path, target: Path, dialect: TextDialect) -> None:
-    """Write a file whose records end in LF and in CR LF with LF alone; quoted fields stay."""
+    """Write a file with LF instead of mixed LF and CR LF at the end of records; quoted fields
+    stay unchanged.
+    """
     counter = Counter(dialect.quote, dialect.escape)
     with opened(file) as source, target.open("wb") as made:
         held = b""

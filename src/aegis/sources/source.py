@@ -1,4 +1,4 @@
-"""An opened table: what it is, where it came from, how to draw a reproducible sample of it."""
+"""An opened table: its content, its origin, and reproducible samples of it."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ class Source:
 
     @cached_property
     def engine(self) -> Engine:
-        """Where the queries run, and what is to be known of it."""
+        """The engine that runs the queries, and its properties."""
         return engine_of(self.backend)
 
     @property
     def is_stored(self) -> bool:
-        """Whether the table is one of a database, which is still there when this process has ended.
+        """Whether the table belongs to a database, so that it still exists after this process ends.
 
         The embedded engine reads files as views of its own memory.
         """
@@ -195,7 +195,7 @@ class Source:
         return sha.hexdigest()
 
     def content_digest(self) -> str:
-        """Return a digest of the rows, whatever their order and file.
+        """Return a digest of the rows, independent of their order and file format.
 
         Where rows must not come to this process, the engine computes it.
         """

@@ -25,7 +25,7 @@ _TIMES = {"DATE": pa.date32(), "DATETIME": pa.timestamp("us"), "TIMESTAMP": pa.t
 
 
 def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
-    """Return the rows of a table or view, and what a user is told of them.
+    """Return the rows of a table or view, and notes for the user.
 
     Parameters
     ----------
@@ -51,7 +51,9 @@ def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
 
 
 def sqlite_tables(file: Path) -> list[str]:
-    """Return the names of the tables and views of a database; raise `DataError` if it is none."""
+    """Return the names of the tables and views of a database; raise `DataError` if the file is
+    none.
+    """
     with _reading(file) as database:
         return _listed(database)
 

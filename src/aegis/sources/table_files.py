@@ -65,7 +65,7 @@ def write_table(source: Source, table: ir.Table, path: Path, *, format: str | No
 
 
 def reading_of(table: ir.Table, path: Path) -> Reading:
-    """Return how a file is read that `write_table` wrote: texts stay texts, whatever they look like."""
+    """Return the options for reading a file that `write_table` wrote: texts stay texts."""
     types = table.schema().items()
     return Reading(
         header=True,
@@ -91,7 +91,7 @@ def with_settled_floats(table: ir.Table) -> ir.Table:
 
 
 def without_formulas(table: ir.Table) -> ir.Table:
-    """Return a table whose texts no spreadsheet takes for formulas.
+    """Return a table in which no spreadsheet takes a text for a formula.
 
     An apostrophe is put before texts that begin as formulas do, and before those that begin with
     an apostrophe, so that no two texts become one.
@@ -111,7 +111,7 @@ def _is_formula(column: ir.Column) -> ir.Column:
 
 
 def formulas_in(output: Source) -> list[str]:
-    """Return the columns of which a spreadsheet would take a text, or the name, for a formula."""
+    """Return the columns with a text or name that a spreadsheet would take for a formula."""
     table = output.table
     texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
     named = [name for name in table.columns if name.startswith(FORMULA) and len(name) > 1]

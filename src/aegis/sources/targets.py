@@ -1,4 +1,4 @@
-"""Where releases go that an engine writes by itself."""
+"""Targets of releases that an engine writes by itself."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from aegis.sources.spark.folder import SparkFolder
 
 
 class Target(Protocol):
-    """Where a release goes."""
+    """The target of a release."""
 
     def check(self) -> None:
         """Raise `PolicyError` unless it can be made."""
 
     def written(self, table: ir.Table) -> AbstractContextManager[Source]:
-        """Write a query's result, yield what was written, and give it its name if all is well."""
+        """Write a query's result, yield the temporary copy, and rename it if there was no error."""
 
 
 def own_target(source: Source, output: str, *, force: bool) -> Target | None:
-    """Return where the engine of a table writes a release; None if this process writes it.
+    """Return the target of a table's engine; None if this process writes the release.
 
     Of the engines whose rows stay there is one, Spark.
     """

@@ -1,4 +1,4 @@
-"""URLs of databases: checked before a driver sees them, and shown without what is secret."""
+"""URLs of databases: checked before a driver receives them, and shown without secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _HIDDEN = "***"
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without its password and its options, which may hold one too; a path as it is.
+    """Return a URL without its password and its options, which may hold one; return a path
+    unchanged.
 
     A password that is written as it is, with / # ? or @ in it, is left out whole: all up to the
     last @ belongs to it.
@@ -32,7 +33,9 @@ def shown_url(url: str) -> str:
 
 
 def without_secrets(text: str, url: str = "") -> str:
-    """Return a message with passwords left out: those in URLs, and that of `url` wherever it stands."""
+    """Return a message without passwords: those in URLs, and the password of `url` wherever it
+    occurs.
+    """
     for secret in _secrets(url):
         text = text.replace(secret, _HIDDEN)
     return _SECRET.sub(
@@ -41,7 +44,8 @@ def without_secrets(text: str, url: str = "") -> str:
 
 
 def check_url(url: str) -> None:
-    """Raise unless a URL has one meaning: drivers quote what they cannot read, passwords too.
+    """Raise an error unless a URL is unambiguous: drivers quote what they cannot read, passwords
+    too.
 
     Raises
     ------

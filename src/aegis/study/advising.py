@@ -1,4 +1,6 @@
-"""What a study answers from the summary alone: advice, proofs, fronts, costs and estimates."""
+"""Questions that a study answers from the summary alone: advice, proofs, fronts, costs and
+estimates.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ SEARCH_SECONDS = 30.0
 
 
 class Advising:
-    """One table under one policy, and the questions to which its aggregates are the answer."""
+    """One table under one policy, and the questions that its aggregates answer."""
 
     _subject: Subject
 
@@ -48,7 +50,7 @@ class Advising:
 
     @property
     def seed(self) -> int:
-        """Seed of whatever is random."""
+        """Seed of all random draws."""
         return self._subject.seed
 
     @property
@@ -63,7 +65,7 @@ class Advising:
 
     @property
     def searchable(self) -> bool:
-        """Whether there are candidate masks to combine: counts of masked tables have none.
+        """Whether there are candidate masks to combine; counts of masked tables have none.
 
         Examples
         --------
@@ -137,7 +139,7 @@ class Advising:
         )
 
     def costs(self, measure: str | None = None) -> tuple[MaskCost, ...]:
-        """Return what each candidate mask costs by itself, every other attribute unmasked.
+        """Return the cost of each candidate mask alone, with every other attribute unmasked.
 
         Examples
         --------
@@ -346,7 +348,7 @@ class Advising:
         masks: Sequence[str] | None = None,
         measure: str = "mi",
     ) -> Any:
-        """Return the `JointEstimate` of an attribute and the label from what its masks show.
+        """Return the `JointEstimate` of an attribute and the label, from the masked values.
 
         Parameters
         ----------

@@ -1,4 +1,6 @@
-"""What answers take in addition to a ranking: releases of records, figures of privacy, training, a page."""
+"""Helpers for answers beyond a ranking: record-level releases, privacy figures, training,
+reports.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def added_summary(
     request: RankRequest | SearchRequest,
     methods: Sequence[str | Recipe] | None,
 ) -> AddedSummary | None:
-    """Return the summary of an added format that answers; None if the table or its summary does.
+    """Return the summary in an added format if one is given; None if the subject is a table or its
+    summary.
 
     Raises
     ------
@@ -107,7 +110,7 @@ def _with_utility(subject: Subject, advice: Advice) -> Advice:
 
 
 def check_report(path: str | Path | None, *, force: bool) -> None:
-    """Raise where a report cannot be written there, before any work is done."""
+    """Raise an error if the report cannot be written to a path, before any work is done."""
     from aegis.files import check_output
 
     if path is not None:
@@ -122,7 +125,7 @@ def draw_report(
     title: str | None,
     values: bool,
 ) -> str:
-    """Return the report on an advice or an evaluation, and write it where `path` says."""
+    """Return the report on an advice or an evaluation, and write it if `path` is given."""
     from aegis.advisor.owner_preview import show_release
     from aegis.report import added_sections, render_report, write_page
 
@@ -147,7 +150,7 @@ def draw_report(
 def release_table(
     subject: Subject, configuration: Configuration | Ranked | Advice, request: ApplyRequest
 ) -> Release:
-    """Return the masked table, whose utility is measured by what chose its configuration."""
+    """Return the masked table, with its utility by the measure that chose its configuration."""
     from aegis.release import apply
 
     chosen, measure, owner = configuration_to_apply(configuration)
@@ -165,8 +168,8 @@ def release_table(
 def configuration_to_apply(
     given: Configuration | Ranked | Advice,
 ) -> tuple[Configuration, str | None, OwnerRule | None]:
-    """Return a configuration to apply; the measure that chose it and the rule of the summary that
-    it was chosen from, where they are known.
+    """Return a configuration to apply, with the measure that chose it and the rule of its summary,
+    if they are known.
 
     Raises
     ------

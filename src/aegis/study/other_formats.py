@@ -1,4 +1,4 @@
-"""What a study asks of a summary of another format, which a package adds."""
+"""The interface for summaries in other formats, which packages add."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 class AddedSummary(Protocol):
-    """A summary of another format under one policy: what can be advised from it."""
+    """A summary in another format under one policy, and the advice from it."""
 
     summary_format: ClassVar[str]
     """The name of its format."""
 
     @property
     def searchable(self) -> bool:
-        """Whether it knows candidate masks to combine; else it only ranks what it holds."""
+        """Whether it has candidate masks to combine; otherwise it only ranks its own entries."""
 
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
-        """Rank the configurations that are asked for, or those that it holds."""
+        """Rank the requested configurations, or the summary's own entries."""
 
     def search(self, request: SearchRequest, *, progress: Progress) -> Advice:
         """Search all combinations of its candidate masks."""
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:
-        """Return what the report on an advice shows of it."""
+        """Return the sections on it in the report on an advice."""

@@ -1,4 +1,4 @@
-"""How a study shows itself: one line, and in a notebook its attributes with their masks."""
+"""The representation of a study: one line, and in a notebook its attributes with their masks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aegis.words import counted
 
 
 def describe_subject(subject: Subject) -> str:
-    """Return what the study is of, in one line."""
+    """Return the subject of the study in one line."""
     of = "a summary" if subject.source is None else str(subject.source.origin)
     summary = subject.summarised
     read = "not read yet" if summary is None else counted(summary.rows, "row")
@@ -20,7 +20,7 @@ def describe_subject(subject: Subject) -> str:
 
 
 def subject_html(subject: Subject) -> str:
-    """Return the line, and below it the attributes where the table has been read."""
+    """Return the line, and below it the attributes if the table has been read."""
     summary = subject.summarised
     line = f"<p>{html.escape(describe_subject(subject))}</p>"
     return line + ("" if summary is None else _attributes_html(summary))

@@ -1,4 +1,4 @@
-"""The questions of a study in one call each, for whoever asks only one."""
+"""The questions of a study as functions, for programs that ask only one."""
 
 from __future__ import annotations
 

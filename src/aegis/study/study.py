@@ -166,7 +166,7 @@ class Study(Advising):
         values: bool = True,
         force: bool = False,
     ) -> str:
-        """Return the report on an advice as one HTML document, and write it where `path` says.
+        """Return the report on an advice as one HTML document, and write it if `path` is given.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class Study(Advising):
         return release
 
     def audit(self, *, population: Any = None) -> Audit:
-        """Return the privacy of the table as it is, compared with the policy's rule.
+        """Return the privacy of the unmasked table, compared with the policy's rule.
 
         Examples
         --------

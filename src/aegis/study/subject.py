@@ -1,4 +1,4 @@
-"""What a study is of: a table or its summary, with the policy, read and summarised once."""
+"""The subject of a study: a table or its summary, with the policy, read and summarised once."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ class Subject:
 
     @property
     def summarised(self) -> Summary | None:
-        """The summary where it has been made."""
+        """The summary; None if it has not been made yet."""
         return None if self._counted is None else self._counted[0]
 
     @property
     def known(self) -> CodedRows | None:
-        """The rows as codes, where the summary was made here and they are few enough to be held."""
+        """The rows as codes, if the summary was made here and they fit into memory."""
         return None if self._counted is None else self._counted[1]
 
     @property
@@ -144,7 +144,7 @@ class Subject:
             return self._counted[0]
 
     def counted_exactly(self) -> Subject:
-        """Return the table with co-occurrences counted on all rows: itself where they are."""
+        """Return the table with co-occurrences counted on all rows; itself if they already are."""
         if self.exact or self.rows_to("count").rows <= SAMPLE_ROWS:
             return self
         return replace(self, exact=True, _counted=None, _plan=None, _lock=RLock())
@@ -166,12 +166,12 @@ class Subject:
             )
 
     def check_rules(self, rules: Iterable[PrivacyRule]) -> None:
-        """Raise where there is only a summary, and a rule is weaker than its owner allows."""
+        """Raise an error if there is only a summary, and a rule is weaker than its owner allows."""
         if self.source is None:
             check_front_rules(self.summary, rules, override=self.rule_override)
 
     def under(self, policy: Policy, *, rule_override: bool = False) -> Subject:
-        """Return the same table under another policy, with its summary where that serves.
+        """Return the same table under another policy; its summary is used again if possible.
 
         Raises
         ------

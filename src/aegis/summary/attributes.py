@@ -105,7 +105,7 @@ def assemble(
     pooled: Sequence[Ints],
     ranges: Sequence[Ints | None],
 ) -> AttributeSummary:
-    """Return the summary of an attribute whose groupings, levels and ranges per value are known.
+    """Return the summary of an attribute from its groupings, levels and ranges per value.
 
     `masks`, `groupings`, `pooled` and `ranges` end with those of the identity.
     """
@@ -157,7 +157,7 @@ def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Arr
 
 
 def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array | None:
-    """Return what the groups show that keep their own level; None if none is pooled."""
+    """Return the shown values of groups that are not pooled; None if no group is pooled."""
     if candidate.size <= candidate.n_levels:
         return None
     alone = ~pooled_groups(attribute, candidate)

@@ -122,7 +122,7 @@ def summarize_rows(
     like: Summary | None = None,
     progress: Progress = SILENT,
 ) -> tuple[Summary, CodedRows | None]:
-    """Return `summarize`, and the rows as they were read, where they are few enough to be held."""
+    """Return the result of `summarize`, and the rows as they were read, if they fit into memory."""
     policy = as_policy(policy)
     if like is not None:
         _check_model(like, policy)

@@ -1,4 +1,6 @@
-"""What a table must be like to be summarised, and the classes of a label that is cut into bins."""
+"""Requirements on a table before it is summarised, and the classes of a label that is cut into
+bins.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ MAX_CLASSES = 1_024
 
 
 def check_columns(source: Source, policy: Policy) -> None:
-    """Raise when the table lacks a column that the policy names, or holds what no mask works on."""
+    """Raise an error if the table lacks a column of the policy, or a column has a type that no
+    mask accepts.
+    """
     if policy.label:
         source.require(policy.label.column, where="the policy's label")
     if policy.person is not None:
@@ -39,7 +43,7 @@ def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
 
 
 def check_label(column: ir.Column) -> None:
-    """Raise `DataError` where a label is of a type that has no classes."""
+    """Raise `DataError` if the label's type has no classes."""
     dtype = column.type()
     if Kind.of(dtype) is None and not dtype.is_null():
         raise DataError(
@@ -51,7 +55,9 @@ def check_label(column: ir.Column) -> None:
 def label_bins(
     column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64], label: Label
 ) -> Mask:
-    """Return the mask that cuts a numeric label into classes: at declared cuts, else at quantiles."""
+    """Return the mask that cuts a numeric label into classes: at declared cuts, otherwise at
+    quantiles.
+    """
     kind = Kind.of(column.type())
     bins = label.bins or len(label.cuts) + 1
     if kind is None or not kind.numeric:
@@ -63,7 +69,7 @@ def label_bins(
 
 
 def check_values(name: str, values: int, most: int) -> None:
-    """Raise `DataError` where an attribute has more values than are counted one by one."""
+    """Raise `DataError` if an attribute has too many values to count one by one."""
     if values > most:
         raise DataError(
             f"Attribute {name!r} has more than {most:,} distinct values.",
@@ -90,7 +96,7 @@ def check_classes(column: str, classes: pa.Array) -> None:
 
 
 def check_hierarchy(attribute: Attribute, data: ValueCounts) -> None:
-    """Raise `DataError` where the hierarchy of an attribute does not cover its values."""
+    """Raise `DataError` if the hierarchy of an attribute does not cover its values."""
     if attribute.hierarchy is None:
         return
     missing = attribute.hierarchy.uncovered(data.values)

@@ -1,4 +1,4 @@
-"""Equivalence classes of a table as it is, counted in the engine."""
+"""Equivalence classes of an unmasked table, counted in the engine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ShownColumns:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """The classes of a release together with those that were made before it.
+    """The classes of a release together with the releases before it.
 
     Attributes
     ----------
@@ -226,7 +226,7 @@ def count_classes(
     population: Source | None = None,
     coded: CodedRows | None = None,
 ) -> CountedClasses | PersonClasses:
-    """Count the equivalence classes of a table as it is.
+    """Count the equivalence classes of a table without masking it.
 
     Parameters
     ----------

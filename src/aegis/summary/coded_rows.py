@@ -78,7 +78,7 @@ class CodedRows:
         attributes: Mapping[str, AttributeSummary],
         label: str,
     ) -> tuple[FrequencyTable, Codes]:
-        """Return what `count_cells` returns, and the cell of each row, shape (N,)."""
+        """Return the result of `count_cells`, and the cell of each row, shape (N,)."""
         names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
         codes: dict[str, npt.NDArray[np.integer]] = {}
         representatives: dict[str, npt.NDArray[np.int32]] = {}
@@ -150,7 +150,7 @@ def fits(source: Source, rows: int, columns: int) -> bool:
 
 
 def read_stored(source: Source, names: Sequence[str]) -> CodedRows | None:
-    """Return columns of all rows, which are then of one class; None if the engine counts better.
+    """Return columns of all rows, without classes; None if the engine counts faster.
 
     That is where they are not stored in files with the values of each column, are too many, or hold
     what is not distinguished.

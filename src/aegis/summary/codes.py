@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[\[\]]?(-?(?:inf|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))")
 
 
 def settle(values: pa.Array) -> pa.Array:
-    """Return floats with one zero and one NaN, as engines group them; all else as it is.
+    """Return floats with one zero and one NaN, as engines group them; other values unchanged.
 
     Arrow tells 0.0 from -0.0 and NaN from NaN with another sign or payload.
     """
@@ -46,7 +46,7 @@ def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
 
 
 def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
-    """Return codes of a column's values, in few bytes, and what they represent, in no order.
+    """Return codes of a column's values, in few bytes, and the values of the codes, unsorted.
 
     Of a dictionary some values may occur twice, and others in no row.
     """

@@ -79,7 +79,7 @@ class FoldCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """How many rows of each class fall into each pair of atoms, for every pair of attributes.
+    """Rows by class in each pair of atoms, for every pair of attributes.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class PairCounts:
 
     @cached_property
     def offsets(self) -> Counts:
-        """Where each attribute's atoms start when all are stacked, shape (m + 1,)."""
+        """Where each attribute's atoms start in the list of all atoms, shape (m + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @cached_property
@@ -175,7 +175,7 @@ class PairCounts:
 
 
 def is_sparse(matrix: Matrix) -> bool:
-    """Return whether a matrix is sparse; it is known without loading the library of those."""
+    """Return whether a matrix is sparse, without loading SciPy's sparse module."""
     return not isinstance(matrix, np.ndarray)
 
 

@@ -1,4 +1,4 @@
-"""Rows dealt out to folds by what they hold, so that the order of a table changes no score.
+"""Dealing rows to folds by their content, so that the order of a table changes no score.
 
 The hash of a row is made of its atoms and its class or number to predict: two sums modulo the prime
 P = 2^31 - 1. Equal rows are numbered, and the number enters the hash, so that each of them falls into a fold

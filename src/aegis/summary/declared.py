@@ -9,7 +9,7 @@ from aegis.summary.model import AttributeSummary, Summary
 
 
 def declared_policy(summary: Summary) -> Policy:
-    """Return what the summary knows of the policy that it was made under.
+    """Return the known part of the policy that the summary was made under.
 
     Of a summary of an earlier version, which does not say its rule, the rule requires nothing:
     see `says_rule`.

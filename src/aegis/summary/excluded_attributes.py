@@ -1,4 +1,4 @@
-"""Attributes that measures of a whole configuration leave out, where a table has too many levels.
+"""Attributes that measures of a whole configuration leave out because a table has too many levels.
 
 The cost of such a measure grows with the cube of the levels of all attributes together, and of what
 it counts with their square. Where they are more than `TOGETHER`, those attributes take part that tell
@@ -22,7 +22,7 @@ TOGETHER = 2_048
 
 
 def told_alone(attribute: AttributeSummary, max_levels: int) -> float:
-    """Return how much of the label the unmasked levels tell: Pillai's trace, corrected for chance.
+    """Return how well the unmasked levels predict the label: Pillai's trace, corrected for chance.
 
     That is chi-square over the rows, less what it is on the average where the label is drawn at
     random: (levels - 1) (classes - 1) / (rows - 1). At least 0.
@@ -50,7 +50,7 @@ def told_alone(attribute: AttributeSummary, max_levels: int) -> float:
 def set_aside(
     attributes: Mapping[str, AttributeSummary], max_levels: int, together: int = TOGETHER
 ) -> dict[str, AttributeSummary]:
-    """Return the attributes, all but those that predict the label best with one level each.
+    """Return the attributes with one level each, except those that predict the label best.
 
     They are taken in the order of what they predict of the label alone, those with fewer atoms first
     where that is equal; one that does not fit is passed over, unless it is the first. Attributes with
@@ -95,7 +95,7 @@ def _aside(attribute: AttributeSummary) -> AttributeSummary:
 
 
 def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
-    """Return an attribute that was set aside with its levels and ranges, as if it were not.
+    """Return an excluded attribute with its levels and ranges, as if it were not excluded.
 
     Examples
     --------

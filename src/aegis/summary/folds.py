@@ -1,4 +1,4 @@
-"""Row folds of co-occurrence counts: what a delete-a-group jackknife leaves out, fold by fold.
+"""Row folds of co-occurrence counts, which a delete-a-group jackknife leaves out one by one.
 
 Each labelled row falls into one of a few folds by a seeded hash of what it holds (`aegis.summary.deal`).
 The counts by fold are next to those of all rows, cell by cell.

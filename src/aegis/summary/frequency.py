@@ -113,7 +113,9 @@ class FrequencyTable:
         sensitive: Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]],
         hierarchies: Mapping[str, npt.NDArray[np.int64]] | None = None,
     ) -> ClassTable:
-        """Return the classes `ids` (cells,) of the cells, in rows, or in persons where known."""
+        """Return the classes `ids` (cells,) of the cells, in rows, or in persons if they are
+        known.
+        """
         if self.persons is not None:
             return self.persons.classes(ids, self.counts, sensitive, hierarchies)
         return ClassTable.from_cells(
@@ -122,7 +124,7 @@ class FrequencyTable:
 
 
 def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
-    """Return one id per row, equal where all code columns are equal.
+    """Return one id per row, equal for rows with equal codes in all columns.
 
     Ids are mixed-radix numbers, made dense again whenever the radix product would overflow, so
     that any number of columns fits.

@@ -1,4 +1,4 @@
-"""Count rows by computed keys: where raw values repeat, the keys are computed once for each.
+"""Counting rows by computed keys; if raw values repeat, each key is computed once.
 
 Tables hold few combinations of values in addition to their rows, mostly. There a plain GROUP BY of the
 columns comes first, which engines do on dictionaries and without building texts, and the keys are

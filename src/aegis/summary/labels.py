@@ -17,7 +17,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def add_classes(classes: pa.Array, counts: Counts, model: LabelSummary) -> tuple[pa.Array, Counts]:
-    """Return the classes of a part with those of `model` that it lacks, which no row has.
+    """Return the classes of a part together with those of `model` that have no row in it.
 
     Raises
     ------

@@ -1,4 +1,5 @@
-"""How many values a shown value may represent: the leaves of its group, and the bits they hide.
+"""How many values a shown value may represent: the leaves of its group, and the bits that they
+hide.
 
 Leaves are those of an attribute's hierarchy, whether or not a row has them; else the distinct values
 of the table.
@@ -41,7 +42,7 @@ def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
-    """Return the share of a hierarchy's leaves that each value's group holds; None without one."""
+    """Return the share of a hierarchy's leaves in each value's group; None without a hierarchy."""
     mask = candidate.mask
     if not isinstance(mask, Level) or mask.hierarchy is None:
         return None
@@ -85,13 +86,13 @@ def hidden_shares(
 
 
 def whole_bits(domains: Iterable[int]) -> float:
-    """Return the bits of all leaves of all attributes, 1 where there is nothing to hide."""
+    """Return the bits of all leaves of all attributes; 1 if there is nothing to hide."""
     return math.fsum(math.log2(max(size, 1)) for size in domains) or 1.0
 
 
 @dataclass(frozen=True)
 class ShownLeaves:
-    """How many bits each shown value of each quasi-identifier hides.
+    """The bits that each shown value of each quasi-identifier hides.
 
     Attributes
     ----------
@@ -120,7 +121,7 @@ class ShownLeaves:
 
 
 def shown_leaves(source: Source, policy: Policy, masks: Mapping[str, Mask | None]) -> ShownLeaves:
-    """Return what the masks of a policy's quasi-identifiers hide of a table.
+    """Return the bits that the masks of a policy's quasi-identifiers hide in a table.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ def leaves_by_hierarchy(
     quasi: Sequence[str],
     masks: Mapping[str, Mask | None] | None = None,
 ) -> ShownLeaves:
-    """Return what the values of a table hide that is masked already, by the policy's hierarchies.
+    """Return the bits that an already masked table hides, by the policy's hierarchies.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""Levels: what multi-attribute measures see of a candidate, with the rarest groups pooled.
+"""Levels: the groups of a candidate for measures of several attributes, with the rarest groups
+pooled.
 
 A near-key attribute under `identity` has almost as many groups as rows, and a system of that size
 is neither solvable nor informative: its indicators fit noise. So each candidate keeps its most

@@ -9,7 +9,7 @@ from aegis.summary.model import Summary
 
 
 def lock(summary: Summary) -> Summary:
-    """Return a summary with which no rule weaker than the one it was made under is accepted.
+    """Return a summary that refuses rules weaker than its own.
 
     Raises
     ------

@@ -35,7 +35,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Information(StrEnum):
-    """What is known of an attribute in addition to the joints that its masks show (AEGIS, section 4)."""
+    """The known information on an attribute beyond its masked joints (AEGIS, section 4)."""
 
     RAW = "raw"
     """The joint of its values and the label."""
@@ -55,7 +55,7 @@ class Information(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The values of an attribute of which a summary knows less than their joint with the label.
+    """The values of an attribute whose joint with the label is not in the summary.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One candidate mask of an attribute and what it does to the attribute's values.
+    """One candidate mask of an attribute, and how it groups the attribute's values.
 
     Attributes
     ----------
@@ -108,17 +108,19 @@ class Candidate:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What each group shows, as text."""
+        """The shown value of each group, as text."""
         return tuple("null" if v is None else str(text_of(v)) for v in self.shown.to_pylist())
 
     @cached_property
     def noise(self) -> NoiseMask | None:
-        """The mask where it draws what it shows; its groups and levels are then the values' own."""
+        """The mask if it is a noise mask, else None; its groups and levels are then the original
+        values.
+        """
         return self.mask if isinstance(self.mask, NoiseMask) else None
 
     @cached_property
     def in_order(self) -> tuple[Ints, tuple[str, ...]]:
-        """The groups (V,) renumbered in the natural order of what they show, and what they show.
+        """The groups (V,) renumbered in the natural order of their shown values, and these values.
 
         Ordered distances need an order that plan and audit agree on: see `natural_order`.
         """
@@ -134,13 +136,15 @@ class Candidate:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns in scores of models: thresholds where there is an order, else levels."""
+        """Number of columns in scores of models: thresholds if there is an order, otherwise
+        levels.
+        """
         return self.n_levels if self.ranges is None else int(self.ranges.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True, eq=False)
 class AttributeSummary:
-    """What is known of one attribute.
+    """The summary of one attribute.
 
     Attributes
     ----------
@@ -181,7 +185,7 @@ class AttributeSummary:
 
     @property
     def information(self) -> Information:
-        """What is known of the attribute's values."""
+        """The known information on the attribute's values."""
         if self.domain is None:
             return Information.RAW
         known = self.domain.counts is not None
@@ -189,7 +193,7 @@ class AttributeSummary:
 
     @property
     def all_values(self) -> pa.Array:
-        """Distinct values of the table, shape (V,), whether or not their joints are known."""
+        """Distinct values of the table, shape (V,), also those without a known joint."""
         return self.values if self.domain is None else self.domain.values
 
     @cached_property
@@ -216,7 +220,7 @@ class AttributeSummary:
 
     @cached_property
     def atom_numbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """How many numbers each atom holds that labelled rows show, and their sum, shape (A,) each.
+        """For each atom, the count and the sum of its numbers in labelled rows, shape (A,) each.
 
         Each number counts once, so that withheld counts change nothing.
         """
@@ -252,14 +256,14 @@ class AttributeSummary:
 
     @cached_property
     def untouched(self) -> Candidate:
-        """The candidate that shows every value as it is; where none does, `unmasked`."""
+        """The candidate that shows every value unchanged; if there is none, `unmasked`."""
         own = self.unmasked
         alike = (c for c in self.candidates if c.mask == own.mask)
         return next((c for c in alike if np.array_equal(c.levels, own.levels)), own)
 
     @property
     def finest_key(self) -> Candidate | None:
-        """The candidate by which an attribute is counted; None for its own values."""
+        """The candidate by which an attribute is counted; None if its values are counted."""
         finest = max(self.candidates, key=lambda c: c.size, default=self.unmasked)
         coarser = finest.size < len(self.values)
         if coarser and all(refines(finest.groups, c.groups) for c in self.candidates):
@@ -302,7 +306,7 @@ class LabelSummary:
 
     @property
     def kind(self) -> LabelKind:
-        """What is predicted: a class, a number, or nothing."""
+        """The kind of label: a class, a number, or none."""
         if not self.column:
             return LabelKind.NONE
         return LabelKind.CLASSES if self.unit is None else LabelKind.NUMBER
@@ -381,7 +385,7 @@ class Summary:
 
     @property
     def information(self) -> Information:
-        """Knowledge that the summary has of every attribute; it may know more of some."""
+        """The information that the summary has on every attribute; on some it may have more."""
         known = {attribute.information for attribute in self.attributes.values()}
         return next((i for i in reversed(Information) if i in known), Information.RAW)
 

@@ -1,4 +1,4 @@
-"""Fewer candidates than were summarised: what is known of all holds for some of them."""
+"""Fewer candidates than in the summary: derived without reading the table."""
 
 from __future__ import annotations
 

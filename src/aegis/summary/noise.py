@@ -1,4 +1,4 @@
-"""What noise masks are expected to show: from their channels, without drawing a row.
+"""The expected counts of noise masks, from their channels, without random draws.
 
 With K the channel of a mask, the expected joint of reports and label is K' F(A,Y), and between
 two attributes K_i' G_y K_j (theory.md, section 2). Scores of these are scores of the expected
@@ -60,7 +60,7 @@ def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels:
 
 
 def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) -> None:
-    """Raise `PolicyError` if noise would change what the label is or what the rule counts.
+    """Raise `PolicyError` if noise would change the label or values that the rule counts.
 
     Parameters
     ----------

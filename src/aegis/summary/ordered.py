@@ -1,4 +1,4 @@
-"""Ranges: what learners see of a mask that cut numbers and dates in two.
+"""Ranges of masked numbers and dates, for learners that use thresholds.
 
 Levels of their own serve the most frequent groups and leave the others in one heap, which has no
 place in an order. So candidates of ordered attributes have ranges in addition to their levels: neighbouring
@@ -61,7 +61,7 @@ def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int, values: p
 def ranges_like(
     grouping: Grouping, values: pa.Array, model: AttributeSummary, candidate: Candidate
 ) -> Ints:
-    """Return the range of each value, shape (V,), where another summary has put it.
+    """Return the range of each value, shape (V,), with the ranges of another summary.
 
     Groups that the model shows, too, are where they are there. Others join the range of the value
     that precedes their first one in the model.

@@ -1,4 +1,4 @@
-"""What a privacy rule does not look at: rows that are alone in all columns, columns that are keys.
+"""Risks outside a privacy rule: rows that are unique in all columns, and columns that are keys.
 
 A rule looks at the quasi-identifiers. Whoever knows more of a person than those may find the row by
 all that a table shows.
@@ -35,7 +35,8 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """What the rule does not cover in a table: every result, page and certificate states this record.
+    """The risks that the rule does not cover in a table; every result, page and certificate states
+    this record.
 
     Attributes
     ----------
@@ -164,7 +165,7 @@ def outside_of(
     coded: CodedRows | None = None,
     label: str | None = None,
 ) -> Outside | None:
-    """Return what the rule does not cover in a table; None if it has more than two million rows.
+    """Return the risks of a table that its rule does not cover; None above two million rows.
 
     Parameters
     ----------
@@ -254,7 +255,7 @@ def outside_of_codes(
 
 
 def comparable(table: ir.Table, person: str | None = None) -> list[str]:
-    """Return the columns of a table that rows are compared in: those that a mask could work on."""
+    """Return the columns in which rows are compared: those with a type that masks accept."""
     left_out = {person, PERSON}
     schema = table.schema()
     return [n for n in table.columns if n not in left_out and Kind.of(schema[n]) is not None]

@@ -117,7 +117,8 @@ def _atoms(
 
 
 def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
-    """Return class `y`, atoms `a0`, `a1`, ..., number `r` if there is one, and the fold `f` of each row.
+    """Return class `y`, atoms `a0`, `a1`, ..., number `r` if there is one, and the fold `f` of each
+    row.
 
     Units, where the table has a column `u` of them, fall into one fold as a whole.
     """

@@ -1,4 +1,4 @@
-"""Equivalence classes counted in distinct persons, where the data is.
+"""Equivalence classes in distinct persons, counted by the engine.
 
 One query counts the rows and persons of each class, one more for each sensitive attribute the
 persons of each value: distinct counts do not add up, so no query follows from another. A row
@@ -155,7 +155,7 @@ class PersonClasses:
 def same_class(
     rows: ir.Table, classes: ir.Table, quasi: Sequence[str], members: pa.Table
 ) -> list[ir.BooleanValue]:
-    """Return conditions under which a row is of one of some classes, where a null equals a null.
+    """Return conditions for belonging to one of some classes; two nulls count as equal.
 
     Equalities alone, which every engine can hash: `IS NOT DISTINCT FROM` makes PostgreSQL hold each row
     against each class.

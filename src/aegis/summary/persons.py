@@ -1,4 +1,4 @@
-"""Which persons have rows in which cells of the frequency table, so that plans count them exactly.
+"""Which persons have rows in which cells of the frequency table, for an exact count of persons.
 
 Distinct persons of a merged class are not the sum of those of its parts: whoever is in both counts
 once. So the plan needs to know who is where. Most persons have all of their rows in one cell and
@@ -62,7 +62,7 @@ class PersonCells:
         sensitive: Sensitive,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
     ) -> ClassTable:
-        """Return the classes of which cells are parts, counted in distinct persons.
+        """Return the classes that consist of given cells, counted in distinct persons.
 
         Parameters
         ----------

@@ -98,7 +98,7 @@ class Population:
 
 
 def population_of(policy: Policy, summary: Summary) -> Population | None:
-    """Return the population that a policy names; None if it names none, or its rule needs none.
+    """Return the population that a policy names; None if it names none or its rule needs none.
 
     Raises
     ------

@@ -39,7 +39,7 @@ _LOW = 20
 
 @dataclass(frozen=True)
 class NumberUnit:
-    """What labels are whole multiples of: `base ** -exponent`.
+    """The unit of numeric labels, which are multiples of `base ** -exponent`.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class NumberUnit:
         return np.floor(scaled + 0.5).astype(np.int64)
 
     def of_values(self, values: pa.Array) -> Counts:
-        """Return the values of a column in units; 0 for those that are missing.
+        """Return the values of a column in units; 0 for missing values.
 
         Raises
         ------
@@ -114,19 +114,19 @@ class NumberUnit:
         )
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the same of a column of an engine; null where the label is missing."""
+        """Return the column of an engine in units; null if the label is missing."""
         scaled = column.cast("float64") * (float(self.base) ** self.exponent)
         return (scaled + 0.5).floor().cast("int64")
 
 
 def present(column: ir.Column) -> ir.BooleanValue:
-    """Return whether a number is there: neither null nor NaN."""
+    """Return whether a number is present: neither null nor NaN."""
     there = column.notnull()
     return there & ~column.isnan() if column.type().is_floating() else there
 
 
 def check_number(column: ir.Column, values: pa.Array) -> Floats:
-    """Return the values of a numeric label as floats, NaN where it is missing.
+    """Return the values of a numeric label as floats, NaN if missing.
 
     Raises
     ------
@@ -194,7 +194,9 @@ class ResponseSums:
     def regrouped(
         self, moved: Sequence[npt.NDArray[np.integer]], sizes: Sequence[int]
     ) -> ResponseSums:
-        """Return the sums of coarser atoms: per attribute the new one of each, and how many there are."""
+        """Return the sums of coarser atoms; for each attribute you give the new atom of each old
+        one, and their number.
+        """
         sums = [np.zeros((self.folds, size), dtype=np.int64) for size in sizes]
         for own, whole, atoms in zip(self.sums, sums, moved, strict=True):
             for fold, of_fold in zip(whole, own, strict=True):
@@ -285,7 +287,7 @@ class ResponseCounter:
         fold: Counts,
         response: Counts | None,
     ) -> ResponseSums | None:
-        """Return the sums of some rows; None where there is no number to predict."""
+        """Return the sums of some rows; None if no number is predicted."""
         if response is None:
             return None
         counter = cls(sizes, folds)
@@ -293,12 +295,12 @@ class ResponseCounter:
         return counter.sums()
 
     def sums(self) -> ResponseSums:
-        """Return what was added up."""
+        """Return the sums."""
         return ResponseSums(tuple(self._sums), self._total, tuple(self._squares))
 
 
 def exact_sums(key: npt.NDArray[Any], values: Counts, size: int) -> Counts:
-    """Return the sum of whole numbers by key, shape (size,), exact where it is below 2**62."""
+    """Return the sum of whole numbers by key, shape (size,), exact below 2**62."""
     high, low = values >> _LOW, values & ((1 << _LOW) - 1)
     parts = [
         np.bincount(key, weights=half, minlength=size).astype(np.int64) for half in (high, low)
@@ -319,5 +321,5 @@ def exact_squares(values: Counts) -> int:
 
 
 def rows_with_number(column: ir.Column, name: str) -> ir.Value:
-    """Return `name` as the one class of rows whose number is there, null of the others."""
+    """Return `name` as the class of rows with a number, and null for the others."""
     return ibis.cases((present(column), ibis.literal(name)), else_=ibis.null("string"))

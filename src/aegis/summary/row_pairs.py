@@ -1,4 +1,4 @@
-"""Co-occurrence counts of wide tables: from the rows as codes, pair by pair where one is asked for.
+"""Co-occurrence counts of wide tables, computed from the rows for each pair when it is needed.
 
 Of m attributes there are m (m - 1) / 2 pairs, of 200 already 19,900, and most measures read none of them
 by class: they read the matrix of all atoms over all classes. So the rows stay, as one or two bytes an
@@ -212,7 +212,7 @@ class _Asked(Mapping[Pair, Any]):
 
 @dataclass(frozen=True, eq=False)
 class RowPairCounts(PairCounts):
-    """Co-occurrence counts that are taken from the rows when they are asked for.
+    """Co-occurrence counts that are computed from the rows when they are needed.
 
     Attributes
     ----------
@@ -250,7 +250,7 @@ def count_row_pairs(
     seed: int = 0,
     response: Counts | None = None,
 ) -> RowPairCounts:
-    """Return what `count_pairs` returns of the same rows, counted when it is asked for.
+    """Return the result of `count_pairs` for the same rows, counted when it is needed.
 
     Parameters
     ----------

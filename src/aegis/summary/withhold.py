@@ -1,4 +1,4 @@
-"""Leave out of a summary what the masks do not show, before it is handed on."""
+"""Removing from a summary everything that the masks do not show, before it is passed on."""
 
 from __future__ import annotations
 

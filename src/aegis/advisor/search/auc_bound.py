@@ -15,7 +15,7 @@ _LEVELS = 1024
 
 
 def has_reach(objective: str, problem: Problem) -> bool:
-    """Whether `within_reach` bounds a measure: an AUC of linear scores, of a label that stays as it is."""
+    """Whether `within_reach` bounds a measure: the AUC of linear scores, with an unmasked label."""
     summary = problem.summary
     if objective not in MEASURES or summary.pairs.folds is None:
         return False
@@ -26,7 +26,8 @@ def has_reach(objective: str, problem: Problem) -> bool:
 
 
 def within_reach(problem: Problem, box: Box) -> float:
-    """Return what no expected AUC of a box exceeds, for any learners that add up what attributes say.
+    """Return an upper bound of the expected AUC of every configuration in a box, for all learners
+    that are linear in the attributes.
 
     The box is judged at the common refinement of the levels and ranges of its candidates: coarser
     masks leave fewer linear scores (see `reachable_auc`). A noise mask counts as its atoms, of which
@@ -42,7 +43,7 @@ def within_reach(problem: Problem, box: Box) -> float:
 
 
 class ExplainedBound:
-    """What no expected R2 of a box exceeds: that of least squares at its finest masks.
+    """An upper bound of the expected R2 in a box: least squares at its finest masks.
 
     Finest is the common refinement of the levels and ranges of its candidates. Boxes share counts of
     two attributes, and those that have the same finest masks share the bound.

@@ -1,4 +1,6 @@
-"""Why not less? What keeps the best configuration from being finer, and what relaxing would gain."""
+"""The requirements that keep the best configuration from being finer, and the gain from relaxing
+them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ SUPPRESSION_STEP = 0.01
 def explain(
     searcher: Searcher, outcome: Found, highest: tuple[float, Box], clock: Clock
 ) -> Binding:
-    """Return what binds the best configuration.
+    """Return the requirements that bind the best configuration.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ class RuleCells:
         return len(self.counts)
 
     def undivided(self) -> tuple[Ids, int]:
-        """Return the class of each cell where nothing is shown but by earlier releases."""
+        """Return the class of each cell if only earlier releases show anything."""
         earlier = self._frequency.earlier
         if earlier is None:
             return np.zeros(self.count, dtype=np.int64), 1

@@ -51,7 +51,7 @@ def coarsest(problem: Problem) -> Iterator[Box]:
 
 
 def next_finer(problem: Problem, index: int, current: int) -> list[int]:
-    """Return the next finer candidates of a variable, those of the fewest groups, at most `NEXT`."""
+    """Return the next finer candidates of a variable with the fewest groups, at most `NEXT`."""
     variable = problem.variables[index]
     finer = variable.finer[current] & ~(1 << current)
     # A next finer candidate refines the current one with no other candidate in between.
@@ -84,7 +84,9 @@ class Climb:
         self._steps = 0
 
     def run(self) -> Box | None:
-        """Return where the climb ends; None if no coarsest configuration is admissible."""
+        """Climb, and return the last configuration; None if no coarsest configuration is
+        admissible.
+        """
         box = next(filter(self._keep, coarsest(self._problem)), None)
         if box is None:
             return None

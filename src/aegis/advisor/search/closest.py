@@ -1,4 +1,4 @@
-"""Which configuration comes closest where none is admissible: the one that removes fewest rows."""
+"""The closest configuration if none is admissible: the one that removes the fewest rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aegis.progress import SILENT
 
 
 class RowsRemoved(Priced):
-    """Rows that have to be removed so that the rest meets the rule, as an objective.
+    """The number of rows to remove so that the others meet the rule, as an objective.
 
     Criteria that keep their order under suppression remove no more rows when classes merge, and
     the whole rule removes at least what they remove: what they remove at the coarsest corner of a

@@ -26,7 +26,7 @@ _FINEST = 64
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Classes at the finest masks of a box: parts of whatever coarser classes there are in it.
+    """Classes at the finest masks of a box; every coarser class in the box is a union of these.
 
     Attributes
     ----------
@@ -44,7 +44,8 @@ class Parts:
 
 
 class Corners:
-    """The classes of boxes with every variable at its coarsest, refined from one another.
+    """The classes of boxes at the coarsest candidate of each variable, each refined from another
+    one.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ class Corners:
         return math.prod(sizes)
 
     def finest(self, box: Box) -> tuple[int, ...]:
-        """Return what tells the finest classes of a box from those of others."""
+        """Return a key that identifies the finest classes of a box."""
         return tuple(self._finest(i, domain) for i, domain in enumerate(box))
 
     def _finest(self, index: int, domain: int) -> int:

@@ -1,4 +1,4 @@
-"""Which candidates can still be part of an admissible configuration.
+"""Candidates that can still be part of an admissible configuration.
 
 A box is checked at its *coarsest* corner. A monotone rule that fails there fails for every
 configuration in the box, because each of them refines that corner; and a candidate for which the
@@ -46,10 +46,12 @@ class Feasibility(Protocol):
         """Class counts that were checked against the rule."""
 
     def possible(self, box: Box) -> bool:
-        """Return whether anything in the box may be admissible; False proves that nothing is."""
+        """Return whether the box may contain an admissible configuration; False is a proof that
+        it does not.
+        """
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without what cannot be admissible; None when nothing is left."""
+        """Return the box without inadmissible candidates; None if nothing is left."""
 
     def admits(self, box: Box) -> bool:
         """Return whether a single configuration meets the whole rule."""
@@ -113,12 +115,14 @@ class InMemory:
 
     @property
     def by_sizes(self) -> bool:
-        """Whether rows in classes decide, and nothing else."""
+        """Whether only the sizes of classes in rows decide."""
         alone = not self._by_person and self.plan.counts_alone
         return alone and self.plan.rule.sizes_only and bool(self.plan.rule.criteria)
 
     def possible(self, box: Box) -> bool:
-        """Return whether the coarsest corner of a box meets what of the rule judges a box."""
+        """Return whether the coarsest corner of a box meets the part of the rule that can
+        exclude a box.
+        """
         if self._leaves is not None and not self._leaves.possible(box):
             return False
         return not self._judges_boxes or self._passes(box, self._rule(box))
@@ -383,12 +387,14 @@ class InEngine:
         self._admits: dict[Box, bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box, or None when the configuration at its coarsest corner fails."""
+        """Return the box, or None if the configuration at its coarsest corner fails the rule."""
         self.clock.check()
         return box if self.possible(box) else None
 
     def possible(self, box: Box) -> bool:
-        """Return whether the configuration at the coarsest corner meets the rule, if there is one."""
+        """Return whether the configuration at the coarsest corner meets the rule; True without
+        such a corner.
+        """
         rule = self.plan.rule
         if not self._monotone or sound_part(rule, undecided(self.problem, box)) != rule:
             return True
@@ -414,7 +420,7 @@ class InEngine:
 
 
 def undecided(problem: Problem, box: Box) -> frozenset[str]:
-    """Return the attributes that have several candidates left in a box."""
+    """Return the attributes that still have several candidates in a box."""
     pairs = zip(problem.variables, box, strict=True)
     return frozenset(v.name for v, domain in pairs if domain & (domain - 1))
 
@@ -430,7 +436,8 @@ def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRu
 
 
 def prunable(rule: PrivacyRule) -> PrivacyRule | None:
-    """Return the demands that may strike candidates: monotone, and measured on counts alone.
+    """Return the requirements that can exclude candidates: monotone ones that depend on counts
+    alone.
 
     Of the others, those that ask for values of each class ask for as many rows, and so for a k.
     """

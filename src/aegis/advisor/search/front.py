@@ -58,7 +58,9 @@ _OF_RULES = {"risk": Varied(1e-9, 1), "suppression": Varied(0, 0.999999)}
 
 
 def varying() -> dict[str, Varied]:
-    """Return what a front can vary: numbers of which the models agree which way requires more."""
+    """Return the parameters that a front can vary: those with an agreed direction of stronger
+    privacy.
+    """
     varied: dict[str, list[tuple[ModelParameter, bool | None]]] = {}
     for model in MODELS:
         for parameter in model.parameters:
@@ -159,7 +161,7 @@ def rules_of(span: Span | str, rule: PrivacyRule) -> list[PrivacyRule]:
 
 
 def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[str, int]) -> None:
-    """Raise where a front has nothing to show, so that nobody waits for a search first.
+    """Raise an error if a front would have no points, before the search starts.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which boxes a rule that depends on leaves rules out, although it is not monotone.
+"""Boxes that a rule on leaves excludes, although the rule is not monotone.
 
 A row of any configuration in a box is in a class no larger than at the coarsest corner, and hides at
 least what it hides at the finest masks. What it fails under both, it fails in the whole box: models
@@ -74,7 +74,9 @@ class LeafBound:
         self._blind = not self._criteria or frequency.persons is not None
 
     def possible(self, box: Box) -> bool:
-        """Return whether anything in a box may be admissible; False proves that nothing is."""
+        """Return whether a box may contain an admissible configuration; False is a proof that it
+        does not.
+        """
         corner = None if self._blind else self._corner(box)
         if corner is None:
             return True

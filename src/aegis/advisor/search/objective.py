@@ -1,4 +1,4 @@
-"""What every objective of a search answers, and what many of them answer in the same way."""
+"""The interface of all objectives of a search, and their common implementation."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Objective(Protocol):
         """Return an upper bound that is cheap of single configurations, too; at least `bound`."""
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds `bound` takes; 0 where that is not worth a thought."""
+        """Return about how many seconds `bound` takes; 0 if the time is negligible."""
 
 
 class Priced(ABC):
-    """An objective whose bound is as cheap as any, and takes no time worth a thought."""
+    """An objective whose bound takes negligible time."""
 
     name: str
     sign: int
@@ -50,7 +50,7 @@ class Priced(ABC):
     follows_rule = False
 
     def under(self, plan: PrivacyPlan) -> Objective:  # noqa: ARG002 - the protocol's signature
-        """Return itself: the rule changes nothing."""
+        """Return the objective itself, because it does not depend on the rule."""
         return self
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Priced(ABC):
         """Return an upper bound over a box; exact for a single configuration."""
 
     def upper(self, box: Box) -> float:
-        """Return `bound`: nothing is cheaper."""
+        """Return `bound`, because no other bound is cheaper."""
         return self.bound(box)
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
@@ -68,7 +68,8 @@ class Priced(ABC):
 
 @dataclass(frozen=True)
 class ObjectiveType:
-    """What a search can optimise besides measures, such as a loss that another tool minimises.
+    """An objective that a search can optimise and that is no measure, such as the loss of another
+    tool.
 
     Packages add them through the entry points `aegis.objectives`.
 

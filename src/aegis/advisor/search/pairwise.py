@@ -1,4 +1,4 @@
-"""Bounds of a measure that is the mean of what pairs of attributes show."""
+"""Bounds of measures that are means over pairs of attributes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ class Pairwise(OfMeasure):
         return float(np.maximum.reduceat(best.sum(axis=1), _changes(own)).sum())
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return the time to read the cells of all pairs, which the first configuration takes."""
+        """Return the time to read the counts of all pairs, which only the first configuration
+        needs.
+        """
         cells = sum(map(len, self._problem.summary.pairs.index.values()))
         return _SECONDS_PER_CELL * cells
 

@@ -110,23 +110,23 @@ class Variable:
 
     @cached_property
     def finer(self) -> tuple[int, ...]:
-        """Per candidate the domain of those that refine it, itself among them."""
+        """For each candidate, the set of candidates that refine it, including itself."""
         return tuple(_domain(column) for column in self._order.T)
 
     @cached_property
     def coarser(self) -> tuple[int, ...]:
-        """Per candidate the domain of those that it refines, itself among them."""
+        """For each candidate, the set of candidates that it refines, including itself."""
         return tuple(_domain(row) for row in self._order)
 
     def coarsest(self, domain: int) -> int | None:
-        """Return the candidate that all others of a domain refine, if there is one."""
+        """Return the candidate that is coarser than all others of a domain, if there is one."""
         for c in members(domain):
             if domain & ~self.finer[c] == 0:
                 return c
         return None
 
     def finest(self, domain: int) -> int | None:
-        """Return the candidate that refines all others of a domain, if there is one."""
+        """Return the candidate that is finer than all others of a domain, if there is one."""
         for c in members(domain):
             if domain & ~self.coarser[c] == 0:
                 return c
@@ -246,7 +246,7 @@ class Problem:
 
     @property
     def settled(self) -> dict[str, Candidate]:
-        """What masks the attributes that have a single candidate."""
+        """The masks of the attributes that have a single candidate."""
         return {v.name: v.candidates[0] for v in self.variables if len(v.candidates) == 1}
 
     def division(self, box: Box) -> Division | None:

@@ -44,7 +44,7 @@ class Worth:
         self._balance = _TRIES
 
     def worth(self) -> bool:
-        """Return whether to try; where it has not paid, once in a while."""
+        """Return whether to try the test again; a test that has not helped is tried rarely."""
         if self._balance > 0:
             return True
         self._balance -= 1
@@ -54,12 +54,12 @@ class Worth:
         return True
 
     def tell(self, *, refused: bool) -> None:
-        """Take note of a test."""
+        """Record whether a test helped."""
         self._balance = min(self._balance + (_PAYS if refused else -1), _TRIES)
 
 
 class Judge:
-    """Holds configurations, and what is finer than they, against the rule of a plan.
+    """Checks configurations, and bounds of all finer ones, against the rule of a plan.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Judge:
 
     @cached_property
     def bounding(self) -> tuple[Criterion, ...]:
-        """Criteria of which a configuration tells what finer ones can keep at most."""
+        """Criteria for which a configuration bounds how much finer ones can keep."""
         return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
 
     def decides(self, criterion: Criterion) -> bool:
@@ -195,7 +195,7 @@ class Judge:
 
     @cached_property
     def bounds_parts(self) -> bool:
-        """Whether `possible_in_parts` may know more than `possible`."""
+        """Whether `possible_in_parts` may exclude more than `possible`."""
         return any(c.model.caps is not None and not self.decides(c) for c in self.bounding)
 
     def admits(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:

@@ -51,7 +51,8 @@ def search_combinations(
     prepared: Prepared | None = None,
     **options: Unpack[SearchOptions],
 ) -> Advice:
-    """Return the best admissible configurations of all combinations, proven where the measure has a bound.
+    """Return the best admissible configurations of all combinations, with a proof if the measure
+    has a bound.
 
     Branch and bound (see `aegis.advisor.search.branch`) over boxes of candidates. The objective
     scores the masks before suppression. The time limit is of the search, what binds and the front
@@ -191,7 +192,7 @@ def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> A
 
 @dataclass(eq=False)
 class Prepared:
-    """What searches of one summary under several rules share.
+    """The parts that searches of one summary under several rules share.
 
     Attributes
     ----------
@@ -219,7 +220,7 @@ def prepare(
     *,
     progress: Progress = SILENT,
 ) -> Prepared:
-    """Return what searches of a summary share; parameters as those of `search_combinations`."""
+    """Return the parts that searches of a summary share; parameters as in `search_combinations`."""
     given = asked(SearchRequest, request, {})
     objective, measure = given.objective, given.measure
     wanted, scored = objective_and_measure(policy, objective, measure)

@@ -21,7 +21,7 @@ class SearchStrategy(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the strategy."""
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
         """Return whether it finds the best of this objective sooner than splitting boxes does."""
@@ -37,7 +37,7 @@ class SearchStrategy(Protocol):
         step: Step,
         start: tuple[Box, ...],
     ) -> Found:
-        """Return the best configurations, exactly, or what was found when the time was out.
+        """Return the best configurations, exactly, or those found when the time was over.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ def find_best(
     step: Step,
     start: tuple[Box, ...],
 ) -> Found:
-    """Return the best configurations, by the strategy that suits, else by splitting boxes."""
+    """Return the best configurations by a suitable strategy, otherwise by branch and bound."""
     for strategy in STRATEGIES:
         if strategy.suits(problem, objective, feasibility):
             return strategy.search(

@@ -1,4 +1,4 @@
-"""Of configurations that score about the same, recommend the one that masks least.
+"""Ties: of several configurations with about the same score, recommend the one that masks least.
 
 Scores within a stated margin of the best count as equal: the difference costs models nothing that shows
 on fresh rows. A search that scores a list compares all of the list. A search by a score that has a
@@ -31,7 +31,7 @@ def masking(variable: Variable, candidate: int) -> float:
 
 
 class Masking(Additive):
-    """How much a configuration masks: the mean over attributes of `masking`, as an objective."""
+    """How much a configuration masks (the mean of `masking` over attributes), as an objective."""
 
     def __init__(self, problem: Problem, sign: int, *, divides: bool) -> None:
         self.divides = divides
@@ -48,7 +48,7 @@ class Masking(Additive):
 
 
 class AboveScore:
-    """Feasibility of what meets the rule and reaches a score.
+    """Restricts a search to configurations that meet the rule and reach a score.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class AboveScore:
 def put_first(
     searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
 ) -> str | None:
-    """Keep the `top` best of what was found, the recommended one first; return why it is."""
+    """Keep the `top` best configurations, the recommended one first; return the reason for it."""
     first, why = outcome.best[0][1], None
     scorer, measure = searcher.scorer, searcher.measure
     if searcher.objective.name == measure.name:
@@ -108,7 +108,7 @@ def put_first(
 def prefer_among_ties(
     searcher: Searcher, outcome: Found, prefer: Prefer, margin: float, clock: Clock
 ) -> tuple[Box, str | None]:
-    """Return the configuration that is recommended, and why where another one scores higher.
+    """Return the recommended configuration, and the reason if another one scores higher.
 
     All that score within the margin of the best count as equal: what was listed and scored, or what a
     second search finds where the score has a bound. So it does not depend on how many are shown.

@@ -112,7 +112,7 @@ class Pillai:
 
 
 def seconds_of(problem: Problem, box: Box) -> float:
-    """Return about how many seconds the fit of a single configuration takes, or of a box."""
+    """Return about how many seconds the fit of one configuration, or of a box, takes."""
     pairs = zip(problem.variables, box, strict=True)
     levels = sum(v.candidates[domain.bit_length() - 1].n_levels for v, domain in pairs)
     return float(_CUBED * levels**3)

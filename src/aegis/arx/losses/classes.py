@@ -73,7 +73,7 @@ class ClassLoss(Priced):
 
 
 class FactoredLoss(ClassLoss):
-    """A loss over classes whose options weigh what masks hide against what suppression does."""
+    """A loss over classes with options that weigh masking against suppression."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Discernibility(FactoredLoss):
 
 
 class AverageClassSize(FactoredLoss):
-    """Rows over classes, where all suppressed rows are one class.
+    """Average class size: rows divided by classes, with all suppressed rows as one class.
 
     LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE 2006, section 5,
     without the division by k. The factor weighs what is counted, as in ARX: a kept class counts as
@@ -212,7 +212,7 @@ class ConfigurationClasses:
 
 
 class LabelLoss(ClassLoss):
-    """A loss that compares the labels within a class; the label counts as it is, unmasked.
+    """A loss that compares the labels within a class; it uses the unmasked label.
 
     Rows without label are suppressed or kept with their class, and count nowhere else.
 
@@ -320,7 +320,7 @@ class Classification(LabelLoss):
 
 
 class ClassEntropy(LabelLoss):
-    """The entropy of the label that is left when the class of a row is known, in bits a row.
+    """The conditional entropy of the label given the class of a row, in bits for each row.
 
     H(Y | class): the mean over rows of -log2 of the share that the row's label has in its class,
     or in the whole table for a suppressed row, of which nothing is known. The label's entropy less

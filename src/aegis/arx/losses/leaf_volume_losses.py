@@ -75,7 +75,8 @@ class Ambiguity(AreaLoss):
 
 
 class Divergence(AreaLoss):
-    """The Kullback-Leibler divergence of the table from what the release says of it, in bits.
+    """The Kullback-Leibler divergence between the table and the distribution that the release
+    implies, in bits.
 
     Each class is spread evenly over its combinations of leaves, and suppressed rows over all
     combinations: Kifer and Gehrke, Injecting utility into anonymized datasets, SIGMOD 2006.

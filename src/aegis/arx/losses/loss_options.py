@@ -1,4 +1,4 @@
-"""What a loss charges: `loss(mean=geometric, factor=0.3)`, `classification(charges=arx)`."""
+"""Options of a loss: `loss(mean=geometric, factor=0.3)`, `classification(charges=arx)`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHARGES = ("iyengar", "arx")
 
 
 def read_options(text: str, allowed: Collection[str]) -> tuple[str, dict[str, str]]:
-    """Read `NAME`, or `NAME(option=value, ...)`: the name, and the values as they are written.
+    """Parse `NAME`, or `NAME(option=value, ...)`: return the name and the values as written.
 
     >>> read_options("classification( charges=arx )", ["charges"])
     ('classification', {'charges': 'arx'})
@@ -48,7 +48,7 @@ def read_options(text: str, allowed: Collection[str]) -> tuple[str, dict[str, st
 
 
 class Mean(StrEnum):
-    """How the losses of several attributes become one."""
+    """How the losses of several attributes are combined."""
 
     SUM = "sum"
     ARITHMETIC = "arithmetic"
@@ -66,7 +66,7 @@ class Mean(StrEnum):
 
 @dataclass(frozen=True)
 class LossOptions:
-    """What a loss over attributes charges.
+    """Options of a loss that is summed over attributes.
 
     Attributes
     ----------
@@ -88,12 +88,12 @@ class LossOptions:
 
     @property
     def masked(self) -> float:
-        """Weight of what masks hide of the rows that are kept."""
+        """Weight of the masking of rows that are kept."""
         return min(1.0, 2 * (1 - self.factor))
 
     @property
     def suppressed(self) -> float:
-        """Weight of what suppression hides beyond what masks do."""
+        """Weight of the additional loss when a row is suppressed."""
         return min(1.0, 2 * self.factor)
 
     @classmethod
@@ -121,7 +121,7 @@ class LossOptions:
 
 @dataclass(frozen=True)
 class LabelCharges:
-    """What the classification metric charges rows, each from 0 to 1.
+    """Charges of the classification metric for each kind of row, from 0 to 1.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class LabelCharges:
 
     @classmethod
     def of_arx(cls, factor: float = 0.5) -> LabelCharges:
-        """Return what ARX 3.9.2 charges under its factor of generalisation and suppression.
+        """Return the charges of ARX 3.9.2 for its factor of generalisation and suppression.
 
         >>> LabelCharges.of_arx()
         LabelCharges(minority=1.0, tied=1.0, suppressed=0.5)

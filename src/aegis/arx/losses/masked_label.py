@@ -1,4 +1,5 @@
-"""The classification metric of a label that is a quasi-identifier: what others predict of what is shown.
+"""The classification metric if the label is itself a masked quasi-identifier: the other attributes
+predict the masked label.
 
 A class holds one shown label alone there, so that within classes nothing is left to predict. Rows are
 grouped by the other quasi-identifiers instead, and the label counts as it is shown.

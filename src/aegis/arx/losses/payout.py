@@ -1,4 +1,4 @@
-"""What a publisher is paid for a release: the worth of what it shows, less what attacks cost.
+"""The publisher's payout for a release: the value of its rows minus the expected cost of attacks.
 
 Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS ONE 10, 2015. A row
 whose masks hide the share h of its bits (see `log-width`) is worth benefit (1 - h). Where an attack on
@@ -28,7 +28,8 @@ _ATTACKERS = ("prosecutor", "journalist")
 
 @dataclass(frozen=True)
 class Stakes:
-    """What a release, and an attack on it, are worth; all in one unit, by default that of the benefit.
+    """The value of a release and of an attack on it, all in one unit, by default that of the
+    benefit.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ def _amount(name: str, text: str) -> float:
 
 
 class PublisherPayout(AreaLoss):
-    """How much less than all the benefit a publisher is paid, summed over rows; suppressed ones pay 0.
+    """The benefit that a publisher does not receive, summed over rows; suppressed rows pay 0.
 
     A box is bounded by what masks hide at its finest grouping, as if nobody attacked.
     """

@@ -1,4 +1,4 @@
-"""Losses that are sums over attributes, with what rows cost that are known to be suppressed.
+"""Losses that are sums over attributes, with the cost of rows that are known to be suppressed.
 
 Where the rows R are suppressed by a configuration, they are suppressed by everything finer under a rule
 that is monotone under suppression, and cost there what suppression costs in each attribute. So with R at hand
@@ -23,7 +23,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class AttributePart:
-    """What one attribute adds to a loss.
+    """The contribution of one attribute to a loss.
 
     Attributes
     ----------
@@ -68,18 +68,18 @@ class Separable:
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
-        """Return what losses of one attribute add to the sum."""
+        """Return the contribution of losses of one attribute to the sum."""
         if self._mean is Mean.SUM:
             return lost
         return (np.log1p(lost) if self._mean is Mean.GEOMETRIC else lost) / self._counted
 
     def over(self, cells: RuleCells) -> LostRows:
-        """Return what tells the sums where some cells are suppressed."""
+        """Return a key that identifies the sums for a set of suppressed cells."""
         return LostRows(self, self._parts, cells)
 
 
 class LostRows:
-    """What each candidate costs at least where given cells are suppressed."""
+    """The least cost of each candidate if given cells are suppressed."""
 
     def __init__(
         self, separable: Separable, parts: Sequence[AttributePart], cells: RuleCells
@@ -100,7 +100,9 @@ class LostRows:
         )
 
     def parts(self, lost: Places) -> list[Floats]:
-        """Return the figure of each candidate, (n,) per attribute, where the cells `lost` are suppressed."""
+        """Return the least cost of each candidate, (n,) for each attribute, if the cells `lost`
+        are suppressed.
+        """
         places = self._places[lost]
         weights = np.repeat(self._weights[lost], places.shape[1])
         rows = np.bincount(places.ravel(), weights=weights, minlength=self._starts[-1])

@@ -1,4 +1,4 @@
-"""Losses that sum what masks hide over attributes, suppressed rows charged.
+"""Losses that sum the detail lost by masks over attributes, and charge suppressed rows.
 
 A row that is left out has lost everything: were it free, the least loss would be that of deleting
 whatever does not fit. The conventions are those of ARX (Prasser, Kohlmayer, Kuhn, A generic method
@@ -57,13 +57,17 @@ class AttributeLoss:
     normed: bool = False
 
     def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-        """Return what suppression hides of rows (V,) beyond what a mask does."""
+        """Return the additional loss of suppressed rows, shape (V,), beyond the loss by the
+        mask.
+        """
         if self.charge is not None:
             return self.charge(attribute, candidate, gone)
         return float((gone * self.beyond_per_value(attribute, candidate)).sum())
 
     def beyond_per_value(self, attribute: AttributeSummary, candidate: Candidate) -> Floats:
-        """Return that of a row with each value, shape (V,), at least: 0 where it depends on others."""
+        """Return a lower bound of the additional loss of a suppressed row with each value, shape
+        (V,); 0 if it depends on other rows.
+        """
         hidden = self.per_value(attribute, candidate)
         if self.whole is None:
             return np.zeros_like(hidden)
@@ -71,7 +75,7 @@ class AttributeLoss:
 
 
 class ChargedLoss(ClassLoss):
-    """A loss that is summed over attributes and rows, with what suppression hides.
+    """A loss summed over attributes and rows, including the loss by suppression.
 
     A box is bounded by the least that masks hide of each attribute, nothing suppressed: in every
     attribute a suppressed row costs at least as much as it does masked. Attributes that are no
@@ -120,7 +124,7 @@ class ChargedLoss(ClassLoss):
         return ChargedLoss(self._problem, plan, self._base, self._loss, self._options, self.name)
 
     def upper(self, box: Box) -> float:
-        """Return minus the loss without suppression, which takes no class count."""
+        """Return minus the loss without suppression, which needs no class counts."""
         return -self._least(box)
 
     def _total(self, lost: Floats) -> float:
@@ -143,7 +147,7 @@ class ChargedLoss(ClassLoss):
         return self._options.mean is not Mean.MAXIMUM
 
     def separable(self) -> Separable:
-        """Return the loss as a sum over attributes, with what suppressed rows cost at least."""
+        """Return the loss as a sum over attributes, with the least cost of suppressed rows."""
         options = self._options
         scales = self._weights / self._most * self._counted
         if self._loss.per_row:

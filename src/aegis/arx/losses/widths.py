@@ -1,4 +1,4 @@
-"""How wide the groups of a mask are: in leaves of a hierarchy, in range, or in levels."""
+"""The width of the groups of a mask: in leaves of a hierarchy, in range, or in levels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Floats = npt.NDArray[np.float64]
 
 
 def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the width of each value's group over that of the attribute, from 0 to 1, (V,).
+    """Return the width of each value's group divided by the width of the attribute, from 0 to 1,
+    (V,).
 
     Under a hierarchy the leaves of a group less one over all its leaves less one, whatever the
     values are; else for numbers the range, and for other values the distinct ones less one.

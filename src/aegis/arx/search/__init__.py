@@ -1,1 +1,1 @@
-"""The search for the least sum of losses by what the rule forbids."""
+"""The search for the smallest sum of losses by hitting sets of the rule."""

@@ -1,4 +1,6 @@
-"""Which rows a minimum class size takes of a configuration, for many configurations of a large space."""
+"""Rows that a configuration loses to a minimum class size, for many configurations of a large
+space.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ class Tally:
         self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
 
     def lost(self, node: Node, room: int) -> Ids | None:
-        """Return the cells in classes that are too small; None if they have more than `room` rows."""
+        """Return the cells in classes that are too small; None if they hold more than `room`
+        rows.
+        """
         halves = self._halves(self._quasi)
         ids, space = self._undivided
         for half in halves:

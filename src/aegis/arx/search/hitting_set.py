@@ -1,4 +1,4 @@
-"""A search that lists what a loss leaves over, and sieves it by what the rule forbids.
+"""A search that lists configurations by their loss and excludes those that the rule forbids.
 
 Where nothing in a large space is refused by coarse corners, boxes are bounded no better than their finest masks,
 and halving them closes no gap. But one configuration that the rule refuses settles all that refine it, and there
@@ -59,7 +59,9 @@ _BITS = 1e-3
 
 
 def pays(problem: Problem, feasibility: InMemory) -> bool:
-    """Return whether to list a space: class sizes alone decide, and it is large, but not too large."""
+    """Return whether listing the space pays: only class sizes decide, and the space is large,
+    but not too large.
+    """
     domains = [range(len(v.candidates)) for v in problem.variables]
     if not feasibility.by_sizes or math.prod(map(len, domains)) <= _SMALL:
         return False
@@ -68,7 +70,7 @@ def pays(problem: Problem, feasibility: InMemory) -> bool:
 
 
 class Sieve(BranchAndBound):
-    """One search; parameters as those of `BranchAndBound`.
+    """One search by listing; parameters as for `BranchAndBound`.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Configurations of a large space by the sum of a figure per attribute, without those that are refused."""
+"""Configurations of a large space in the order of a sum over attributes, without refused ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class Leftover:
 
 
 class Listing:
-    """Combinations of one candidate per attribute: a bit for each, a row for those of the first half.
+    """Combinations of one candidate for each attribute, stored as bits; one row for each
+    combination of the first half.
 
     What is refused is a product: what refines the one half of a configuration, with all that refines the
     other one. So each refused one is noted in its own row, and rows take over what coarser ones have,
@@ -88,7 +89,8 @@ class Listing:
         random: np.random.Generator,
         go_on: Callable[[], None] = lambda: None,
     ) -> Leftover:
-        """Return what sums to less than a limit and refines none of the `refused`, all or some of it.
+        """Return combinations whose sum is below a limit and that refine none of the `refused`,
+        completely or in part.
 
         Parameters
         ----------
@@ -170,7 +172,8 @@ class Listing:
 
 
 def halves(domains: Sequence[Sequence[int]]) -> int:
-    """Return where attributes are parted so that neither part has many more combinations.
+    """Return where to split the attributes so that both halves have about equally many
+    combinations.
 
     >>> halves([range(2), range(2), range(9), range(5)])
     3
@@ -219,7 +222,7 @@ def _within(order: npt.NDArray[np.bool_], column: npt.NDArray[np.int16]) -> Bits
 
 
 class OpenList:
-    """Configurations that are not decided yet, with what each costs at least.
+    """Configurations that are not decided yet, each with a lower bound of its cost.
 
     Which configurations have a candidate that refines another one is held as bits, so that all that
     refine a configuration in every attribute are told in a few operations.
@@ -265,7 +268,7 @@ class OpenList:
         return int(np.bitwise_count(self._alive).sum())
 
     def first(self) -> int | None:
-        """Return the first one that is not decided; None if all are."""
+        """Return the first configuration that is not decided; None if all are."""
         while self._word < len(self._alive):
             word = int(self._alive[self._word])
             if word:
@@ -275,11 +278,13 @@ class OpenList:
         return None
 
     def least(self, place: int) -> float:
-        """Return what the configuration at a place cost at least when all were last sorted."""
+        """Return the lower bound of a configuration's cost at the last sorting."""
         return float(self._start[place])
 
     def shares(self) -> list[Floats]:
-        """Return per attribute which share of those left refines each candidate, shape (n,)."""
+        """Return for each attribute the share of open configurations that refines each
+        candidate, shape (n,).
+        """
         left = max(self.left(), 1)
         return [
             np.array([np.bitwise_count(self._alive & bits).sum() / left for bits in within])
@@ -287,7 +292,7 @@ class OpenList:
         ]
 
     def refining(self, node: Sequence[int]) -> Bits:
-        """Return which of those left refine a configuration in every attribute."""
+        """Return the open configurations that refine a given configuration in every attribute."""
         within = self._alive.copy()
         for candidate, bits in zip(node, self._within, strict=True):
             if bits:
@@ -303,7 +308,9 @@ class OpenList:
         self._alive[place // 64] &= ~np.uint64(1 << (place % 64))
 
     def raise_to(self, some: Bits, parts: Sequence[Floats], limit: float) -> None:
-        """Let configurations cost at least a sum over attributes; decide those that reach a limit."""
+        """Raise the lower bounds to a sum over attributes; decide configurations that reach a
+        limit.
+        """
         places = np.flatnonzero(np.unpackbits(some.view(np.uint8), bitorder="little"))
         chosen = self.chosen[places]
         sums = np.zeros(len(places))
@@ -315,7 +322,9 @@ class OpenList:
         self._alive &= ~_packed(over)
 
     def sort(self, limit: float) -> None:
-        """Forget what is decided, and what costs a limit; sort the others again by what they cost."""
+        """Remove configurations that are decided or too expensive, and sort the others by their
+        bounds.
+        """
         alive = np.unpackbits(self._alive.view(np.uint8), bitorder="little")[: self.size] > 0
         places = np.flatnonzero(alive & (self._sums < limit))
         places = places[np.argsort(self._sums[places], kind="stable")]

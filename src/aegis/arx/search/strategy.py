@@ -1,4 +1,4 @@
-"""Which searches are by hitting sets: those for a sum of losses in a large space."""
+"""The choice of hitting sets: for a sum of losses in a large space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from aegis.progress import Step
 
 @dataclass(frozen=True)
 class HittingSets:
-    """Lists what a loss leaves over, and sieves it by what the rule forbids: see `aegis.arx.search.hitting_set`."""
+    """A search strategy that lists configurations by loss and excludes those that the rule
+    forbids: see `aegis.arx.search.hitting_set`.
+    """
 
     name: str = "hitting-sets"
 

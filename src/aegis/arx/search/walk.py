@@ -1,4 +1,4 @@
-"""A walk among configurations that passes good ones, where steps to better ones alone end too soon."""
+"""A local search that also accepts slightly worse steps, so that it does not stop too early."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Walk:
         self._random = np.random.default_rng(0)
 
     def go(self, steps: int) -> None:
-        """Try some steps, and take those that cost little enough."""
+        """Try some steps, and accept those whose loss is small enough."""
         for _ in range(steps):
             other = self._other()
             most = self.cost * (1.0 + _TEMPERATURE * self._random.exponential())

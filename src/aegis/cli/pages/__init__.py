@@ -1,1 +1,1 @@
-"""What the commands show of larger results, as tables and sentences."""
+"""Larger results of commands, as tables and sentences."""

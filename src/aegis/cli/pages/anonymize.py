@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def print_release(shell: Output, release: AnonymizedRelease, policy: Policy) -> None:
-    """Print what was released, what it cost and what its privacy is."""
+    """Print the released rows, the cost and the privacy of a release."""
     from aegis.cli.tables import heading, line, pairs
 
     how = "verified on the written file" if release.path else "verified in memory, not written"

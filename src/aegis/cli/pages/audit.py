@@ -41,7 +41,7 @@ def print_audit(shell: Output, audited: Audit, origin: str) -> None:
 
 
 def print_check(shell: Output, check: CertificateCheck, origin: str, certificate: Path) -> None:
-    """Print the figures that were measured, and a line for all that the certificate says otherwise."""
+    """Print the measured figures, and one line for each field of the certificate that differs."""
     data = {"schema": CHECK_SCHEMA, "certificate": str(certificate), **check.to_dict()}
     data["audit"] = None if check.audit is None else check.audit.to_dict()
     if shell.format is Format.JSON:

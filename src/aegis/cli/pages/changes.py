@@ -1,4 +1,4 @@
-"""What another mask of one attribute would change, where scores are estimates."""
+"""Changes by another mask of one attribute, for scores that are estimates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = 8
 
 
 def change_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Yield what other masks would change of the best, where an advice is an estimate."""
+    """Yield the changes of the best configuration by other masks, if the advice is an estimate."""
     from aegis.cli.tables import Column, heading, number, table
 
     if advice.estimated is None or not advice.estimated.changes:

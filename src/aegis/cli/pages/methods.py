@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def method_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Yield what the record-level releases cost, where there are any."""
+    """Yield the cost of the record-level releases, if there are any."""
     from aegis.cli.tables import Column, fixed, heading, line, number, table
 
     releases = [(r.name, r.method) for r in advice.ranking if r.method is not None]

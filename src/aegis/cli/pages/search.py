@@ -1,4 +1,4 @@
-"""What a search says in addition to its ranking, for people."""
+"""Results of a search in addition to its ranking, for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def search_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Return the proof, what binds the best configuration, and the front, where there are any."""
+    """Return the proof, the binding rules and the front of a search, as far as they exist."""
     if advice.search is not None:
         yield from _proof(advice.search, advice)
     if advice.binding is not None and any(
@@ -163,7 +163,9 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
 
 
 def objective_legend(advice: Advice) -> str:
-    """Return what a column of objectives holds, as a line; nothing where the measure is it."""
+    """Return the meaning of the objective's column as a line; empty if the measure is the
+    objective.
+    """
     search = advice.search
     if search is None or search.objective == advice.measure:
         return ""

@@ -1,4 +1,4 @@
-"""What a search found, on one screen: the best, what it does to each column, what to beware of."""
+"""The result of a search on one screen: the best configuration, its masks, and warnings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ShortPage:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked, origin: str, policy: Policy) -> ShortPage:
-        """Return the page of an advice: what the head leaves is shared by masks and cautions."""
+        """Return the page of an advice; masks and warnings share the lines below the head."""
         head = _head(advice, best, origin, policy)
         cautions = short_cautions(advice.warnings)
         left = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)
@@ -65,7 +65,7 @@ class ShortPage:
         return cls(head, masks, tuple(_fitting(cautions, left - len(masks))))
 
     def parts(self) -> Iterator[RenderableType]:
-        """Yield what is printed above the cautions."""
+        """Yield the parts of the page above the warnings."""
         from aegis.cli.tables import heading, line, pairs
 
         table, rule, title, *rest = self.head
@@ -113,14 +113,14 @@ def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
 
 
 def alone(lost: float | None) -> str:
-    """Say what masking this column alone would cost, where that shows."""
+    """Return how much masking this column alone would cost, if it is visible after rounding."""
     from aegis.words import percent
 
     return "" if lost is None or lost < 0.05 else f"  (alone costs {percent(lost)})"
 
 
 def short_cautions(warnings: Sequence[str]) -> list[str]:
-    """Return what to beware of: a long caution as its first clause."""
+    """Return warnings for the short page: a long one is cut to its first clause."""
     return [_first_clause(text) for text in warnings]
 
 

@@ -1,1 +1,1 @@
-"""Masks that draw: what they share, one module per kind of value, and the sampler of OpenDP."""
+"""Noise masks: their common part, one module for each kind of value, and the sampler of OpenDP."""

@@ -1,4 +1,4 @@
-"""The contract of noise masks: equal values may be shown differently, with stated probabilities.
+"""The contract of noise masks: equal values may be shown differently, with known probabilities.
 
 A noise mask has no expression that an engine could run. It states its *channel* instead: for each
 distinct value of a column the distribution of what is shown, over a finite list of *reports*
@@ -42,7 +42,9 @@ _CELLS = 1 << 22
 
 @dataclass(frozen=True)
 class NoiseMask(Mask):
-    """A mask that draws what it shows; rows are drawn independently unless it says otherwise."""
+    """A mask that draws the shown value at random, for each row independently unless it says
+    otherwise.
+    """
 
     deterministic: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
@@ -64,7 +66,7 @@ class NoiseMask(Mask):
 
     @abstractmethod
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return everything that may be shown for the values of `data`, shape (R,), null last.
+        """Return all values that may be shown for the values of `data`, shape (R,), null last.
 
         Raises
         ------
@@ -86,7 +88,7 @@ class NoiseMask(Mask):
 
     @abstractmethod
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return what is shown for each row of a column, of the type of `reports`.
+        """Return the drawn value for each row of a column, of the type of `reports`.
 
         Parameters
         ----------
@@ -105,7 +107,9 @@ class NoiseMask(Mask):
 def channel_blocks(
     mask: NoiseMask, data: ValueCounts, reports: int
 ) -> Iterator[tuple[slice, Floats]]:
-    """Yield the channel in blocks of values, so that it is never held as a whole."""
+    """Yield the channel in blocks of values, so that it never needs to fit into memory as a
+    whole.
+    """
     size = max(1, _CELLS // max(reports, 1))
     for start in range(0, len(data.values), size):
         rows = slice(start, min(start + size, len(data.values)))
@@ -115,7 +119,7 @@ def channel_blocks(
 def privacy_account(
     masks: Mapping[str, Mask | None], with_nulls: Mapping[str, int] | None = None
 ) -> PrivacyAccount | None:
-    """Return what the noise of a configuration promises; None if nothing promises anything.
+    """Return the differential privacy of a configuration's noise; None if no mask promises any.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class CategoryNoise(NoiseMask):
 
     @abstractmethod
     def categories(self) -> tuple[Value, ...]:
-        """Return the values that may be shown; raise `InternalError` when not fitted."""
+        """Return the values that may be shown; raise `InternalError` if the mask is not fitted."""
 
     @abstractmethod
     def transitions(self) -> Floats:
@@ -63,7 +63,9 @@ class CategoryNoise(NoiseMask):
         return column.isnull() | mapped(column, covered, ibis.literal(False))
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the categories, then what unknown values show, and null if it may show."""
+        """Return the categories, then the replacement of unknown values, and null if it may be
+        shown.
+        """
         return self._shown(data.values)
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
@@ -122,7 +124,7 @@ class CategoryNoise(NoiseMask):
 
 @dataclass(frozen=True)
 class RandomisedResponse(CategoryNoise):
-    """Randomised response: the true value with some probability, else another one.
+    """Randomised response: the true value with some probability, otherwise another one.
 
     With `epsilon`, the value is shown with probability e^epsilon / (e^epsilon + K - 1) among K
     values, drawn by OpenDP: epsilon-local differential privacy, provided the list of values was
@@ -186,7 +188,9 @@ class RandomisedResponse(CategoryNoise):
         return self.epsilon is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with the distinct values of the data, and a mark where that matters."""
+        """Return the mask with the distinct values of the data, marked as learnt if that affects
+        epsilon.
+        """
         if self.fitted:
             return self
         values, _ = _distinct(self.name, data)
@@ -218,7 +222,7 @@ class RandomisedResponse(CategoryNoise):
         return randomised_response(codes, size, 1 / (1 + (size - 1) * math.exp(-self.epsilon)))
 
     def loss(self, attribute: str) -> PrivacyLoss | None:
-        """Return epsilon, where it is given, and whether the list of values is not covered by it."""
+        """Return epsilon, if it is given, and whether it covers the list of values."""
         if self.epsilon is None:
             return None
         instead = f"{{randomised_response: {{epsilon: {self.epsilon}, values: [...]}}}}"
@@ -345,7 +349,7 @@ class Pram(CategoryNoise):
 
 @dataclass(frozen=True)
 class Shuffle(NoiseMask):
-    """Shuffles the column, null included: every value is released, none next to its own row.
+    """Shuffles the column, null included: all values are released, in random rows.
 
     The column's distribution stays exactly; what it says of the label and of other columns is
     lost. All rows of a release are shuffled together.

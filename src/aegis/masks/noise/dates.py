@@ -93,7 +93,9 @@ class DateNoise(NoiseMask):
         return pa.concat_arrays([days, pa.nulls(1, days.type)]) if data.values.null_count else days
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return 1 / (2 days + 1) on each day within reach, what lies beyond on the bounds."""
+        """Return 1 / (2 days + 1) for each day within reach; the bounds collect the days beyond
+        them.
+        """
         first, last = self._ends()
         every = is_null(data.values)
         missing, numbers = every[rows], _day_numbers(data.values)[rows]

@@ -45,7 +45,7 @@ class GridNoise(NoiseMask):
         """Return each finite number with noise added."""
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind` where the grid keeps it, else a number."""
+        """Return `kind` if the grid keeps it, otherwise a number."""
         whole = not self.fitted or self.grid().whole
         return kind if whole else Kind.NUMBER
 
@@ -60,7 +60,7 @@ class GridNoise(NoiseMask):
         return shown
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return P(report | value); null and NaN are shown as they are."""
+        """Return P(report | value); null and NaN are shown unchanged."""
         points = self.grid().points
         every, missing = floats(data.values), is_null(data.values)
         not_number = np.isnan(every) & ~missing
@@ -143,7 +143,7 @@ class Laplace(GridNoise):
         return self.resolution is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with its resolution, which depends on the bounds and the kind alone."""
+        """Return the mask with its resolution, which depends only on the bounds and the kind."""
         if self.fitted:
             return self
         step = nice_step((self.upper - self.lower) / STEPS)
@@ -169,7 +169,7 @@ class Laplace(GridNoise):
         )
 
     def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:  # noqa: ARG002
-        """Return the numbers with noise from OpenDP, whose randomness takes no seed."""
+        """Return the numbers with noise from OpenDP, which accepts no seed."""
         from aegis.masks.noise.opendp import laplace
 
         bounded = np.clip(numbers, float(self.lower), float(self.upper))

@@ -35,7 +35,7 @@ def library() -> SimpleNamespace:
 
 
 def laplace(numbers: Floats, scale: float) -> Floats:
-    """Return each number with Laplace noise of its own, of this scale."""
+    """Return each number with independent Laplace noise of this scale."""
     if not len(numbers):
         return numbers.astype(np.float64)
     dp = library()
@@ -46,7 +46,7 @@ def laplace(numbers: Floats, scale: float) -> Floats:
 
 
 def geometric(numbers: Ints, scale: float) -> Ints:
-    """Return each whole number with two-sided geometric noise of its own, alpha = e^(-1/scale)."""
+    """Return each whole number with independent two-sided geometric noise, alpha = e^(-1/scale)."""
     if not len(numbers):
         return numbers.astype(np.int64)
     dp = library()
@@ -57,7 +57,9 @@ def geometric(numbers: Ints, scale: float) -> Ints:
 
 
 def randomised_response(codes: Ints, size: int, keep: float) -> Ints:
-    """Return each code from 0 to `size` with probability `keep`, else another one, uniformly."""
+    """Return each code from 0 to `size` with probability `keep`, otherwise another one,
+    uniformly.
+    """
     if not len(codes):
         return codes.astype(np.int64)
     dp = library()

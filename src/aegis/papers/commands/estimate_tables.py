@@ -35,7 +35,7 @@ def estimate_tables(
     titles: Sequence[str],
     width: int,
 ) -> Iterator[Table]:
-    """Yield one table, or several below each other where the page is too narrow for one.
+    """Yield one table, or several below each other if the page is too narrow for one.
 
     Parameters
     ----------
@@ -87,7 +87,9 @@ def estimate_tables(
 
 
 def shorten_all(texts: Sequence[str], width: int) -> list[str]:
-    """Return texts in at most `width` columns; where that makes some equal, what all begin with goes."""
+    """Return texts in at most `width` columns; if some become equal, their common beginning is
+    removed.
+    """
     cut = [shorten(text, width) for text in texts]
     if len(set(cut)) == len(set(texts)):
         return cut

@@ -45,7 +45,7 @@ FEWEST = 4
 
 @dataclass(frozen=True, kw_only=True)
 class AskedTrainings:
-    """Which models are trained, how often, and what they are compared with."""
+    """Options: which models are trained, how often, and which comparators are added."""
 
     models: Annotated[
         str,
@@ -97,7 +97,7 @@ class AskedTrainings:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The same as `Study.evaluate` takes it."""
+        """The same options as keywords of `Study.evaluate`."""
         return {
             **vars(self),
             "models": [name.strip() for name in self.models.split(",") if name.strip()],
@@ -108,7 +108,7 @@ class AskedTrainings:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateCommand:
-    """All that `aegis evaluate` is asked."""
+    """All options of `aegis evaluate`."""
 
     table: Table
     policy_file: PolicyFile

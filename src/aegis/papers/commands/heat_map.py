@@ -51,7 +51,7 @@ class HeatMap:
     truth: Floats | None
 
     def text(self, width: int = UNLIMITED) -> str:
-        """Return the map in shades of characters, neighbouring values together where many.
+        """Return the map in shades of characters; if it has many values, neighbours are merged.
 
         No line is longer than `width`, from 32 columns on: names and bars are shortened.
         """

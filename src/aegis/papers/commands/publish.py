@@ -1,4 +1,4 @@
-"""`aegis publish`: what masked tables hold, as their publisher has them."""
+"""`aegis publish`: count masked tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class PublishCommand:
-    """All that `aegis publish` is asked."""
+    """All options of `aegis publish`."""
 
     policy_file: PolicyFile
     output: Annotated[

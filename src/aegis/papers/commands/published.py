@@ -59,7 +59,7 @@ class RankedTables:
         )
 
     def search(self, request: SearchRequest, *, progress: Progress) -> Advice:  # noqa: ARG002 - of the seam
-        """Refuse: there are no masks to combine."""
+        """Raise an error: there are no masks to combine."""
         raise PolicyError(f"Nothing can be searched: {_RANKED}.", hint="Rank them.")
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:  # noqa: ARG002 - of the seam

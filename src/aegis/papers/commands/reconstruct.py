@@ -1,4 +1,4 @@
-"""`aegis reconstruct`: what masks let others infer of an attribute and the label."""
+"""`aegis reconstruct`: infer the joint of an attribute and the label from masked values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHOWN = 24
 
 @dataclass(frozen=True, kw_only=True)
 class AskedEvidence:
-    """What is known of the attribute, and how it is put together."""
+    """Options: the known information about the attribute, and the method that combines it."""
 
     method: Annotated[
         str,
@@ -87,7 +87,7 @@ class AskedEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructCommand:
-    """All that `aegis reconstruct` is asked."""
+    """All options of `aegis reconstruct`."""
 
     table: TableOrBundle
     attribute: Annotated[

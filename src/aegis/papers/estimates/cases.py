@@ -40,7 +40,7 @@ MEASURE = "mi"
 
 @dataclass(frozen=True)
 class PaperEstimate:
-    """What is known and how it is used.
+    """An estimate of the papers: the information that is known, and how it is used.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class PaperEstimate:
 
     @property
     def caution(self) -> str | None:
-        """What to know of a reconstruction by the own mask alone."""
+        """A warning about a reconstruction from the attribute's own mask alone."""
         return ONE_MASK if self.own_mask else None
 
     def estimates(
@@ -76,7 +76,7 @@ class PaperEstimate:
         measure: str | None,
         progress: Progress = SILENT,
     ) -> dict[str, Estimate]:
-        """Return the estimated deviation of configurations, from what the summary holds.
+        """Return the estimated deviation of configurations, from the content of the summary.
 
         Parameters
         ----------

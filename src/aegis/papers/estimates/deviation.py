@@ -1,4 +1,4 @@
-"""What a mask took away, estimated by those who do not see the raw joint.
+"""Estimates of the deviation by a mask, without the raw joint.
 
 The information settings of the AEGIS paper say what is known of an attribute in addition to the joints
 that its masks show: everything (`raw`), its histogram (`histogram`, AEGIS+1D), or nothing more
@@ -48,7 +48,7 @@ def evidence_of(
     *,
     masks: Iterable[str] | None = None,
 ) -> Evidence:
-    """Return what is known of an attribute in an information setting.
+    """Return the evidence about an attribute in an information setting.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def unmasked_measure(
     masks: Iterable[str] | None = None,
     reconstruction: Reconstruction | None = None,
 ) -> AttributeEstimate:
-    """Estimate the measure of an attribute as it is; `masked` is that of its finest candidate.
+    """Estimate the measure of an unmasked attribute; `masked` is that of its finest candidate.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def combined(
     *,
     case: str | None = None,
 ) -> Estimate:
-    """Return the estimate of a configuration from those of its attributes: their means."""
+    """Return the estimate of a configuration: the mean of the estimates of its attributes."""
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
     interval = None
@@ -336,7 +336,7 @@ def shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
 
 
 def known_of(attribute: AttributeSummary) -> Information:
-    """Return the histogram as what is known, or less where the summary does not carry it."""
+    """Return the histogram setting, or a lower one if the summary does not hold the histogram."""
     least = attribute.information is Information.NOTHING
     return Information.NOTHING if least else Information.HISTOGRAM
 

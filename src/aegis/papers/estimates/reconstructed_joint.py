@@ -1,4 +1,4 @@
-"""The joint of one attribute and the label, estimated from what masks show of it."""
+"""The joint of one attribute and the label, estimated from its masked values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from aegis.summary import AttributeSummary, Information, Summary
 
 @dataclass(frozen=True, eq=False)
 class JointEstimate:
-    """What masks let others infer of one attribute and the label.
+    """The estimated joint of one attribute and the label, and its consequences.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class JointEstimate:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What each value shows, in the order of the estimate's rows."""
+        """The values, in the order of the estimate's rows."""
         from aegis.masks.mapping import text_of
 
         if self.attribute.domain is None:
@@ -66,7 +66,7 @@ class JointEstimate:
 
     @property
     def truth(self) -> list[list[int]] | None:
-        """The true rows by value and class; None if the summary does not carry them."""
+        """The true rows by value and class; None if the summary does not hold them."""
         return None if self.attribute.domain else self.attribute.joint.tolist()
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def estimate_joint(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> JointEstimate:
-    """Estimate the joint of an attribute and the label, and what it says of a measure.
+    """Estimate the joint of an attribute and the label, and the resulting value of a measure.
 
     Parameters
     ----------

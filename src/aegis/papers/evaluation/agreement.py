@@ -1,4 +1,4 @@
-"""How well a measure ranks configurations, judged by trained models."""
+"""How well a measure ranks configurations, compared with trained models."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well one measure predicts one model's figure of merit.
+    """How well one measure predicts one model's metric.
 
     Attributes
     ----------
@@ -80,12 +80,14 @@ class Agreement:
 
 
 def spearman(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Return Spearman's rank correlation, ties at their mean rank; None if a side is constant."""
+    """Return Spearman's rank correlation, with mean ranks for ties; None if one side is
+    constant.
+    """
     return _correlation("spearmanr", first, second)
 
 
 def kendall(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Return Kendall's tau-b; None if a side is constant."""
+    """Return Kendall's tau-b; None if one side is constant."""
     return _correlation("kendalltau", first, second)
 
 

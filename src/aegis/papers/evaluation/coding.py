@@ -1,4 +1,4 @@
-"""The rows of a table as codes of distinct values, and what a configuration makes of them.
+"""The rows of a table as codes of distinct values, and the masked codes of a configuration.
 
 The table is read once. Which values a mask treats in the same way comes from the summary, where the mask's
 own expression was evaluated on the distinct values; so a masked column is one look-up, and it is
@@ -75,7 +75,8 @@ class Design:
         return self.codes[rows].astype(np.float32)
 
     def linear(self, rows: Rows) -> npt.NDArray[np.float64]:
-        """Return what a linear model of a number sees of `rows`: numbers, and all else as one-hot.
+        """Return the input of a linear model of a number for `rows`: numbers as they are, all else
+        one-hot.
 
         Numbers of at most 32 values enter as one-hot, too, and the least frequent values of what has more
         than 64 names as none of them.

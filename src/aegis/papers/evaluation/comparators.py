@@ -1,4 +1,4 @@
-"""What the published estimators say of a configuration, from a summary alone.
+"""The published estimators, computed from a summary alone.
 
 Each gives one number per configuration, the estimated loss of predictive value, lower is better;
 `evaluate` holds their rankings against trained models in addition to the measures. The published
@@ -65,7 +65,7 @@ class Reconstructed:
         self._fitted: dict[tuple[str, Candidate], Table] = {}
 
     def fitted(self, attribute: AttributeSummary, candidate: Candidate) -> Table:
-        """Return what IPF reaches, before rounding, shape (V, C); computed once per mask."""
+        """Return the result of IPF before rounding, shape (V, C); computed once per mask."""
         key = (attribute.name, candidate)
         if key not in self._fitted:
             settings = Settings(tolerance=TOLERANCE, max_sweeps=MAX_SWEEPS)

@@ -1,4 +1,4 @@
-"""Train models on every configuration and hold the measures against what they reach."""
+"""Train models on every configuration, and compare the measures with the results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NUMBER_MODELS = ("lr", "rf", "gbdt")
 def check_request(
     models: Sequence[str] = DEFAULT_MODELS, metric: str = "accuracy", jobs: int = 1, **_: Any
 ) -> None:
-    """Raise `PolicyError` for what no evaluation can be asked, before the table is read."""
+    """Raise `PolicyError` if an evaluation cannot answer the request, before the table is read."""
     choose_models(models)
     METRICS.get(metric)
     if jobs < 1:

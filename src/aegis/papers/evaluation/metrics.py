@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a classifier says of the test rows.
+    """The predictions of a classifier for the test rows.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class NumberPrediction:
-    """What a model says of a number in the test rows.
+    """The predictions of a number for the test rows.
 
     Attributes
     ----------
@@ -158,7 +158,9 @@ def f1(prediction: Prediction) -> float:
 
 
 def r2(prediction: NumberPrediction) -> float:
-    """Return the share of the variance that is predicted, at most 1; NaN where the number is constant."""
+    """Return the share of the variance that is predicted, at most 1; NaN if the number is
+    constant.
+    """
     spread = (
         float(((prediction.truth - prediction.truth.mean()) ** 2).sum())
         if len(prediction.truth)

@@ -16,7 +16,7 @@ from aegis.registry import Registry
 
 
 class Features(StrEnum):
-    """How a model sees the masked values."""
+    """The form in which a model receives the masked values."""
 
     ONE_HOT = "one-hot"
     """One 0/1 column per masked value that occurs in the training rows; sparse."""
@@ -28,7 +28,7 @@ class Features(StrEnum):
 
 @dataclass(frozen=True)
 class Regressor:
-    """What a model is where a number is predicted.
+    """The interface of a model that predicts a number.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Model:
     regressor: Regressor | None = None
 
     def of_number(self) -> Model:
-        """Return the model that predicts a number; raise `PolicyError` where there is none."""
+        """Return the model that predicts a number; raise `PolicyError` if there is none."""
         own = self.regressor
         if own is None:
             able = [model.name for model in MODELS if model.regressor is not None]
@@ -102,7 +102,7 @@ class Model:
         return getattr(import_module(module), name)(**self.settings, **random)
 
     def identity(self) -> dict[str, Any]:
-        """Return what, besides the rows and the seed, decides what a training gives."""
+        """Return all settings besides rows and seed that determine the result of a training."""
         settings = {key: repr(value) for key, value in self.settings.items()}
         return {"home": self.home, "features": str(self.features), "settings": settings}
 

@@ -1,4 +1,4 @@
-"""What a release does to trained models, against the table as it is."""
+"""The effect of a release on trained models, compared with the unmasked table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TREES = 100
 
 @dataclass(frozen=True)
 class AgainstOriginal:
-    """One figure of merit on a masked table or release, against that on the table as it is.
+    """One metric on a masked table or release, compared with the unmasked table.
 
     Attributes
     ----------
@@ -96,5 +96,5 @@ def importances(
 
 
 def importance_shift(masked: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """Return half the sum of absolute differences of importances, 0 (alike) to 1."""
+    """Return half the sum of absolute differences of importances, from 0 (equal) to 1."""
     return 0.5 * float(sum(abs(masked[name] - other[name]) for name in masked))

@@ -1,4 +1,6 @@
-"""A small model trained on a sample of the finalists: a look at rows in addition to what aggregates expect."""
+"""A small model trained on a sample of the best configurations, to check the expectation from
+aggregates.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def train_proxy(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Advice:
-    """Return the advice with what small models reached on a sample of its finalists.
+    """Return the advice with the results of small models on a sample of the best configurations.
 
     The order of the ranking stays: a sample of rows is less sure than the counts of all of them.
 

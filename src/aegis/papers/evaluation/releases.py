@@ -1,4 +1,4 @@
-"""Record-level releases as models see them: coded rows, aligned with those of the table."""
+"""Record-level releases as input of models: coded rows, aligned with those of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an evaluation is: trained figures per configuration, and how the measures agree with them."""
+"""The result of an evaluation: metrics per configuration, and how the measures agree with them."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Evaluation:
 
     @cached_property
     def scores(self) -> tuple[Score, ...]:
-        """One entry per model, metric and configuration; undefined figures are left out."""
+        """One entry per model, metric and configuration; undefined metrics are left out."""
         made = []
         for (model, metric), values in self._values.items():
             raw = values.get(UNMASKED)
@@ -145,7 +145,7 @@ class Evaluation:
 
     @cached_property
     def agreement(self) -> tuple[Agreement, ...]:
-        """How each measure agrees with each model, by the evaluation's own metric."""
+        """How each measure agrees with each model, by the metric of the evaluation."""
         return self.agreement_by(self.metric)
 
     def agreement_by(self, metric: str) -> tuple[Agreement, ...]:
@@ -175,7 +175,7 @@ class Evaluation:
 
     @cached_property
     def against_original(self) -> tuple[AgainstOriginal, ...]:
-        """Each figure of each configuration and release against the table as it is."""
+        """Each metric of each configuration and release, compared with the unmasked table."""
         return tuple(
             compare_with_original(
                 name, model, metric, list(values[name].values()), list(values[UNMASKED].values())
@@ -222,14 +222,16 @@ class Evaluation:
 
     @property
     def unconverged(self) -> dict[str, int]:
-        """Per model how many trainings did not converge; models that always did are left out."""
+        """How many trainings did not converge, per model; models that always converged are left
+        out.
+        """
         counts = {
             m: sum(not t.converged for t in self.trainings if t.model == m) for m in self.models
         }
         return {model: count for model, count in counts.items() if count}
 
     def report_sections(self) -> tuple[ReportSection, ...]:
-        """Return what a report shows of the trained models.
+        """Return the report's sections on the trained models.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Finished trainings on disk, so that a killed evaluation goes on where it was."""
+"""Finished trainings on disk, so that a killed evaluation can continue."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Store:
             self._read(self._path)
 
     def get(self, task: Task) -> Training | None:
-        """Return the finished training of a task, or None."""
+        """Return the finished training of a task; None if there is none."""
         training = self._known.get(task.key)
         if training is None:
             return None
@@ -53,7 +53,7 @@ class Store:
         )
 
     def add(self, key: str, training: Training) -> None:
-        """Remember a finished training, and write it out before anything else happens."""
+        """Store a finished training on disk at once."""
         record = {"key": key, **training.to_dict()}
         self._known[key] = record
         if self._path is None:

@@ -27,7 +27,7 @@ DENSE_CELLS = 1 << 26
 
 @dataclass(frozen=True)
 class Training:
-    """What one model reached on one configuration and one split.
+    """The metrics of one model on one configuration and one split.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One training to do: everything that decides its result, so that it can run anywhere.
+    """One training, with everything that determines its result, so that it can run in any process.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ def train(task: Task) -> Training:
 
 
 def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Return what a model predicts for the test rows, shape (n,), and its warnings."""
+    """Return the model's predictions for the test rows, shape (n,), and its warnings."""
     own = task.design.linear if task.model.features is Features.NUMBERS else task.design.ordinal
     model = task.model.make(task.seed)
     with one_thread(), warnings.catch_warnings(record=True) as caught:
@@ -156,7 +156,7 @@ def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...
 
 
 def measure(prediction: Prediction | NumberPrediction) -> dict[str, float | None]:
-    """Return every figure of merit by name; None where it is not defined."""
+    """Return every metric by name; None if it is not defined."""
     is_number = isinstance(prediction, NumberPrediction)
     kind = LabelKind.NUMBER if is_number else LabelKind.CLASSES
     values = {
@@ -169,7 +169,7 @@ def measure(prediction: Prediction | NumberPrediction) -> dict[str, float | None
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A trained classifier with the columns that it knows.
+    """A trained classifier with the columns that it was trained on.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class Fitted:
     messages: tuple[str, ...] = ()
 
     def predict(self, rows: Rows) -> Prediction:
-        """Return what the classifier says of `rows`."""
+        """Return the classifier's predictions for `rows`."""
         task = self.task
         truth = task.label[rows]
         counts = np.bincount(task.label[task.label >= 0], minlength=task.classes)
@@ -213,7 +213,7 @@ class Fitted:
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Hold BLAS and OpenMP to one thread: threads that wait for each other waste a busy machine."""
+    """Limit BLAS and OpenMP to one thread: waiting threads waste a busy machine."""
     from threadpoolctl import threadpool_limits
 
     limits: AbstractContextManager[Any] = threadpool_limits(1)

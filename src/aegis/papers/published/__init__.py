@@ -1,4 +1,6 @@
-"""What the papers' publisher holds: masked tables, or their counts, and histograms of the raw one."""
+"""The publisher's files of the papers: masked tables or their counts, and histograms of the raw
+table.
+"""
 
 from aegis.papers.published.build import publish
 from aegis.papers.published.contingencies import read_contingencies

@@ -1,4 +1,4 @@
-"""Summarise masked tables as they are, and hold what is said of their raw values against them."""
+"""Summarise masked tables, and compare them with the given information on raw values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def publish(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Published:
-    """Return what masked tables of the same rows hold, for ranking; the raw table is not needed.
+    """Return the counts of masked tables of the same rows, for ranking; the raw table is not
+    needed.
 
     Parameters
     ----------
@@ -148,7 +149,9 @@ def _summarised(table: Any, policy: Policy, *, exact: bool, seed: int) -> Summar
 
 
 def as_it_stands(policy: Policy) -> Policy:
-    """Return the policy with `identity` for every mask: a masked table shows what it shows."""
+    """Return the policy with `identity` for every mask, because a masked table is used
+    unchanged.
+    """
     attributes = {
         a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight)
         if a.scored and a.name != policy.label.column

@@ -74,7 +74,8 @@ def _rows(origin: str, line: Mapping[str, Any]) -> int:
 
 
 def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
-    """Return a table that has these contingency tables; which values share a row means nothing.
+    """Return a table that has these contingency tables; the combination of values in a row is
+    arbitrary.
 
     Parameters
     ----------

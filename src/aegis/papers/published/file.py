@@ -1,4 +1,4 @@
-"""One file for what a publisher holds: a ZIP of bundles, with a page that names and digests them."""
+"""The file of a publisher: a ZIP of bundles, with an index of names and digests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def save_published(published: Published, path: str | Path, *, force: bool = False) -> None:
-    """Write it to one file, from which `load_published` makes an equal one.
+    """Write the counts to one file, from which `load_published` makes an equal object.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def save_published(published: Published, path: str | Path, *, force: bool = Fals
 
 
 def load_published(path: str | Path) -> Published:
-    """Return what `save_published` wrote.
+    """Return the object that `save_published` wrote.
 
     Raises
     ------

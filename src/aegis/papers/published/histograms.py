@@ -41,7 +41,8 @@ def read_histograms(path: str | Path) -> dict[str, dict[str, int]]:
 
 
 def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | Path) -> None:
-    """Write one CSV file per attribute into a new folder, as `read_histograms` takes them.
+    """Write one CSV file per attribute into a new folder, in the form that `read_histograms`
+    accepts.
 
     Raises
     ------
@@ -116,7 +117,8 @@ def _checked(name: str, rows: object) -> dict[str, int]:
 
 
 def read_mapping_of(path: str | Path) -> dict[str, dict[str, Possible]]:
-    """Return what masked values represent: `{configuration: {attribute: {masked: [raw, ...]}}}`.
+    """Return the raw values of each masked value: `{configuration: {attribute: {masked: [raw,
+    ...]}}}`.
 
     Raises
     ------
@@ -146,7 +148,8 @@ def _possible(path: str | Path, values: object) -> Possible:
 
 
 def histograms_of(summary: Summary) -> dict[str, dict[str, int]]:
-    """Return the labelled rows by attribute and raw value, as `read_histograms` takes them.
+    """Return the labelled rows by attribute and raw value, in the form that `read_histograms`
+    accepts.
 
     Attributes whose histogram the summary does not carry are left out.
     """

@@ -1,4 +1,4 @@
-"""Masked tables as aggregates, each under its name, with what is known of the raw values."""
+"""Masked tables as aggregates, each under its name, with the known information on raw values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Published:
 
     @property
     def first(self) -> Summary:
-        """The summary of the first table: label, attributes and rows are those of all."""
+        """The summary of the first table; label, attributes and rows are the same in all tables."""
         return next(iter(self.tables.values()))
 
     @property
@@ -52,7 +52,7 @@ class Published:
         return self.first.terms
 
     def domain(self, attribute: str) -> tuple[str, ...]:
-        """Return the raw values that are known of an attribute; empty if none are.
+        """Return the known raw values of an attribute; empty if none are known.
 
         Values that a histogram names without a row are left out: no table can show them.
         """
@@ -67,7 +67,7 @@ class Published:
         return tuple(dict.fromkeys(named))
 
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
-        """Return what a table shows of an attribute, as evidence of its raw values.
+        """Return the masked joint of an attribute in a table, as evidence on its raw values.
 
         None if what its masked values represent is not known.
         """
@@ -84,7 +84,7 @@ class Published:
 def codes_of(
     domain: tuple[str, ...], shown: tuple[str, ...], possible: Possible | None
 ) -> npt.NDArray[np.int64] | None:
-    """Return the masked value of each raw one, shape (V,); None if that is not known.
+    """Return the masked value of each raw value, shape (V,); None if it is unknown.
 
     Without a mapping, a table that shows one value hides everything, and one whose values are all
     raw ones hides nothing.

@@ -1,4 +1,6 @@
-"""Rank masked tables by what they predict of the label, and by the estimated deviation from the raw one."""
+"""Rank masked tables by how well they predict the label, or by the estimated deviation from the
+raw table.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ def rank_published(
     rule_override: bool = False,
     progress: Progress = SILENT,
 ) -> Advice:
-    """Rank masked tables: those that meet the rule first, and the best first among them.
+    """Rank masked tables: first those that meet the rule, and among them the best first.
 
     Parameters
     ----------

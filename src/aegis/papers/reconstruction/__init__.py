@@ -1,4 +1,4 @@
-"""Reconstruction of the joint of an attribute and the label, from whatever is known of it."""
+"""Reconstruction of the joint of an attribute and the label from partial information."""
 
 from aegis.measures.checks import check_channel
 from aegis.measures.rounding import controlled_rounding

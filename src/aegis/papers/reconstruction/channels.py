@@ -1,4 +1,4 @@
-"""Channels: P(report | true atom) as row-stochastic matrices, and what they mean for privacy.
+"""Channels P(report | true atom) as row-stochastic matrices, and their level of privacy.
 
 A channel is an array of shape (V, R): row i is the distribution of what is released for an atom
 whose value is i. Those of the noise masks are in `aegis.masks.channels`.
@@ -16,7 +16,7 @@ from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 
 def deterministic_channel(codes: IntArray, groups: int) -> FloatArray:
-    """Return the channel of a deterministic mask: 1 where atom i belongs to group j."""
+    """Return the channel of a deterministic mask: 1 if atom i belongs to group j."""
     return np.eye(groups)[codes]
 
 

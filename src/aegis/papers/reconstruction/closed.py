@@ -1,4 +1,4 @@
-"""Closed forms: what IPF reaches from one deterministic mask (Theorem 1)."""
+"""Closed forms of the limit of IPF for one deterministic mask (Theorem 1)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def closed_form(evidence: Evidence) -> Reconstruction:
 
 
 def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
-    """Return the one masked joint of `evidence`; raise `PolicyError` where there is not one."""
+    """Return the only masked joint of `evidence`; raise `PolicyError` if there are none or
+    several.
+    """
     if len(evidence.masked) != 1:
         names = ", ".join(mask.name for mask in evidence.masked) or "none"
         raise PolicyError(

@@ -1,4 +1,4 @@
-"""What is known about an attribute: the joints of its masks, its histogram, its noisy reports."""
+"""Evidence about an attribute: the joints of its masks, its histogram, its noisy reports."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class NoisyJoint:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that is known about one attribute and the label, short of their joint.
+    """All evidence about one attribute and the label, except their joint.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Evidence:
 
     @property
     def rows(self) -> float:
-        """N, as the first piece of evidence has it."""
+        """The number of rows N, taken from the first piece of evidence."""
         if self.masked:
             return float(self.masked[0].joint.sum())
         if self.noisy:
@@ -157,7 +157,7 @@ class Evidence:
         return 0.0 if self.histogram is None else float(self.histogram.sum())
 
     def only(self, name: str) -> Evidence:
-        """Return the evidence of one deterministic mask, with the histogram where there is one."""
+        """Return the evidence of one deterministic mask, and of the histogram if there is one."""
         for mask in self.masked:
             if mask.name == name:
                 return replace(self, masked=(mask,), noisy=())

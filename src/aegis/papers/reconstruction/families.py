@@ -99,7 +99,7 @@ Family = Groups | Margin
 
 @dataclass(frozen=True, eq=False)
 class Determined:
-    """What the families leave to fit once the cells that they determine are set.
+    """The remaining cells to fit, once the cells that the families determine are set.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ from aegis.registry import Registry
 
 @dataclass(frozen=True)
 class Settings:
-    """What all methods take, each using what concerns it.
+    """Settings of all methods; each method uses its own.
 
     Attributes
     ----------

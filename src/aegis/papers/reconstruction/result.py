@@ -1,4 +1,4 @@
-"""What every reconstruction returns, and how far it is from the truth."""
+"""The result of every reconstruction, and its distance from the truth."""
 
 from __future__ import annotations
 

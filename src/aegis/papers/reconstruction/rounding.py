@@ -9,7 +9,7 @@ from aegis.measures.checks import IntArray, counts
 
 
 def randomised_rounding(table: npt.ArrayLike, *, seed: int) -> IntArray:
-    """Round every cell on its own: up with the probability of its fraction, otherwise down.
+    """Round each cell independently: up with a probability equal to its fraction, otherwise down.
 
     As in the published procedure. Unbiased per cell, but totals are not kept, so measures of the
     rounded table differ from those of the masked one by chance alone. `table` has any shape;

@@ -1,4 +1,4 @@
-"""Smooth reconstruction of ordered attributes, where smoothness is found to predict."""
+"""Smooth reconstruction of ordered attributes, if a check shows that smoothness helps."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ class Fit(Protocol):
         """
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the table as it is, and its family."""
+        """Return the largest deviation of the present table, and its family."""
 
     def cells(self) -> FloatArray:
-        """Return the table as it is."""
+        """Return the present table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class CellFit:
         return not self._steps
 
     def sweep(self) -> float:
-        """Fit all families in turn; return what the first one had to correct, in rows.
+        """Fit all families in turn; return the correction of the first family, in rows.
 
         The sweep before left the last family exact, so the first one shows what is missing.
         """
@@ -189,7 +189,7 @@ class PairFit:
         return False
 
     def sweep(self) -> float:
-        """Fit both families; return the root mean square of what the first one is then off by.
+        """Fit both families; return the root mean square of the remaining error of the first one.
 
         It is at most the largest deviation, and its cost is that of one product.
         """

@@ -1,1 +1,1 @@
-"""What the report shows of trained models."""
+"""Sections of the report on trained models."""

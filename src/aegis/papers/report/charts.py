@@ -1,4 +1,4 @@
-"""Charts of trained models: how measures rank, and scores against what models reach."""
+"""Charts of trained models: how measures rank, and scores compared with trained metrics."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def agreement_chart(
 
 
 def trained_chart(models: Sequence[Mapping[str, Any]], score: str, metric: str, width: int) -> Plot:
-    """Return what each model reaches against the score, one panel per model.
+    """Return the chart of each model's metric over the score, one panel per model.
 
     `models` hold a `title` and `points` with `utility`, `reached`, `admissible`, `recommended`.
     """

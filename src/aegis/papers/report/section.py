@@ -1,4 +1,4 @@
-"""What trained models reach, as a section of the report."""
+"""The section of the report on trained models."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSecti
 
 
 def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Drawing]:
-    """Return the charts of trained models, as far as there are figures for them."""
+    """Return the charts of trained models for which there are figures."""
     drawings = {}
     ranks, metric = evaluation["ranks"], evaluation["metric"]
     if ranks["cells"]:

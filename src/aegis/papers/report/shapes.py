@@ -1,4 +1,6 @@
-"""What the report shows of trained models: shapes, so that what computes them need not know the report."""
+"""Input types of the report on trained models, so that evaluation code need not import the
+report.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class TrainedScore(Protocol):
 
     @property
     def unmasked(self) -> float | None:
-        """The same of the table as it is; None if it was not trained."""
+        """The same metric on the unmasked table; None if no model was trained on it."""
 
     @property
     def deviation(self) -> float | None:
@@ -35,7 +37,7 @@ class TrainedScore(Protocol):
 
 
 class AgreementRow(Protocol):
-    """How well a measure ranks configurations, judged by a trained model."""
+    """How well a measure ranks configurations, compared with one trained model."""
 
     @property
     def measure(self) -> str:
@@ -47,11 +49,11 @@ class AgreementRow(Protocol):
 
     @property
     def spearman(self) -> float | None:
-        """Spearman's rank correlation; None if either side is constant."""
+        """Spearman's rank correlation; None if one side is constant."""
 
     @property
     def kendall(self) -> float | None:
-        """Kendall's rank correlation; None if either side is constant."""
+        """Kendall's rank correlation; None if one side is constant."""
 
     @property
     def loss(self) -> float:

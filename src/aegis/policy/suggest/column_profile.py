@@ -1,4 +1,4 @@
-"""What was found on one column, and what is proposed for it."""
+"""Findings on one column, and the proposal for it."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class ColumnProfile:
 
     @property
     def quoted(self) -> bool:
-        """Whether values may be quoted: not those of an identifier, nor of what may be one."""
+        """Whether values may be quoted: not those of an identifier, nor of a possible one."""
         doubtful = self.role is Role.QUASI_IDENTIFIER and bool(self.warning)
         return self.role is not Role.IDENTIFIER and not doubtful
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the profile as plain data; values that may name persons are left out."""
+        """Return the profile as plain data, without values that may name persons."""
         facts = self.facts
         hidden = not self.quoted
         return {

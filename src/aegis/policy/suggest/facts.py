@@ -1,4 +1,4 @@
-"""What a first policy needs to know about a column: plain figures, and what follows from them."""
+"""Measurements of a column for a first policy, and conclusions from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ persons of a study, whom it follows about equally long, and counts and measureme
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What was measured on one column.
+    """Measurements of one column.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class ColumnFacts:
 
     @property
     def top_share(self) -> float:
-        """Share of the rows that hold the most frequent value, 0 where it was not counted."""
+        """Share of the rows that hold the most frequent value; 0 if it was not counted."""
         return self.frequent[0][1] if self.frequent else 0.0
 
     @property
@@ -109,7 +109,7 @@ class ColumnFacts:
 
     @property
     def concept(self) -> Concept | None:
-        """What the name speaks of."""
+        """The concept that the column's name means."""
         return find_concept(self.spoken, self.kind) or find_concept(self.name, self.kind)
 
     @property
@@ -125,7 +125,8 @@ class ColumnFacts:
 
     @property
     def fractional(self) -> bool:
-        """Whether numbers have fractions: their bounds do, or fewer whole numbers lie between these.
+        """Whether numbers have fractions: their bounds have, or there are more values than whole
+        numbers between the bounds.
 
         Numbers of persons have none, even where nulls have made floats of them.
         """

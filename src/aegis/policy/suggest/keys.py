@@ -1,4 +1,5 @@
-"""Keys of persons, told by what they fix: after them sex, race or date of birth is always the same.
+"""Keys of persons, recognised by constant traits: all rows of a key value have the same sex, race
+or date of birth.
 
 Where a person has many rows, as in panels and repeated measurements, neither a name such as `nr` nor
 the number of rows per value tells the key from a code of things. But a person has one sex and one
@@ -33,7 +34,7 @@ FINER = 3
 
 @dataclass(frozen=True)
 class Trait:
-    """A column of what a person has for life.
+    """A column with a trait that a person keeps for life.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a column's name says about its role, in several languages.
+"""The role that a column's name suggests, in several languages.
 
 A name is read as words: `dateOfBirth`, `date_of_birth` and `DATE OF BIRTH` are the same three, and
 `dateofbirth` is found too. A concept applies when one of its phrases is in the name as whole
@@ -91,7 +91,9 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Phrase:
-    """A run of words of a name: as one text without spaces, as words, and where it stands."""
+    """Consecutive words of a name: as one text without spaces, as words, and with their
+    position.
+    """
 
     text: str
     words: tuple[str, ...]
@@ -142,13 +144,13 @@ def _concept(name: str) -> Concept:
 
 
 def names_thing(name: str) -> bool:
-    """Return whether the column holds names of things, such as `product_name`."""
+    """Return whether the name means names of things, such as `product_name`."""
     return whose_name(read_words(name).bare) is NameBearer.THING
 
 
 @lru_cache(maxsize=4096)
 def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
-    """Return what the name speaks of, by its longest matching phrase; None if it says nothing.
+    """Return the concept of the longest matching phrase of a name; None if none matches.
 
     In a name of more than six words, a question for example, the first phrase decides. A flag
     (`is_mobile`, `has_email`) tells of a yes or no, not of the thing itself, and never names an
@@ -238,7 +240,7 @@ def _of_a_thing_or_time(words: Words, phrase: Phrase, concept: Concept) -> bool:
 
 
 def names_codes(name: str) -> bool:
-    """Return whether whole numbers under this name are codes, so that their order means nothing."""
+    """Return whether whole numbers under this name are codes without a meaningful order."""
     concept = find_concept(name)
     if concept is not None and concept.codes:
         return True
@@ -265,7 +267,7 @@ def names_measure(name: str) -> bool:
 
 
 def names_time(name: str) -> bool:
-    """Return whether the name is that of a time at which something was observed: `year`, `Visit`."""
+    """Return whether the name means a time of observation: `year`, `Visit`."""
     return bool(read_words(name).bare) and set(read_words(name).bare) <= word_list("time_of_row")
 
 

@@ -1,4 +1,4 @@
-"""What is observed time and again: no year, visit or wave comes twice with one value of it.
+"""Repeated observations: columns whose values have each year, visit or wave only once.
 
 Where persons have many rows and neither a sex nor a date of birth is known, their key is still told
 from a count or a measurement by the column of time next to it: each of them is seen once at each time.
@@ -25,7 +25,8 @@ ONCE = 0.999
 def find_once_each(
     source: Source, table: ir.Table, keys: Mapping[str, float], times: Mapping[str, float]
 ) -> dict[str, str]:
-    """Return by column the column of time of which no value comes twice with one of its own.
+    """Return for each column the time column of which each of its values has every entry at most
+    once.
 
     Of two columns that have nothing to do with each other n rows would hold about n (n - 1) / 2 p q
     pairs that agree in both, p and q being the shares of the pairs that agree in one: that there is

@@ -1,4 +1,4 @@
-"""Whose name a column called "... name" holds: a person's, a thing's, or nobody can tell.
+"""Whose names a column called "... name" holds: persons', things', or unknown.
 
 `name` alone, or in addition to words for persons and parts of a name, is a person's: `name`, `guest_name`,
 `name_of_child`, `nom complet`, `Kundenname`. Beside a word for a thing it is the thing's:
@@ -15,7 +15,7 @@ from aegis.policy.suggest.lists import word_list
 
 
 class NameBearer(Enum):
-    """What bears the name that a column holds."""
+    """The kind of bearer of the names in a column."""
 
     PERSON = "person"
     THING = "thing"
@@ -26,7 +26,7 @@ _ENDINGS = ("names", "namen", "name")
 
 
 def whose_name(words: Sequence[str]) -> NameBearer | None:
-    """Return what bears the name that a column holds, None if the header speaks of no name.
+    """Return the kind of bearer of the names in a column; None if the header does not mean names.
 
     Parameters
     ----------

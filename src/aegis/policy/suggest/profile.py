@@ -1,4 +1,4 @@
-"""What a first policy needs to know about a table, measured in a handful of queries.
+"""Measurements of a table for a first policy, made in a few queries.
 
 One aggregation over all columns of the whole table counts nulls and finds the ranges, and counts
 distinct values where the table is not large. A second, over a seeded sample where it is, finds

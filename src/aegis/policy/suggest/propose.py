@@ -67,12 +67,14 @@ class ProposedPolicy:
 
     @property
     def person(self) -> str | None:
-        """The column by which rows of one person belong together: an identifier whose values repeat."""
+        """The column that connects rows of one person: an identifier whose values repeat."""
         return self.policy.person
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person must decide: one entry per column, in the table's order, then one of several."""
+        """Decisions for a person: one entry per column, in the table's order, then one about
+        several columns.
+        """
         by_column = tuple(
             f"{'label ' if profile.role is None else ''}{show(profile.name)!r}: {profile.warning}"
             for profile in self.profiles.values()

@@ -15,7 +15,7 @@ _ABOVE = re.compile(rf"[>≥]=? ?{_NUMBER}|{_NUMBER} ?[+]")
 
 
 def bounds(text: str) -> tuple[float, float] | None:
-    """Return the least and the greatest number of a range; None for what is no range."""
+    """Return the least and the greatest number of a range; None if the text is no range."""
     text = text.strip()
     if (both := _BOTH.fullmatch(text)) is not None:
         low, high = float(both[2]), float(both[4])
@@ -28,7 +28,7 @@ def bounds(text: str) -> tuple[float, float] | None:
 
 
 def in_order(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return ranges from low to high; nothing unless all are ranges and no two overlap."""
+    """Return ranges from low to high; an empty result unless all are ranges without overlap."""
     known = [(known_bounds, text) for text in texts if (known_bounds := bounds(text)) is not None]
     if len(known) < len(texts):
         return ()
@@ -39,7 +39,7 @@ def in_order(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def merged(ranges: Sequence[str], size: int) -> dict[str, Any]:
-    """Return the mask that shows `size` neighbouring ranges as one; the last may be of fewer."""
+    """Return the mask that merges `size` neighbouring ranges; the last group may have fewer."""
     groups = [ranges[start : start + size] for start in range(0, len(ranges), size)]
     named = {_name(group): list(group) for group in groups}
     return {"group": {"groups": named, "rest": "other"}}

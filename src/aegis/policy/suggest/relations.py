@@ -1,4 +1,5 @@
-"""What columns say together: copies of quasi-identifiers, and few columns outside the rule that identify.
+"""Comparisons between columns: copies of quasi-identifiers, and few columns outside the rule that
+identify.
 
 A role that is proposed column by column misses both. A title gives away sex, a code its name, months
 an age in years; and four harmless numbers may single out nearly every row.
@@ -49,7 +50,7 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Twin:
-    """A quasi-identifier that another column gives away.
+    """A quasi-identifier that another column predicts.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class Twin:
 def find_twins(
     source: Source, quasi: Sequence[ColumnFacts], others: Sequence[ColumnFacts]
 ) -> dict[str, Twin]:
-    """Return by column the quasi-identifier that it gives away best, where it does.
+    """Return for each column the quasi-identifier that it predicts best, if it predicts one well.
 
     Measured on a sample, held out: a key, which has a value for each row, gives nothing away.
 

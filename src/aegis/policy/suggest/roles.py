@@ -1,4 +1,4 @@
-"""Which role a column most likely plays, and why."""
+"""The most likely role of a column, and the reason."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
 
 
 def warn_of(facts: ColumnFacts, role: Role) -> str:
-    """Return what a person must decide about a proposed role, empty if nothing calls for it.
+    """Return the decision that a person must make about a proposed role; empty if there is none.
 
     Texts that distinguish rows, numbers that come once at each time, and values in a form that persons' names or record numbers have,
     are no identifiers for certain; neither may they pass in silence.
@@ -137,7 +137,7 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 
 
 def warn_of_label(facts: ColumnFacts) -> str:
-    """Return why a label is hardly one to predict, empty where nothing speaks against it.
+    """Return why a column is unsuitable as a label; empty if it is suitable.
 
     Numbers of persons or records are no measured quantity.
     """
@@ -215,7 +215,8 @@ def _is_written_date(facts: ColumnFacts) -> bool:
 
 
 def code_system(facts: ColumnFacts) -> str | None:
-    """Return the system of disease codes that a column's texts belong to, None if to none.
+    """Return the system of disease codes that a column's texts belong to; None if they belong to
+    none.
 
     Three digits alone are a code of ICD-9 and of much else: some must have a point, or begin with
     V or E. One letter and two digits are a seat as well as a code of ICD-10: some must have a point.

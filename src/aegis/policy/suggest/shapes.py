@@ -1,4 +1,4 @@
-"""Forms of text that say what a column holds, as regular expressions that every engine understands.
+"""Patterns of text that reveal the kind of a column, as regular expressions for every engine.
 
 None uses look-ahead, word boundaries or flags, which engines spell differently.
 """

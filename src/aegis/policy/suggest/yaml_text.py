@@ -74,7 +74,7 @@ def describe(facts: ColumnFacts) -> str:
 
 
 def frequent_values(facts: ColumnFacts) -> str:
-    """Return the most frequent values and their shares, empty if none may be shown."""
+    """Return the most frequent values and their shares; empty if none may be shown."""
     return ", ".join(f"{show(text)} ({percent(100 * share)})" for text, share in facts.frequent)
 
 

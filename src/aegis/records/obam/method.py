@@ -65,7 +65,7 @@ class ObamOptions(Options):
         at_least("rounds", self.rounds, 1)
 
     def check(self, records: Records) -> None:
-        """Raise as `Options.check`, and `PolicyError` where n_C times k is above N."""
+        """Raise the errors of `Options.check`, and `PolicyError` if n_C times k exceeds N."""
         super().check(records)
         if self.clusters is not None and self.clusters * self.k > len(records):
             raise PolicyError(
@@ -140,7 +140,7 @@ def _details(records: Records, solution: Solution) -> dict[str, object]:
 
 
 def grid_of_clusters(options: ObamOptions, size: int) -> tuple[int, ...]:
-    """Return a quarter, half and all of the number of clusters that `options` give for `size`."""
+    """Return a quarter, half and all of the number of clusters in `options` for `size` records."""
     most = options.number_of_clusters(size)
     return tuple(sorted({max(1, most // 4), max(1, most // 2), most}))
 

@@ -197,7 +197,9 @@ def _fill(state: State, k: int) -> None:
 
 
 def descend(state: State, k: int, objective: ObamObjective) -> bool:
-    """Apply improving moves and swaps until none is found; False where the limit came first."""
+    """Apply improving moves and swaps until there are none; return False if the limit was
+    reached first.
+    """
     return any(_moves(state, k, objective) + _swaps(state, objective) == 0 for _ in range(SWEEPS))
 
 
@@ -254,7 +256,8 @@ def _best_swap(state: State, record: int, others: Integers, objective: ObamObjec
 
 
 def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> bool:
-    """Raise the least entropies while that lowers the objective; False where steps ran out.
+    """Raise the least entropies while that lowers the objective; return False if the steps were
+    used up.
 
     One exchange can only lift the least entropy to that of the next cluster, which often is not
     worth its loss. So chains of exchanges are tried, each lifting the cluster that is weakest by

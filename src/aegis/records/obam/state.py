@@ -1,4 +1,4 @@
-"""Clusters under local search: statistics from which every change of the objective is exact.
+"""Clusters in a local search: statistics that give every change of the objective exactly.
 
 Per cluster: its size, sums of coordinates, counts of each category and of each sensitive value.
 The within-cluster loss of a move or a swap follows from these in time that does not depend on the
@@ -22,7 +22,7 @@ BLOCK = 2**21
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """What the search works on.
+    """The input of the search.
 
     Attributes
     ----------

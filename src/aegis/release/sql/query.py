@@ -58,7 +58,7 @@ class Dialect(StrEnum):
 
 
 class Form(StrEnum):
-    """What the SQL makes of the release."""
+    """The form of the SQL release: a query, a view or a table."""
 
     SELECT = "select"
     VIEW = "view"
@@ -181,7 +181,7 @@ def release_sql(
 
 
 def require_database(source: Source, into: str) -> tuple[DatabaseTable, Dialect]:
-    """Return the table that a source is in its database, and the SQL that is spoken there.
+    """Return the table of a source in its database, and the SQL dialect of the database.
 
     Raises
     ------

@@ -20,7 +20,7 @@ _TOLERANCE = "0.000000001"
 
 @dataclass(frozen=True)
 class RuleQuery:
-    """What a rule needs in addition to the masked columns, in the order in which it is computed.
+    """The columns and steps that a rule adds to the masked columns, in the order of computation.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The steps of a release's query: what is counted, what is judged, what the whole table allows."""
+"""The steps of a release's query: counts, checks of classes, and limits of the whole table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LOST = (
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the step that counts over the whole table what must not be exceeded."""
+    """Return the step that counts over the whole table the figures with a limit."""
     carried = list(listed)
     added = []
     if rule.conditions:
@@ -56,7 +56,7 @@ def with_columns(carried: Sequence[str], added: Sequence[tuple[str, str]], befor
 
 
 def assemble(steps: list[tuple[str, str]], listed: list[str], conditions: list[str]) -> str:
-    """Return the whole query: all steps by name, then the listed columns where all conditions hold."""
+    """Return the whole query: all steps by name, then the listed columns if all conditions hold."""
     # A first query that is not laid out has a name or text of several lines: see `_compiled`.
     margin = "  " if steps[0][1].startswith("SELECT\n") else ""
     queries = ",\n".join(f"{name} AS (\n{indent(query, margin)}\n)" for name, query in steps)

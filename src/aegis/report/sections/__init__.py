@@ -1,1 +1,1 @@
-"""What the parts of a report say, each from the advice or release that it is about."""
+"""The sections of the report, each made from an advice or a release."""

@@ -1,4 +1,6 @@
-"""How sure the ranking is, and what noise promises: standard errors, ties, the account of epsilon."""
+"""Confidence of the ranking, and promises of noise: standard errors, ties, the account of
+epsilon.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,15 @@ NAMED_TIES = 6
 
 
 def score_text(ranked: Ranked) -> str:
-    """Return the score, with its standard error where that was computed."""
+    """Return the score, with its standard error if it was computed."""
     score = measured(ranked.score)
     return score if ranked.stderr is None else f"{score} ± {measured(ranked.stderr)}"
 
 
 def against_best(ranked: Ranked, *, first: bool) -> str:
-    """Return whether the score can be told from the best one's; a dash where nobody compared."""
+    """Return whether the score differs significantly from the best; a dash if this was not
+    tested.
+    """
     if first:
         return "best"
     if ranked.tied_with_best is None:
@@ -30,7 +34,7 @@ def against_best(ranked: Ranked, *, first: bool) -> str:
 
 
 def confidence_section(advice: Advice) -> dict[str, Any] | None:
-    """Return how sure the recommendation is; None if no standard error was computed."""
+    """Return the confidence of the recommendation; None if no standard error was computed."""
     best = advice.best
     if best is None or best.stderr is None:
         return None
@@ -48,7 +52,7 @@ def confidence_section(advice: Advice) -> dict[str, Any] | None:
 
 
 def noise_section(subject: Ranked | None) -> dict[str, Any] | None:
-    """Return what the noise masks of a configuration promise; None without such a promise."""
+    """Return the promises of a configuration's noise masks; None if there are none."""
     account = None if subject is None else subject.differential_privacy
     if account is None:
         return None

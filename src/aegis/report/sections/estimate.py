@@ -15,7 +15,9 @@ TOP = 20
 
 
 def changes_section(advice: Advice) -> list[dict[str, Any]]:
-    """Return what other masks of one attribute would change of the best, where scores are estimates."""
+    """Return how other masks of one attribute would change the best score, if scores are
+    estimates.
+    """
     changes = () if advice.estimated is None else advice.estimated.changes
     return [
         {

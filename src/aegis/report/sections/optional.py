@@ -1,4 +1,4 @@
-"""Sections that appear only when somebody has computed what they show."""
+"""Optional sections, which appear only if their content was computed."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def _listed(masks: Mapping[str, str]) -> str:
 
 
 def binding_section(binding: Binding) -> dict[str, Any] | None:
-    """Return what keeps the masks from being finer; None when nothing was computed."""
+    """Return the requirements that keep the masks from being finer; None if they were not
+    computed.
+    """
     if not binding.finer and not binding.relaxations:
         return None
     return {

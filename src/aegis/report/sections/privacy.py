@@ -1,4 +1,4 @@
-"""The risk table and the class-size histogram: what an attacker could learn, before and after."""
+"""The risk table and the class-size histogram: an attacker's chances before and after."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def privacy_section(
     admissible: bool,
     finest: bool = False,
 ) -> dict[str, Any] | None:
-    """Return the risk table and the histogram of one or two reports; None without any.
+    """Return the risk table and the histogram of one or two reports; None without a report.
 
     Parameters
     ----------

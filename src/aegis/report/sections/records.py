@@ -1,4 +1,4 @@
-"""Record-level releases: what they cost, as the templates show it."""
+"""The cost of record-level releases, as shown by the templates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def losses(loss: InformationLoss) -> list[str]:
 
 
 def records_section(advice: Advice) -> dict[str, Any] | None:
-    """Return the record-level releases of a ranking as a table; None without any."""
+    """Return the record-level releases of a ranking as a table; None if there are none."""
     rows = [
         {
             "name": clean(r.name, limit=120),
@@ -67,7 +67,7 @@ def method_yaml(subject: Ranked) -> dict[str, Any] | None:
 
 
 def tradeoff_section(points: Sequence[TradeOff]) -> dict[str, Any] | None:
-    """Return settings of MO-OBAM as a table and as points; None without any."""
+    """Return settings of MO-OBAM as a table and as points; None if there are none."""
     if not points:
         return None
     return {

@@ -1,4 +1,4 @@
-"""What a report shows of values, and of the release that a certificate states."""
+"""The values that a report shows, and the facts of a release that a certificate states."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FACTS = {
 
 
 def release_facts(policy: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return what the policy says of the release: its purpose, author, date and so on."""
+    """Return the policy's information on the release: purpose, author, date and so on."""
     said = policy.get("release") or {}
     return [
         {"name": title, "value": clean(said[key], limit=300)}
@@ -50,7 +50,7 @@ def mask_words(mask: object) -> str:
 
 
 def shown_section(shown: Shown | None) -> dict[str, Any] | None:
-    """Return columns before and after, who is left out, and the preview; None without values."""
+    """Return columns before and after, left-out rows, and the preview; None without values."""
     if shown is None:
         return None
     return {
@@ -85,7 +85,7 @@ def _share(share: Share) -> dict[str, str]:
 
 
 def unique_figure(outside: Outside | None) -> dict[str, str] | None:
-    """Return the rows that are alone with their values in all columns, as a key figure."""
+    """Return the number of rows that are unique in all columns, as a key figure."""
     if outside is None or outside.unique_rows is None or not outside.rows:
         return None
     return {

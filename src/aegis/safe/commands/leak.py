@@ -1,4 +1,4 @@
-"""`aegis leak`: what a file gives away before it is passed on."""
+"""`aegis leak`: check what a file gives away before you pass it on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KINDS = {JSON: "certificate", HTML: "report", YAML: "policy"}
 
 @dataclass(frozen=True, kw_only=True)
 class LeakCommand:
-    """All that `aegis leak` is asked."""
+    """All options of `aegis leak`."""
 
     subject: Annotated[
         Path,

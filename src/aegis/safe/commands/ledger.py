@@ -1,4 +1,4 @@
-"""`aegis ledger`: what has left of each population, and what may still leave."""
+"""`aegis ledger`: the budget of each population that is spent and left."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class StatedCost:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerCommand:
-    """All that `aegis ledger` is asked."""
+    """All options of `aegis ledger`."""
 
     ledger: Annotated[Path, typer.Argument(metavar="FILE", help="The ledger (SQLite).")]
     action: Annotated[

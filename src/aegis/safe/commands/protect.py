@@ -105,7 +105,7 @@ class StatedVerdicts:
     ] = None
 
     def of(self, policy: Policy) -> Mapping[str, Configuration] | int:
-        """Return the configurations, or the most combinations of which all are meant."""
+        """Return the configurations, or the largest number of combinations that counts as all."""
         from aegis.policy import load_configurations
 
         if self.configurations is not None and self.verdicts is not None:
@@ -128,7 +128,7 @@ class LedgerOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtectCommand:
-    """All that `aegis protect` is asked."""
+    """All options of `aegis protect`."""
 
     table: TableOrBundle
     policy: PolicyFile
@@ -220,7 +220,7 @@ def command(given: ProtectCommand) -> None:
 
 
 def read_key(path: Path | None) -> bytes | None:
-    """Return the secret in a file; None without one."""
+    """Return the secret in a file; None without a file."""
     if path is None:
         return None
     try:
@@ -234,7 +234,7 @@ def read_key(path: Path | None) -> bytes | None:
 def print_protected(
     shell: Output, made: ProtectedSummary, output: Path, policy: Path, *, head: str | None = None
 ) -> None:
-    """Print what left, in the format that was asked for; `head` is that of the ledger."""
+    """Print what was written, in the requested format; `head` is the head of the ledger."""
     figures = made.to_dict() | ({} if head is None else {"ledger_head": head})
     if shell.format is Format.JSON:
         shell.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
@@ -270,7 +270,7 @@ def print_protected(
 
 
 def note_of_head(head: str) -> str:
-    """Return what to do with the head of a ledger."""
+    """Return the advice to note the head of a ledger."""
     return (
         f"Ledger head {head}: note it elsewhere, and check it with aegis ledger FILE verify --head"
     )

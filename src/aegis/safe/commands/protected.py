@@ -52,7 +52,9 @@ class RankedCounts:
     searchable: bool = True
 
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
-        """Rank the configurations that are asked for, else the policy's, those of verdicts, random ones."""
+        """Rank the requested configurations; otherwise those of the policy, those with verdicts,
+        or random ones.
+        """
         from aegis.safe.protect import rank_protected
 
         advice = rank_protected(
@@ -86,14 +88,14 @@ class RankedCounts:
         return replace(advice, rule_override=self.override, warnings=warnings)
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:  # noqa: ARG002 - of the seam
-        """Return how the summary was protected, and what it gives away."""
+        """Return sections on how the summary was protected, and what it gives away."""
         from aegis.safe.report.section import protected_sections
 
         return protected_sections(self.summary)
 
 
 def open_summary(given: Any, policy: Policy, *, rule_override: bool) -> RankedCounts:
-    """Return the protected summary that a file or an object holds, as it may be asked under a policy.
+    """Return the protected summary in a file or an object, prepared for a policy.
 
     Attributes that the policy leaves out go, and with them what is said of the rule.
     """

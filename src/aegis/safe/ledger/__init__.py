@@ -1,4 +1,4 @@
-"""What has left your organisation of each population, and what may still leave it."""
+"""The ledger: what has left your organisation of each population, and what may still leave."""
 
 from aegis.safe.ledger.book import Ledger
 from aegis.safe.ledger.record import (

@@ -75,7 +75,7 @@ _BECOMES = {
 
 
 class Ledger:
-    """Budgets of populations and what was spent of them.
+    """Budgets of populations, and what was spent of them.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class Ledger:
     def open_population(
         self, name: str, *, ceiling: float, delta: float, unit: str = "rows"
     ) -> None:
-        """Open the budget of a population; nothing ever raises its ceiling again.
+        """Open the budget of a population; its ceiling can never be raised.
 
         Raises
         ------
@@ -315,12 +315,12 @@ class Ledger:
 
     @checks_types
     def begin(self, entry: int) -> None:
-        """Say that output begins: from here on the cost stays, whatever happens."""
+        """Record that output begins: from now on the cost is final, even after an error."""
         self._move("begin", entry, {})
 
     @checks_types
     def commit(self, entry: int, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
-        """Say that the output with this SHA-256 was given out, and of which rounds its noise was."""
+        """Record that the output with this SHA-256 was given out, with the rounds of its noise."""
         said = {"sensitivity": sensitivity, "sigma": sigma}
         self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
 
@@ -356,21 +356,21 @@ class Ledger:
 
     @checks_types
     def list_release(self, name: str, note: str, digest: str) -> int:
-        """List a release outside of differential privacy, such as a k-anonymous one."""
+        """Record a release without differential privacy, such as a k-anonymous one."""
         with self._writing() as connection:
             self._population(connection, name)
             return _append(connection, "list", name, 0, {"note": note, "digest": digest})
 
     @checks_types
     def note(self, name: str, note: str) -> int:
-        """Write down something that happened and spends nothing, such as a refusal."""
+        """Record an event that spends nothing, such as a refusal."""
         with self._writing() as connection:
             self._population(connection, name)
             return _append(connection, "note", name, 0, {"note": note})
 
     @checks_types
     def notes(self, name: str) -> tuple[str, ...]:
-        """Return what was written down by `note`, in order."""
+        """Return the records of `note`, in order."""
         with self._connected() as connection:
             rows = connection.execute(
                 "select content from event where kind = 'note' and population = ? order by number",
@@ -387,7 +387,7 @@ class Ledger:
         note: str = "",
         version: TableVersion | None = None,
     ) -> Iterator[Spending]:
-        """Reserve a cost for a block of work; it is given back where that fails before output.
+        """Reserve a cost for a block of work, and refund it if the work fails before output.
 
         The block calls `begin` before the first byte goes out and `commit` after the last one.
         """
@@ -438,7 +438,7 @@ class Ledger:
 
     @checks_types
     def verify(self, head: str | None = None) -> int:
-        """Check every event against the chain and return how many there are.
+        """Check every event against the chain, and return the number of events.
 
         Parameters
         ----------
@@ -480,7 +480,7 @@ class Ledger:
 
 
 class Spending:
-    """A reserved cost in the hands of who is about to give something out."""
+    """A reserved cost, held by the code that is about to give something out."""
 
     def __init__(self, ledger: Ledger, entry: int) -> None:
         self.ledger = ledger
@@ -488,7 +488,7 @@ class Spending:
         self.begun = False
 
     def begin(self) -> None:
-        """Say that output begins."""
+        """Record that output begins."""
         self.begun = True
         self.ledger.begin(self.entry)
 

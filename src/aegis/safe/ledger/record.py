@@ -1,4 +1,4 @@
-"""What a ledger holds, as frozen records."""
+"""Records of a ledger, frozen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aegis.options import check_fields
 
 
 class EntryState(StrEnum):
-    """How far an entry is."""
+    """The state of an entry in a ledger."""
 
     RESERVED = "reserved"
     """Its cost counts; nothing has been given out."""
@@ -28,7 +28,7 @@ class EntryState(StrEnum):
 
 @dataclass(frozen=True)
 class Spend:
-    """What an output costs.
+    """The cost of an output.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class Entry:
 
     @property
     def rho(self) -> float:
-        """What it counts for: nothing where it was cancelled or has no cost."""
+        """The rho that counts for the balance; 0 if the entry was cancelled or has no cost."""
         if self.spend is None or self.state is EntryState.CANCELLED:
             return 0.0
         return self.spend.rho
@@ -170,7 +170,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Balance:
-    """What was spent on a population.
+    """The spent budget of a population.
 
     Attributes
     ----------
@@ -185,5 +185,5 @@ class Balance:
 
     @property
     def left(self) -> float:
-        """rho that is left."""
+        """The rho that is left."""
         return max(self.population.ceiling - self.spent, 0.0)

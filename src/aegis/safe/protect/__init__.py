@@ -1,4 +1,4 @@
-"""Safe summaries: what may leave your organisation, what a file gives away, and how both are known."""
+"""Safe summaries: how they are protected, and how their leaks are found."""
 
 from aegis.safe.protect.accounting import (
     NoiseRound,

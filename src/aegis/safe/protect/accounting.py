@@ -26,7 +26,9 @@ _LOG_ORDERS = (-12.0, 14.0)
 
 
 class Unit(StrEnum):
-    """What is added to or removed from a table to make a neighbouring one."""
+    """The unit of protection: what is added to or removed from a table to make a neighbouring
+    one.
+    """
 
     ROWS = "rows"
     """One row."""
@@ -98,7 +100,7 @@ def sigma_of(sensitivity: float, rho: float) -> float:
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """Return the epsilon that rho-zCDP gives at `delta`.
+    """Return the epsilon at `delta` that follows from rho-zCDP.
 
     The smallest over orders a > 1 of a rho + (log(1/delta) + (a-1) log(1-1/a) - log a) / (a-1)
     (Canonne, Kamath and Steinke, 2020, corollary 13).
@@ -127,7 +129,7 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def budget_of(epsilon: float, delta: float) -> float:
-    """Return the rho that gives `epsilon` at `delta`, rounded down.
+    """Return the rho that implies `epsilon` at `delta`, rounded down.
 
     Raises
     ------
@@ -162,12 +164,16 @@ def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: in
 
 
 def is_number(given: object, *, whole: bool = False) -> bool:
-    """Return whether an option is a number; true and false, which Python counts among them, are none."""
+    """Return whether an option is a number; True and False are not, although Python treats them
+    so.
+    """
     return isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
 
 
 def delta_of(threshold: NamingThreshold) -> float:
-    """Return the chance that a cell is named that one unit is alone in: the inverse of `threshold_of`."""
+    """Return the probability that a cell with a single unit is named: the inverse of
+    `threshold_of`.
+    """
     above = max(threshold.least - threshold.alone, 0.0)
     noise = 2.0 * threshold.columns * threshold.sigma * threshold.sigma
     return threshold.cells * math.exp(-above * above / noise) if noise > 0 else math.inf

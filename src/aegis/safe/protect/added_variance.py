@@ -1,4 +1,4 @@
-"""The variance that protection adds to the counts of a label table, as its reader knows it."""
+"""The variance that protection adds to the counts of a label table, as known to its reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best configurations by label tables alone, proven by a bound.
+"""The best configurations from label tables alone, proven by a bound.
 
 Without moments a score follows from sums over attributes: what learners of each penalty explain, which
 raises it, and the degrees of freedom that they spend, which lower it. Whatever the masks of the

@@ -1,4 +1,4 @@
-"""A privacy budget as it is spent: rounds of noise, and thresholds above which something is named.
+"""A privacy budget: noise rounds, and thresholds above which something is named.
 
 Everything that leaves a table under level `noise` passes through here: figures get noise that is
 paid for in rho, and names that nobody declared are published where a noisy figure exceeds a
@@ -26,7 +26,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Budget:
-    """What is left of a budget, and where it went.
+    """The rest of a budget, and how the other part was spent.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Budget:
         return shaped, sigma
 
     def threshold(self, name: str, sigma: float, columns: int, tables: int) -> float:
-        """Return the noisy total from which something is named, and enter it.
+        """Return the noisy total from which something is named, and record it.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Protect a summary: the one way from exact counts to what may leave your organisation."""
+"""Protect a summary: from exact counts to a file that may leave your organisation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def protect(
     progress: Progress = SILENT,
     **options: Unpack[ProtectOptions],
 ) -> ProtectedSummary:
-    """Return what may leave your organisation of a table or of its summary.
+    """Return the protected summary of a table or of its summary.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ UNNAMED_SHOWN = "(values not named)"
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """What all candidate masks together distinguish of one attribute, with exact counts.
+    """The cells that all candidate masks together distinguish in one attribute, with exact counts.
 
     Attributes
     ----------
@@ -68,14 +68,14 @@ class Cells:
 
     @property
     def keys(self) -> list[str]:
-        """What distinguishes each cell from the others: what every candidate shows of it."""
+        """The key of each cell: the values that every candidate shows for it."""
         return [
             "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
             for i in range(self.count)
         ]
 
     def in_order(self) -> Cells:
-        """Return the cells in an order that follows from what they show, and so do the groups.
+        """Return cells and groups in an order that follows from their shown values.
 
         The order in which values occur would tell of values that have no name.
         """
@@ -97,7 +97,7 @@ class Cells:
         )
 
     def keep(self, chosen: npt.NDArray[np.bool_]) -> Cells:
-        """Return the cells that `chosen` (K,) selects; values of the others have none."""
+        """Return the cells that `chosen` (K,) selects; values of other cells have none."""
         place = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
         return replace(
             self,
@@ -107,7 +107,9 @@ class Cells:
         )
 
     def join(self, target: Ints) -> Cells:
-        """Return cells of which each goes into the cell `target` (K,), which stays itself."""
+        """Return cells after joining each one into the cell `target` (K,); a cell that targets
+        itself stays.
+        """
         stays = target == np.arange(self.count)
         place = (np.cumsum(stays) - 1)[target]
         joint = np.zeros((int(stays.sum()), self.joint.shape[1]), dtype=np.int64)
@@ -139,7 +141,7 @@ def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
 
 
 def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandidate:
-    """Return a candidate with one more cell, that of all unnamed values.
+    """Return a candidate with one more cell for all unnamed values.
 
     Where the mask distinguishes all named cells it tells the unnamed ones from them, too. A coarser
     mask puts them somewhere among its groups: into the largest one, so that its score says no more
@@ -161,7 +163,7 @@ def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandida
 
 
 def check_summary(summary: Summary, policy: Policy) -> None:
-    """Raise `PolicyError` if a summary has what a protected one cannot hold."""
+    """Raise `PolicyError` if a summary contains something that a protected one cannot hold."""
     if summary.label_attribute is not None or policy.label_mask is not None:
         raise PolicyError(
             f"The label {summary.label.column!r} has candidate masks of its own, which a protected "
@@ -190,7 +192,7 @@ def cells_of(attribute: AttributeSummary) -> Cells:
 
 
 def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
-    """Return the cells of a column as it is read, in an order that follows from what they show.
+    """Return the cells of a column, in an order that follows from their shown values.
 
     Parameters
     ----------
@@ -295,7 +297,9 @@ def _most_alike(groups: Ints, totals: Ints, cell: int, stays: npt.NDArray[np.boo
 
 
 def join_similar(cells: Cells, cell: int) -> Cells:
-    """Return cells of which one goes to that which most candidates treat like it, the largest."""
+    """Return cells after joining one into the cell that most candidates treat in the same way;
+    among several, the largest.
+    """
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
     totals = cells.joint.sum(axis=1)
     target = np.arange(cells.count)

@@ -1,4 +1,4 @@
-"""Which classes of the label a protected summary names; rows of the others count as unlabelled.
+"""The label classes that a protected summary names; rows of other classes count as unlabelled.
 
 A class of one row is published by its very name. So classes are declared in the policy, or named
 where a noisy count is large enough (level `noise`) or where they have as many rows as the threshold
@@ -48,12 +48,12 @@ class NamedClasses:
         return columns
 
     def within(self, cells: Cells) -> Cells:
-        """Return cells whose counts are of the published classes alone."""
+        """Return cells with the counts of published classes only."""
         return replace(cells, joint=self.of(cells.joint))
 
 
 def declared_classes(label: Label) -> tuple[str, ...]:
-    """Return the classes that a policy declares, by name or by cuts; none where it declares none."""
+    """Return the classes that a policy declares, by name or by cuts; empty if it declares none."""
     if not label.cuts:
         return tuple(plain_text(show(value)) for value in label.classes)
     edges = [float(cut) for cut in label.cuts]
@@ -100,7 +100,7 @@ def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
 
 
 def named(label: LabelSummary, chosen: npt.NDArray[np.bool_]) -> NamedClasses:
-    """Return those of the `tallied` classes that `chosen` selects.
+    """Return the `tallied` classes that `chosen` selects.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Codes of cells: what protected label tables say of the classes, in a few dimensions.
+"""Codes of cells: the classes' shares in protected label tables, in a few dimensions.
 
 Every figure here is computed from protected tables, so that it costs nothing and gives nothing
 away. The codes of an attribute span what its candidate masks say of the label: with them the
@@ -28,7 +28,7 @@ LEAST_SCALE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """What one grouping of an attribute's cells says of the classes.
+    """The class information of one grouping of an attribute's cells.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Explained:
 
 
 def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: float) -> Explained:
-    """Return what a grouping of protected cells says of the classes.
+    """Return the class information of a grouping of protected cells.
 
     Parameters
     ----------

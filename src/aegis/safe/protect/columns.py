@@ -47,7 +47,7 @@ _TIMES_OF_DAY = ("", " %H:%M:%S", " %H:%M")
 
 
 class ColumnType(StrEnum):
-    """What a value is by itself."""
+    """The type of a single value, independent of its column."""
 
     BOOLEAN = "boolean"
     DATE = "date"
@@ -58,7 +58,7 @@ class ColumnType(StrEnum):
 
     @property
     def kind(self) -> Kind:
-        """What masks call it."""
+        """The kind by which masks call the type."""
         return Kind.DATE if self is ColumnType.TIME else Kind(self.value)
 
 
@@ -81,7 +81,7 @@ _ARROW = {
 
 @dataclass(frozen=True, eq=False)
 class TypedColumn:
-    """The values of an attribute as they are read.
+    """The values of an attribute as level noise reads them.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class TypedColumn:
 
 
 def type_of(value: Any) -> ColumnType:
-    """Return what a value is by itself, whatever the type of its column."""
+    """Return the type of a single value, whatever the type of its column."""
     if isinstance(value, bool):
         return ColumnType.BOOLEAN
     if isinstance(value, int):
@@ -155,7 +155,7 @@ def _moment_of(text: str) -> datetime | None:
 
 
 def plain_text(text: str) -> str:
-    """Return a text as a column that holds nothing else would show it.
+    """Return a text in the form that a column without other values would show.
 
     A column of 2.50 and 3.50 is one of numbers, 2.5 and 3.5. A single "n/a" makes texts of all of them.
     So that nobody sees which it was, level noise shows 2.5 in either case.
@@ -168,7 +168,7 @@ def plain_text(text: str) -> str:
 
 
 def votes_of(attribute: AttributeSummary) -> Ints:
-    """Return how many rows hold values of each of `TYPES`, null aside, shape (6,)."""
+    """Return how many rows hold values of each of `TYPES`, without null, shape (6,)."""
     values, counts = attribute.values, attribute.counts
     votes = np.zeros(len(TYPES), dtype=np.int64)
     if pa.types.is_integer(values.type):
@@ -208,7 +208,7 @@ def _covered(own: ColumnType) -> set[ColumnType]:
 def types_allowed(
     attribute: AttributeSummary, declared: ValueType | None
 ) -> tuple[ColumnType, ...]:
-    """Return the types that a column can have by what is declared and by the masks that it has."""
+    """Return the types that a column can have by its declaration and its masks."""
     return tuple(
         t
         for t in TYPES
@@ -237,7 +237,7 @@ def implied_type(values: Sequence[Any]) -> ValueType | None:
 
 
 def as_stored(attribute: AttributeSummary) -> TypedColumn:
-    """Return a column as its engine has it."""
+    """Return a column with its engine's types."""
     places = np.arange(len(attribute.values), dtype=np.int64)
     return TypedColumn(attribute, attribute.kind, attribute.values, places)
 

@@ -66,7 +66,7 @@ _NO_LIMIT = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What level `counts` is asked for.
+    """Parameters of level `counts`.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Perturbation:
 
     @property
     def spread(self) -> float:
-        """Variance of what a cell key adds."""
+        """Variance of the amount that a cell key adds."""
         return self.threshold / 2 if self.variance is None else self.variance
 
     @property
@@ -130,13 +130,13 @@ class Perturbation:
 
     @property
     def error(self) -> float:
-        """Standard deviation of what is added to a cell."""
+        """Standard deviation of the amount that is added to a cell."""
         if self.method is CellMethod.ROUNDING:
             return math.sqrt((self.width**2 - 1) / 6)
         return spread_of_key(self.width, self.spread)
 
     def change(self, count: int, parts: Sequence[str]) -> int:
-        """Return what is published of a count; `parts` say which cell it is."""
+        """Return the published value of a count; `parts` identify its cell."""
         chance = uniform(self.key, parts)
         if self.method is CellMethod.ROUNDING:
             return round_randomly(count, self.width, chance)

@@ -1,4 +1,4 @@
-"""What two files give away together: versions of a table, a merge and its part, two noisy ones."""
+"""What two files reveal together: versions of a table, a merge and its part, two noisy files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aegis.summary import AttributeSummary, Summary
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two files.
+    """The difference between two files.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ def compare(
     other: str = "the other",
     threshold: int = 5,
 ) -> Difference:
-    """Return what two summaries give away together that neither does alone.
+    """Return what two summaries reveal together and neither reveals alone.
 
     Exact ones are subtracted cell by cell: one row that was added is read off where the difference
     is 1. Of noisy ones the costs add up. Of perturbed ones counts that differ say that something did

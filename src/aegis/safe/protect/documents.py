@@ -1,4 +1,4 @@
-"""What a certificate, report or policy gives away: values that few persons have, in its text."""
+"""What a certificate, report or policy gives away: values in its text that few persons have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST_TEXT = 3
 
 @dataclass(frozen=True)
 class DocumentLeak:
-    """What a document gives away.
+    """Findings in a document.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class DocumentLeak:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing of single persons was found."""
+        """Whether nothing about single persons was found."""
         return not self.extremes and not self.rare
 
     def to_dict(self) -> dict[str, Any]:

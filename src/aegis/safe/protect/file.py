@@ -53,7 +53,8 @@ _BROKEN = (
 
 
 def save_protected(summary: ProtectedSummary, path: str | Path, *, force: bool = False) -> str:
-    """Write a protected summary and return the SHA-256 of the file; equal ones give equal bytes.
+    """Write a protected summary and return the SHA-256 of the file; equal summaries give equal
+    bytes.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class ProtectedPoint:
 def front_protected(
     summary: ProtectedSummary, quasi_identifiers: Collection[str], *, count: int = 8
 ) -> tuple[ProtectedPoint, ...]:
-    """Return configurations from most useful to most private, none beaten in both.
+    """Return the Pareto front of configurations, from most useful to most private.
 
     Utility of partial choices is taken as the sum of what attributes say of the label alone; those that
     come out of that are scored as in a ranking, overlap of attributes included.

@@ -138,7 +138,9 @@ def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
 
 
 def cell_names(attribute: ProtectedAttribute) -> list[str]:
-    """Return in words what each cell is: what its finest mask shows, and more where that is not one's own."""
+    """Return each cell in words: the value of its finest mask, with more masks if that value is
+    not unique.
+    """
     finest_first = sorted(attribute.candidates, key=lambda c: -c.size)
     names = []
     for cell in range(len(attribute.table)):

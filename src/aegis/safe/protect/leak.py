@@ -1,4 +1,4 @@
-"""What a file gives away: small cells, persons who are alone, what can be derived from it.
+"""What a file gives away: small cells, single persons, and counts that can be derived.
 
 Of an exact summary every count is known as it is, so that small cells are counted; what it withholds
 is bounded by what it holds. Of a protected one linear programming bounds the true counts. The audit
@@ -39,7 +39,7 @@ THRESHOLD = 5
 
 @dataclass(frozen=True)
 class PartLeak:
-    """What one part of a file gives away.
+    """Findings in one part of a file.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class PartLeak:
 
 @dataclass(frozen=True)
 class AttributeLeak:
-    """What a file says of the values of one attribute.
+    """Findings on the values of one attribute.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class AttributeLeak:
 
 @dataclass(frozen=True, eq=False)
 class LeakAudit:
-    """What a file gives away.
+    """Findings in a file.
 
     Attributes
     ----------
@@ -166,7 +166,7 @@ def audit_leak(
     level: ProtectionLevel | str | None = None,
     threshold: int | None = None,
 ) -> LeakAudit:
-    """Return what a summary gives away, compared with the level that it states or another one.
+    """Return what a summary gives away, compared with its stated level or another one.
 
     Parameters
     ----------
@@ -284,7 +284,8 @@ def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
 
 
 def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
-    """Return how many counts by value and class follow although only a histogram is told.
+    """Return how many counts by value and class can be derived although only a histogram is
+    published.
 
     Within a cell of values that all masks treat in the same way the rows per value and the rows per class are
     known. Given the margins of a two-way table a count lies between max(0, r + c - n) and min(r, c)

@@ -1,4 +1,4 @@
-"""What protects a count: OpenDP's discrete Gaussian, random rounding, cell keys.
+"""Mechanisms that protect a count: OpenDP's discrete Gaussian, random rounding, cell keys.
 
 Noise with a promise is drawn by OpenDP on whole numbers, never from a generator of floats. Rounding
 and cell keys are perturbations of official statistics without such a promise; what they draw is a
@@ -38,7 +38,7 @@ def gaussian(sigma: float) -> Any:
 
 
 def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: float) -> Ints:
-    """Return whole numbers with discrete Gaussian noise of their own.
+    """Return whole numbers with independent discrete Gaussian noise.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
 
 def uniform(key: bytes, parts: Sequence[str]) -> float:
-    """Return a number in [0, 1) that only the key tells: HMAC-SHA256 of what a cell is."""
+    """Return a number in [0, 1) that only the key determines: HMAC-SHA256 of the cell's name."""
     text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
     digest = hmac.new(key, text.encode("utf-8"), sha256).digest()
     return int.from_bytes(digest[:7], "big") / float(1 << 56)
@@ -196,6 +196,6 @@ def keyed_range(published: int, deviation: int, variance: float, least: int) -> 
 
 
 def spread_of_key(deviation: int, variance: float) -> float:
-    """Return the standard deviation of what a cell key adds to a large count."""
+    """Return the standard deviation of the amount that a cell key adds to a large count."""
     changes, probability = key_table(10 * deviation + 10, deviation, variance, 1)
     return math.sqrt(float(probability @ changes.astype(np.float64) ** 2))

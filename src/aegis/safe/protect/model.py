@@ -1,4 +1,4 @@
-"""The protected summary: what may leave your organisation, as its own type.
+"""The protected summary, a separate type that may leave your organisation.
 
 It is not a `Summary` and has none of its parts: no values, no pairs, no frequency table, no folds.
 Code that reads exact counts cannot be given one.
@@ -27,7 +27,7 @@ GRID = 1 << 10
 
 
 class ProtectionLevel(StrEnum):
-    """How far a summary is protected."""
+    """The protection level of a summary."""
 
     NONE = "none"
     """Exact counts: a `Summary`, which stays with its owner."""
@@ -38,7 +38,7 @@ class ProtectionLevel(StrEnum):
 
 
 class DomainSource(StrEnum):
-    """Where what is published in addition to counts comes from."""
+    """The source of names, kinds and cuts that are published in addition to counts."""
 
     POLICY = "policy"
     """Declared in the policy: public knowledge, whatever the table holds."""
@@ -52,7 +52,7 @@ class DomainSource(StrEnum):
 
 @dataclass(frozen=True)
 class PublishedDomain:
-    """Where one thing comes from that a protected summary publishes in addition to counts.
+    """The source of one name, kind or cut that a protected summary publishes in addition to counts.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class PublishedDomain:
 
 
 class CellMethod(StrEnum):
-    """How small cells of the level `counts` are protected."""
+    """The method that protects small cells at level `counts`."""
 
     ROUNDING = "rounding"
     CELL_KEYS = "cell-keys"
@@ -83,7 +83,7 @@ class CellMethod(StrEnum):
 
 @dataclass(frozen=True)
 class Protection:
-    """How a summary was protected, and what that promises.
+    """How a summary was protected, and the promise of that.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Protection:
         }
 
     def taken(self, source: DomainSource) -> str:
-        """Return what comes from a source, in words: "kind and values of age, classes of income"."""
+        """Return the items from a source, in words: "kind and values of age, classes of income"."""
         by_column: dict[str, list[str]] = {}
         for domain in self.domains or ():
             if domain.source is source:
@@ -155,7 +155,7 @@ class Protection:
 
 @dataclass(frozen=True, eq=False)
 class ProtectedCandidate:
-    """One candidate mask and what it does to the cells of its attribute.
+    """One candidate mask, and how it groups the cells of its attribute.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class ProtectedCandidate:
 
 @dataclass(frozen=True, eq=False)
 class ProtectedAttribute:
-    """What a protected summary knows of one attribute.
+    """The content of a protected summary on one attribute.
 
     Attributes
     ----------
@@ -320,7 +320,7 @@ class ProtectedSummary:
 
     @property
     def level(self) -> ProtectionLevel:
-        """How far it is protected."""
+        """The protection level."""
         return self.protection.level
 
     @cached_property
@@ -337,7 +337,7 @@ class ProtectedSummary:
 
     @cached_property
     def offsets(self) -> Ints:
-        """Where each attribute's codes start among all, shape (m + 1,)."""
+        """Where each attribute's codes start in the list of all codes, shape (m + 1,)."""
         sizes = [0 if a.codes is None else a.codes.shape[1] for a in self.attributes.values()]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
@@ -347,7 +347,7 @@ class ProtectedSummary:
 
     @property
     def combinations(self) -> int:
-        """How many configurations the candidates make."""
+        """How many configurations the candidates form."""
         size = 1
         for attribute in self.attributes.values():
             size *= len(attribute.candidates)
@@ -378,7 +378,7 @@ class ProtectedSummary:
         return Configuration(name, {a.name: a.candidates[place].mask for a, place in pairs})
 
     def verdict(self, choice: tuple[int, ...]) -> bool | None:
-        """Return whether a choice meets the rule; None if nobody said."""
+        """Return whether a choice meets the rule; None if the file does not say."""
         return self._verdicts.get(choice)
 
     def to_dict(self) -> dict[str, Any]:

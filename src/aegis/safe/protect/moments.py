@@ -58,7 +58,7 @@ class MomentSums:
 
 
 def offsets_of(codes: Sequence[Ints]) -> Ints:
-    """Return where each attribute's codes start among all, shape (m + 1,)."""
+    """Return where each attribute's codes start in the list of all codes, shape (m + 1,)."""
     return np.concatenate([[0], np.cumsum([c.shape[1] for c in codes])]).astype(np.int64)
 
 
@@ -94,7 +94,7 @@ def sensitivity_of_rows(longest: float, attributes: int) -> float:
 
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
-    """Return the same where attribute i's part has squared length at most `longest[i]`."""
+    """Return the sensitivity if attribute i's part has squared length at most `longest[i]`."""
     total = sum(longest)
     return math.sqrt(max((total * total - sum(v * v for v in longest)) / 2.0, 0.0))
 
@@ -300,7 +300,7 @@ def _cross(sums: Ints, offsets: Ints) -> Ints:
 
 
 def rows_per_person(source: Source, person: str) -> int:
-    """Return the most rows that one value of a column has; null is nobody in particular.
+    """Return the largest number of rows with one value of a column; null does not count.
 
     Raises
     ------

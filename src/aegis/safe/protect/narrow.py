@@ -1,4 +1,4 @@
-"""A protected summary with fewer candidates and attributes: what follows from it without its owner."""
+"""A protected summary with fewer candidates and attributes, derived without its owner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aegis.safe.protect.model import Moments, ProtectedSummary
 def narrowed(
     summary: ProtectedSummary, candidates: Mapping[str, Collection[Mask]]
 ) -> ProtectedSummary:
-    """Return a protected summary with some of its attributes and candidates alone.
+    """Return a protected summary with only some of its attributes and candidates.
 
     Parameters
     ----------

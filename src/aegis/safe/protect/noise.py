@@ -80,7 +80,7 @@ SURE = 3.0
 
 @dataclass(frozen=True)
 class Noise:
-    """What level `noise` is asked for.
+    """Parameters of level `noise`.
 
     Attributes
     ----------
@@ -332,7 +332,7 @@ def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> Protected
 
 
 def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
-    """Return the rows per class that several tables of the same rows tell, shape (C,).
+    """Return the rows per class, combined from several tables of the same rows, shape (C,).
 
     Tables of few cells carry less noise: each is weighted by one over its cells. Tables that lost
     unnamed cells tell less than there is, so that only those near the largest total count.

@@ -22,7 +22,7 @@ SLACK = 1e-6
 
 
 class PairProgram(Protocol):
-    """What is known of the rows n_ab of two attributes: bounds of cells, and of sums of them."""
+    """The constraints on the rows n_ab of two attributes: bounds of cells, and of sums of them."""
 
     shape: tuple[int, int]
     size: int
@@ -44,14 +44,16 @@ class Seen:
         self._tables = 0
 
     def add(self, table: Floats) -> None:
-        """Take note of a table that agrees, shape (n,)."""
+        """Record a table that satisfies the constraints, shape (n,)."""
         np.minimum(self.low, table, out=self.low)
         np.maximum(self.high, table, out=self.high)
         self._sum += table
         self._tables += 1
 
     def add_at(self, places: Ints, counts: Floats) -> None:
-        """Take note of a table that agrees and differs from the mean at some places alone."""
+        """Record a table that satisfies the constraints and differs from the mean in a few
+        places.
+        """
         self.low[places] = np.minimum(self.low[places], counts)
         self.high[places] = np.maximum(self.high[places], counts)
 
@@ -61,7 +63,7 @@ class Seen:
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:
-        """Return which cells were seen at whole counts so far apart that they are settled."""
+        """Return which cells have been seen at whole counts so far apart that they are settled."""
         largest = np.floor(self.high[places] + SLACK)
         return largest - np.ceil(self.low[places] - SLACK) + 1 >= narrower
 
@@ -91,7 +93,7 @@ class Nearby:
         self._up = np.maximum(program.most - sums, 0.0)
 
     def look(self, place: int, narrower: int) -> None:
-        """Solve for the largest and, where it is still needed, the least count of a cell."""
+        """Solve for the largest and, if still needed, the smallest count of a cell."""
         row, column = divmod(place, self._program.shape[1])
         rows = self._near(row, self._table[:, column], self._program.codes[0])
         columns = self._near(column, self._table[row], self._program.codes[1])

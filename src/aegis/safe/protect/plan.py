@@ -1,4 +1,4 @@
-"""What level `noise` takes as declared, what it buys, and what it takes from the table as public.
+"""What level `noise` accepts as declared, buys with the budget, or takes as public.
 
 All of it follows from the policy and from what is declared public, never from the table: which rounds
 a budget pays for shows nothing.
@@ -64,7 +64,7 @@ class _Planned:
 
 
 class Plan:
-    """Where everything comes from that level noise publishes in addition to counts.
+    """The source of all names, kinds and cuts that level noise publishes in addition to counts.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Plan:
 
     @property
     def namings(self) -> int:
-        """How many thresholds names are bought with."""
+        """How many thresholds buy names."""
         fitted = any(a.values is DomainSource.BUDGET for a in self._fitted)
         return sum((self._classes is DomainSource.BUDGET, fitted, bool(self.named)))
 
@@ -114,7 +114,7 @@ class Plan:
         return any(a.name == name for a in self._fitted)
 
     def domains(self) -> Iterable[PublishedDomain]:
-        """Yield where each thing comes from."""
+        """Yield the source of each name, kind and cut."""
         label = self._policy.label
         yield PublishedDomain("cuts" if label.cuts else "classes", label.column, self._classes)
         for own in self.attributes:

@@ -1,4 +1,4 @@
-"""Rankings and searches from a protected summary: scores, ties, and what is known of the rule."""
+"""Rankings and searches from a protected summary: scores, ties, and known verdicts on the rule."""
 
 from __future__ import annotations
 

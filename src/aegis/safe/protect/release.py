@@ -1,4 +1,4 @@
-"""A protected summary written for someone outside, and entered in the ledger of what was told."""
+"""Write a protected summary for somebody outside, and record it in the ledger."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def release_protected(
     progress: Progress = SILENT,
     **options: Unpack[ProtectOptions],
 ) -> ProtectedSummary:
-    """Protect a table or its summary, pay for it where a ledger is named, and write the file.
+    """Protect a table or its summary, charge a ledger if one is named, and write the file.
 
     Parameters
     ----------

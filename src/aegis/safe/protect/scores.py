@@ -86,7 +86,7 @@ class ProtectedScorer:
 
     @property
     def estimator(self) -> str:
-        """What scores come from."""
+        """The name of the estimator of the scores."""
         return "tables" if self._moments is None else "codes"
 
     @property
@@ -152,7 +152,8 @@ class ProtectedScorer:
         return held_out_reached(once * explained, once * freedom, classes, self.summary.rows)
 
     def alone(self, index: int, place: int) -> float:
-        """Return what a masked attribute adds to a score to first order, as if none overlapped.
+        """Return the first-order contribution of a masked attribute to a score, as if attributes
+        did not overlap.
 
         The mean over penalties of what is explained, less 2 (C - 1) / N per degree of freedom.
         """
@@ -219,7 +220,7 @@ class ProtectedScorer:
 
 
 def share_kept(score: float, unmasked: float) -> float | None:
-    """Return the percentage that a score keeps of the unmasked one; None if that says nothing.
+    """Return the percentage of the unmasked score that a score keeps; None if that is undefined.
 
     From 0 to 100: what noise puts below nothing or above the unmasked table is chance.
     """
@@ -238,7 +239,7 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
 
 
 class Replicates:
-    """Scorers of the same summary with what protection adds drawn again."""
+    """Scorers of the same summary with the protection's random changes drawn again."""
 
     def __init__(self, summary: ProtectedSummary) -> None:
         self.scorers = [ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES)]

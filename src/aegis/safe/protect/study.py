@@ -1,4 +1,4 @@
-"""What a study answers when it is asked for a protected summary."""
+"""Questions to a study about protected summaries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def protect_table(
     study: Study, output: str | Path | None, *, progress: Progress, **options: Any
 ) -> ProtectedSummary:
-    """Return the protected summary of a study's table; write it where `output` says."""
+    """Return the protected summary of a study's table; write it if `output` names a file."""
     subject = study.summary if study.source is None else study.source
     if output is None:
         return protect(subject, study.policy, progress=progress, **options)

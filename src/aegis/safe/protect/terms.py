@@ -1,4 +1,4 @@
-"""What a protected summary may be asked under: the policy and the rule that it was made for."""
+"""The policy and the rule of a protected summary, and under which others it may be used."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def require_policy(summary: ProtectedSummary, policy: Policy) -> None:
 def summary_under(
     summary: ProtectedSummary, policy: Policy, *, rule_override: bool = False
 ) -> tuple[ProtectedSummary, RuleOverride | None]:
-    """Return a protected summary as it may be asked under a policy, and which rule was overridden.
+    """Return a protected summary prepared for a policy, and which rule was overridden.
 
     Verdicts on a rule that is not the policy's say nothing of the policy's: they are left out, and a
     note says so.

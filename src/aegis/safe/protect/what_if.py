@@ -1,4 +1,4 @@
-"""What another mask of one attribute would change, as far as a protected summary shows."""
+"""The effect of another mask of one attribute, computed from a protected summary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aegis.safe.protect.scores import DIFFERENT, Choice, ProtectedScorer, Replic
 
 
 def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]:
-    """Return what every other mask of every attribute would change of a choice, all else alike.
+    """Return how every other mask of every attribute would change a choice, all others fixed.
 
     Parameters
     ----------

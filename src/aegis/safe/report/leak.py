@@ -1,4 +1,4 @@
-"""Render what a file gives away as one HTML file that needs nothing but itself."""
+"""The report on what a file gives away, as a single HTML file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aegis.safe.report.section import leak_section, templates
 
 
 def render_leak(figures: Mapping[str, Any], name: str) -> str:
-    """Return the report on an audit, given as its JSON form; the same one gives the same bytes."""
+    """Return the report on an audit, given as its JSON form; equal audits give equal bytes."""
     style = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
     context = {
         "title": "What the file gives away",

@@ -1,4 +1,4 @@
-"""What the summary behind an advice gives away: a section of the report."""
+"""A section of the report: what the summary behind an advice gives away."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def templates() -> jinja2.Environment:
-    """Return the templates of this wing, which use those of the report."""
+    """Return the templates of the wing `safe`, which use those of the report."""
     return environment(Path(__file__).parent / "templates")
 
 
 def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa: ARG001 - of the seam
-    """Return the section on what a summary gives away, if it were passed on."""
+    """Return the section on what a summary would give away if you passed it on."""
     from aegis.safe.protect import audit_leak
 
     leak = leak_section(audit_leak(summary).to_dict())
@@ -33,7 +33,7 @@ def summary_section(summary: Summary, advice: Advice) -> ReportSection:  # noqa:
 
 
 def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:
-    """Return the section on how a summary was protected, and what it gives away all the same."""
+    """Return the section on how a summary was protected, and what it still gives away."""
     from aegis.safe.protect import audit_leak
 
     protection = summary.protection

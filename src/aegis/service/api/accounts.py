@@ -17,7 +17,7 @@ routes = Routes(tags=["accounts"])
 
 
 def set_session(response: Response, settings: ServiceSettings, secret: str) -> None:
-    """Give a browser the secret of its session."""
+    """Set the session cookie in a browser."""
     response.set_cookie(
         cookie_name(settings),
         secret,
@@ -32,7 +32,7 @@ def set_session(response: Response, settings: ServiceSettings, secret: str) -> N
 def start_session(
     request: Request, response: Response, catalog: Catalog, settings: ServiceSettings, secret: str
 ) -> None:
-    """Give a browser the secret of its new session; the one that it had until now ends."""
+    """Set the cookie of a new session in a browser, and end its earlier session."""
     former = request.cookies.get(cookie_name(settings), "")
     if former:
         with catalog.database.writing() as session:
@@ -41,7 +41,7 @@ def start_session(
 
 
 def end_session(response: Response, settings: ServiceSettings) -> None:
-    """Take the secret back, and have the browser forget what it keeps of the service."""
+    """Delete the session cookie, and tell the browser to delete all data of the service."""
     response.headers["Clear-Site-Data"] = '"cache", "cookies", "storage"'
     response.delete_cookie(
         cookie_name(settings), path="/", httponly=True, secure=settings.secure, samesite="strict"
@@ -56,7 +56,9 @@ def sign_in(
     catalog: CatalogOf,
     settings: SettingsOf,
 ) -> dict[str, Any]:
-    """Sign in with name, password and, where there is a second factor, a code; the session is a cookie."""
+    """Sign in with name and password and, if there is a second factor, a code; a cookie holds
+    the session.
+    """
     if settings.local:
         raise NotSignedIn("This service is of one person, and has no accounts.")
     opened = accounts.sign_in(
@@ -87,7 +89,7 @@ def sign_out(
 
 @routes.get("/me", Action.OWN_TOKENS)
 def me(actor: ActorOf) -> dict[str, Any]:
-    """Who calls, and what that account is for."""
+    """Return the calling account and its roles."""
     scopes = None if actor.scopes is None else sorted(actor.scopes)
     return {"name": actor.name, "roles": sorted(actor.roles), "scopes": scopes}
 
@@ -112,7 +114,7 @@ def listed(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
 def change_roles(
     name: str, given: shapes.RolesGiven, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Give an account other roles; they count from its next call on."""
+    """Give an account other roles, which apply from its next call on."""
     with catalog.database.writing() as session:
         changed = accounts.change_roles(session, actor, name, given.roles)
         return {"name": changed.name, "roles": changed.roles}

@@ -1,4 +1,4 @@
-"""Data sets: what is offered."""
+"""Routes for data sets."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def policy(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
 def change(
     identifier: str, given: shapes.DataSetChanged, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Change what is told of a data set; approved requests whose terms it changes go back."""
+    """Change the description of a data set; approved requests go back if their terms change."""
     with catalog.database.writing() as session:
         about = given.model_dump(exclude_unset=True)
         changed = data_sets.change(session, actor, identifier, **about)
@@ -112,7 +112,7 @@ def change(
 def publish(
     identifier: str, actor: ActorOf, catalog: CatalogOf, published: bool = True
 ) -> dict[str, Any]:
-    """Show a data set to consumers, or take it out."""
+    """Show a data set to consumers, or hide it."""
     with catalog.database.writing() as session:
         changed = data_sets.publish(session, actor, identifier, published=published)
         return shapes.data_set(changed, data_sets.newest(session, identifier))
@@ -156,7 +156,7 @@ def admit(
 
 @routes.get("/{identifier}/ledger", Action.SEE_LEDGER)
 def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """The privacy budget of the data set's population, and what was released of it."""
+    """Return the privacy budget of the data set's population, and the releases that it paid for."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, actor, Action.SEE_LEDGER, identifier)
         left = budget.balance(session, data_set)
@@ -180,7 +180,7 @@ def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
 
 @routes.get("/{identifier}/costs", Action.BROWSE)
 def costs(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
-    """What each candidate mask costs, from the protected summary."""
+    """Return the cost of each candidate mask, from the protected summary."""
     from aegis.service.catalog.summaries import costs as costs_of
 
     with catalog.database.reading() as session:

@@ -37,7 +37,9 @@ Filter = Annotated[logbook.LogFilter, Depends(_filter)]
 def listed(
     actor: ActorOf, catalog: CatalogOf, chosen: Filter, offset: Offset = 0, limit: Limit = 50
 ) -> dict[str, Any]:
-    """What happened to what one may see, the newest first; `by` and `action` choose."""
+    """Return the log entries that the caller may see, the newest first; `by` and `action` filter
+    them.
+    """
     with catalog.database.reading() as session:
         listed, count = logbook.listed(session, actor, offset=offset, limit=limit, chosen=chosen)
         return {"count": count, "entries": [shapes.log_entry(entry) for entry in listed]}

@@ -1,4 +1,4 @@
-"""What proves who somebody is: passwords, links, second factors, sessions; and who takes over data sets."""
+"""Routes for passwords, links, second factors and sessions, and for handing over data sets."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def end_own_sessions(
 
 @routes.get("/me/second-factor", Action.OWN_ACCOUNT)
 def factor(actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Whether you sign in with a second factor, and how many recovery codes are left."""
+    """Return whether you sign in with a second factor, and how many recovery codes are left."""
     authorise(actor, Action.OWN_ACCOUNT)
     with catalog.database.reading() as session:
         account = accounts.own(session, actor)
@@ -163,7 +163,7 @@ def invite(
 
 @routes.post("/accounts/{name}/reset", Action.ACCOUNTS)
 def reset(name: str, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf) -> dict[str, Any]:
-    """Make a link by which the person sets another password, shown this once."""
+    """Make a link by which the person sets another password; it is shown only once."""
     with catalog.database.writing() as session:
         made = password_links.reset(session, actor, name)
     return _link(made, settings)
@@ -217,7 +217,7 @@ def hand_over(
 
 
 def service_name(settings: ServiceSettings) -> str:
-    """Return what an app for one-time codes calls the service: its host."""
+    """Return the name of the service in an app for one-time codes: its host."""
     return urlsplit(settings.origin).hostname or "aegis"
 
 

@@ -1,4 +1,4 @@
-"""What the calls of `aegis.service.api.people` take."""
+"""Bodies of the calls in `aegis.service.api.people`."""
 
 from __future__ import annotations
 

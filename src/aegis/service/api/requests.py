@@ -75,13 +75,13 @@ def submit(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
 
 @routes.post("/{request_id}/withdraw", Action.CHANGE_REQUEST)
 def withdraw(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Take one's own request back."""
+    """Withdraw one's own request."""
     return _do(catalog, requests.withdraw, actor, request_id)
 
 
 @routes.post("/{request_id}/review", Action.REVIEW)
 def review(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Take a request up for review."""
+    """Start the review of a request."""
     return _do(catalog, requests.review, actor, request_id)
 
 
@@ -102,14 +102,16 @@ def choose(
 def approve(
     request_id: str, actor: ActorOf, catalog: CatalogOf, given: shapes.ApprovalGiven | None = None
 ) -> dict[str, Any]:
-    """Approve the request as it stands; a signature may be added to an approval without one."""
+    """Approve the request in its present form; a signature may be added to an unsigned approval."""
     signed = None if given is None else given.signed
     return _do(catalog, requests.approve, actor, request_id, signed)
 
 
 @routes.get("/{request_id}/statement", Action.APPROVE)
 def statement(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """What an approver signs, with the policy and the configuration that its digests are of."""
+    """Return the statement for an approver to sign, with the policy and configuration that its
+    digests cover.
+    """
     with catalog.database.reading() as session:
         return requests.statement(session, actor, request_id)
 
@@ -132,7 +134,7 @@ def reject(
 
 @routes.post("/{request_id}/run", Action.RUN)
 def run(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Have an approved release made; a request whose ground has changed goes back."""
+    """Have an approved release made; a request goes back if its data set has changed."""
     return _do(catalog, flow.run, actor, request_id)
 
 
@@ -154,7 +156,7 @@ def revoke(
 def renew(
     request_id: str, given: shapes.Days, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Give a release more time."""
+    """Let a release last longer."""
     return _do(catalog, requests.renew, actor, request_id, given.days)
 
 
@@ -203,7 +205,7 @@ def download(request_id: str, actor: ActorOf, catalog: CatalogOf) -> Response:
 
 
 def file_of(catalog: Catalog, actor: Actor, request_id: str) -> Response:
-    """Return the masked file of a request as an answer; each download stands in the log."""
+    """Return the masked file of a request as an answer, and record the download in the log."""
     from aegis.service.catalog.log import append
 
     with catalog.database.writing() as session:

@@ -1,4 +1,4 @@
-"""What the API takes and gives, beside plain text."""
+"""Bodies of the API's calls and answers, except plain text."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _NAME = Field(min_length=1, max_length=120)
 
 
 class Sent(BaseModel):
-    """What a call sends: nothing beside what is asked for."""
+    """The body of a call; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class SignInGiven(Sent):
-    """Name and password, and a code where the account has a second factor."""
+    """Name and password, and a code if the account has a second factor."""
 
     name: str = _NAME
     password: SecretStr = Field(max_length=256)
@@ -59,7 +59,7 @@ class TokenGiven(Sent):
 
 
 class DataSetChanged(Sent):
-    """What is changed of a data set; what is left out stays."""
+    """Changes to a data set; fields that are left out stay."""
 
     title: str = Field(default="", max_length=200)
     description: str = Field(default="", max_length=20_000)
@@ -80,7 +80,7 @@ class DataSetGiven(DataSetChanged):
 
 
 class GrantGiven(Sent):
-    """Who is what to a data set."""
+    """The role of an account for a data set."""
 
     account: str = _NAME
     role: Literal["operator", "approver", "consumer"]
@@ -105,7 +105,7 @@ class SummaryAsked(Sent):
 
 
 class RequestGiven(Sent):
-    """A new request, or what is changed of one."""
+    """A new request, or changes to one."""
 
     data_set: str = Field(default="", max_length=80)
     purpose: str = Field(min_length=1, max_length=4000)
@@ -148,7 +148,7 @@ class Days(Sent):
 
 
 class WorkAsked(Sent):
-    """An agent that asks for work."""
+    """A call of an agent that asks for work."""
 
     owner: str = _NAME
 
@@ -161,7 +161,7 @@ class Alive(Sent):
 
 
 class GivenBack(Sent):
-    """A job that another agent may take."""
+    """A job that is given back so that another agent can do it."""
 
     attempt: int = Field(ge=1, le=1000)
 
@@ -174,7 +174,7 @@ class Failed(Sent):
 
 
 class Checked(Sent):
-    """The configuration that an agent has checked, and what it found."""
+    """The result of an agent's check: the configuration, and whether it meets the rule."""
 
     attempt: int = Field(ge=1, le=1000)
     answer: dict[str, Any] = Field(max_length=50)

@@ -1,4 +1,4 @@
-"""Whether and how the service runs: for what starts it, watches it, and sends it calls."""
+"""The state of the service, for programs that start it, watch it, or send it calls."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ routes = Routes(tags=["state"])
 
 @routes.get("/live", PUBLIC)
 async def live() -> dict[str, Any]:
-    """Whether the process answers, whatever its database does: one that does not is to be started again."""
+    """Return that the process answers, without asking the database: restart a process that does
+    not.
+    """
     return {"status": "ok"}
 
 
 @routes.get("/health", PUBLIC)
 def ready(catalog: CatalogOf) -> dict[str, Any]:
-    """Whether the service, its database and its store of files answer: calls may be sent to it."""
+    """Return whether the service, its database and its store of files answer, so that calls may
+    be sent to it.
+    """
     with catalog.database.reading() as session:
         logbook.ping(session)
     catalog.objects.ping()
@@ -34,7 +38,9 @@ def ready(catalog: CatalogOf) -> dict[str, Any]:
 
 @routes.get("/programs", Action.OPERATE)
 def programs(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
-    """Agents and workers, and when each was last seen; `silent` where one was killed or is cut off."""
+    """Return agents and workers, and when each was last seen; `silent` if it was killed or has
+    lost its connection.
+    """
     with catalog.database.reading() as session:
         return [shapes.program(program) for program in signs.listed(session, actor)]
 

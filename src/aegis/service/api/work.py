@@ -1,4 +1,4 @@
-"""What agents ask and hand in, and how jobs are followed."""
+"""Routes for agents' work and for following jobs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OWNER = 120
 
 @routes.post("/work", Action.WORK, responses={204: {"description": "There is no work."}})
 def claim(given: shapes.WorkAsked, actor: ActorOf, catalog: CatalogOf) -> Response:
-    """Take the next job of one's own data sets; 204 where there is none."""
+    """Take the next job of the caller's data sets; status 204 if there is none."""
     authorise(actor, Action.WORK, ActedOn(provider=actor.account))
     with catalog.database.writing() as session:
         owner = f"{actor.name}/{given.owner}"[:_OWNER]
@@ -50,7 +50,7 @@ def alive(job_id: str, given: shapes.Alive, actor: ActorOf, catalog: CatalogOf) 
 def give_back(
     job_id: str, given: shapes.GivenBack, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Let another agent take a job at once."""
+    """Give a job back, so that another agent can take it at once."""
     with catalog.database.writing() as session:
         deliveries.require_agent(session, actor, job_id)
         return shapes.job(jobs.give_back(session, job_id, given.attempt))
@@ -58,7 +58,7 @@ def give_back(
 
 @routes.post("/jobs/{job_id}/failed", Action.WORK)
 def failed(job_id: str, given: shapes.Failed, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Give a job up."""
+    """End a job as failed."""
     deliveries.failed(catalog, actor, job_id, given.attempt, given.reason)
     return {}
 
@@ -67,7 +67,7 @@ def failed(job_id: str, given: shapes.Failed, actor: ActorOf, catalog: CatalogOf
 def checked(
     job_id: str, given: shapes.Checked, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Answer which configuration meets the rule, alone and with earlier releases."""
+    """Hand in which configuration meets the rule, alone and with earlier releases."""
     _require_agent(catalog, actor, job_id)
     return shapes.request(deliveries.checked(catalog, actor, job_id, given.attempt, given.answer))
 
@@ -130,7 +130,7 @@ def rotate(given: shapes.Rotation, actor: ActorOf, catalog: CatalogOf) -> dict[s
 
 @routes.get("/jobs/{job_id}", Action.SEE_REQUEST)
 def show(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """How far a job is."""
+    """Return the state and the progress of a job."""
     return _seen(catalog, actor, job_id)
 
 
@@ -143,14 +143,14 @@ def cancel(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 
 @routes.post("/jobs/{job_id}/retry", Action.RUN)
 def retry(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Ask once more for a search, a check, an audit or a summary that failed or was cancelled."""
+    """Repeat a search, a check, an audit or a summary that failed or was cancelled."""
     with catalog.database.writing() as session:
         return shapes.job(flow.retry_job(session, actor, job_id))
 
 
 @routes.get("/jobs/{job_id}/events", Action.SEE_REQUEST, response_class=StreamingResponse)
 def events(job_id: str, call: Call, actor: ActorOf, catalog: CatalogOf) -> Response:
-    """How far a job is, as it goes (server-sent events)."""
+    """Send the progress of a job as it changes (server-sent events)."""
     first = _seen(catalog, actor, job_id)
     return StreamingResponse(
         _following(catalog, actor, job_id, call, first), media_type="text/event-stream"

@@ -1,4 +1,4 @@
-"""Who may do what: one table, one function, and "no" wherever neither says yes."""
+"""Rights: one table and one function decide; whatever neither allows is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aegis.service.catalog.errors import NotAllowed
 
 
 class AccountRole(StrEnum):
-    """What an account is for."""
+    """The role of an account."""
 
     PROVIDER = "provider"
     OPERATOR = "operator"
@@ -23,7 +23,7 @@ class AccountRole(StrEnum):
 
 
 class Tie(StrEnum):
-    """How an account must be tied to a thing for its role to count."""
+    """The relation to a thing that a role requires."""
 
     ANY = "any"
     """No tie is needed."""
@@ -36,7 +36,9 @@ class Tie(StrEnum):
 
 
 class Action(StrEnum):
-    """What can be done; a route, a command and a method of `Catalog` name the same action."""
+    """The actions of the service; a route, a command and a method of `Catalog` use the same
+    names.
+    """
 
     REGISTER = "register"
     EDIT_DATA_SET = "edit-data-set"
@@ -163,7 +165,7 @@ class Actor:
 
 @dataclass(frozen=True)
 class ActedOn:
-    """What is acted on, as far as it decides.
+    """The object of an action, with all properties that decide on rights.
 
     Attributes
     ----------
@@ -214,7 +216,7 @@ def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
 
 
 def scopes_of(actor: Actor) -> list[str]:
-    """Return the actions that some role of the actor may do to something: what a token may have."""
+    """Return the actions that the actor's roles allow on some object, and that a token may have."""
     return [
         str(action) for action in Action if any(role in actor.roles for role in PERMISSIONS[action])
     ]

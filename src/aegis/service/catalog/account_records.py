@@ -39,7 +39,7 @@ class HalfSignIn(Base):
 
 
 class PasswordLink(Base):
-    """A link by which a person sets the password of an account, once."""
+    """A link by which a person sets the password of an account; it works once."""
 
     __tablename__ = "password_links"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -51,7 +51,9 @@ class PasswordLink(Base):
 
 
 class Guess(Base):
-    """How often somebody at an address gave a wrong password for a name, and until when they wait."""
+    """Wrong passwords for a name from one address: how many, and until when the next attempt
+    must wait.
+    """
 
     __tablename__ = "guesses"
     key: Mapped[str] = mapped_column(String(64), primary_key=True)

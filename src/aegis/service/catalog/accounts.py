@@ -40,7 +40,7 @@ _SEEN_EVERY = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class OpenSession:
-    """A session that was opened: the secret goes to the browser and is kept nowhere.
+    """A session that was opened; the browser keeps the secret, and the service does not.
 
     Attributes
     ----------
@@ -266,7 +266,7 @@ def _require_another_admin(session: Session, account: Account) -> None:
 
 
 def listed(session: Session, by: Actor, words: str = "") -> Sequence[Account]:
-    """Return all accounts by name, or those that have all words in their name or roles."""
+    """Return all accounts by name, or those whose name or roles contain all words."""
     authorise(by, Action.ACCOUNTS)
     query = select(Account).order_by(Account.name)
     for word in words.split()[:8]:
@@ -278,7 +278,7 @@ def listed(session: Session, by: Actor, words: str = "") -> Sequence[Account]:
 
 
 def named(session: Session, name: str) -> Account:
-    """Return the account of a name; raise `NotThere` otherwise."""
+    """Return the account with a name; raise `NotThere` if there is none."""
     account = session.scalar(select(Account).where(Account.name == name))
     if account is None:
         raise NotThere(f"There is no account {name!r}.", hint="Check the name.")
@@ -288,7 +288,8 @@ def named(session: Session, name: str) -> Account:
 def sign_in(
     database: Database, name: str, password: str, *, address: str = ""
 ) -> OpenSession | HalfOpen:
-    """Open a session for who knows the password; with a second factor, half of one.
+    """Open a session for the right password; with a second factor, the session still waits for a
+    code.
 
     A name that is not there takes as long as a wrong password, and is answered alike. The slow hash
     is computed outside of transactions, so that guessing holds nobody up.
@@ -359,7 +360,8 @@ def complete(database: Database, half: str, code: str) -> OpenSession:
 
 
 def require_password(database: Database, by: Actor, password: str, *, address: str = "") -> None:
-    """Raise unless who calls gives the password of the account: before what proves who they are changes.
+    """Raise an error unless the caller gives the account's password, before a password or a second
+    factor changes.
 
     Raises
     ------
@@ -430,7 +432,7 @@ def _half(session: Session, account: Account) -> HalfOpen:
 def sign_in_elsewhere(
     session: Session, subject: str, name: str, roles: Iterable[str] | None = None
 ) -> OpenSession:
-    """Open a session for whom an identity provider has named.
+    """Open a session for a person whom an identity provider has named.
 
     A new account has no role, unless the provider says which.
 
@@ -495,7 +497,7 @@ def open_session(session: Session, account: Account) -> OpenSession:
 
 
 def session_of(session: Session, secret: str) -> SignIn:
-    """Return the session of a cookie, with its account as it is now.
+    """Return the session of a cookie, with the present state of its account.
 
     Raises
     ------
@@ -558,7 +560,7 @@ def sign_out(session: Session, secret: str) -> None:
 
 
 def actor_of(account: Account, token: Token | None = None) -> Actor:
-    """Return who acts for an account, by itself or with one of its tokens."""
+    """Return the actor for an account, with or without a token."""
     roles = frozenset(AccountRole(role) for role in account.roles)
     if token is None:
         return Actor(account.id, account.name, roles)
@@ -568,7 +570,7 @@ def actor_of(account: Account, token: Token | None = None) -> Actor:
 def make_token(
     session: Session, by: Actor, name: str, scopes: Sequence[str], *, days: int = 90
 ) -> tuple[Token, str]:
-    """Make a token that may do some of what its maker may; return it with its secret.
+    """Make a token with some of its maker's rights; return it with its secret.
 
     What a token makes ends with it: by time, and when it is revoked.
 

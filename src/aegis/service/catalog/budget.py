@@ -22,7 +22,7 @@ COMMITTED = "committed"
 
 @dataclass(frozen=True)
 class BudgetLeft:
-    """What is left of a budget.
+    """The rest of a budget.
 
     Attributes
     ----------
@@ -42,12 +42,12 @@ class BudgetLeft:
 
     @property
     def left(self) -> float | None:
-        """What may still be reserved; None without a ceiling."""
+        """The epsilon that may still be reserved; None without a ceiling."""
         return None if self.ceiling is None else self.ceiling - self.spent - self.reserved
 
 
 def balance(session: Session, data_set: DataSet) -> BudgetLeft:
-    """Return what is left of the budget of a data set's population.
+    """Return the rest of the budget of a data set's population.
 
     A provider who has joined it limits itself by a ceiling, and nobody else.
     """
@@ -72,7 +72,7 @@ def balance(session: Session, data_set: DataSet) -> BudgetLeft:
 
 
 def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) -> SpendRecord | None:
-    """Reserve a budget for a job, once however often it is tried; None if nothing is spent.
+    """Reserve a budget for a job, only once for all its attempts; None if nothing is spent.
 
     Raises
     ------
@@ -108,15 +108,16 @@ def commit(session: Session, job_id: str) -> None:
 
 
 def give_back(session: Session, job_id: str) -> None:
-    """Give a reservation back whose output never came to exist."""
+    """Refund a reservation whose output was never made."""
     spend = session.scalar(select(SpendRecord).where(SpendRecord.job_id == job_id))
     if spend is not None and spend.state == RESERVED:
         session.delete(spend)
 
 
 def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
-    """Return what was reserved and spent, in order of time: of all data sets for the owner of the
-    population, of the provider's own ones for who has joined it."""
+    """Return reservations and costs in order of time: of all data sets for the owner of the
+    population, of their own data sets for other providers.
+    """
     query = select(SpendRecord).where(SpendRecord.population == data_set.population)
     if not _owns(session, data_set):
         own = select(Job.id).join(DataSet, DataSet.id == Job.data_set_id)

@@ -12,7 +12,7 @@ from aegis.service.catalog.objects import Objects
 
 @dataclass(frozen=True)
 class UploadLimits:
-    """What one upload may be.
+    """Limits of one upload.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class UploadLimits:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Where data sets, requests and releases are kept; who may do what is asked of each call.
+    """The catalog of data sets, requests and releases; every call checks the caller's rights.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Catalog:
         limits: UploadLimits = UploadLimits(),
         connections: int = CONNECTIONS,
     ) -> Catalog:
-        """Open a catalog, making what is missing.
+        """Open a catalog; its database and folders are made if they are missing.
 
         Parameters
         ----------

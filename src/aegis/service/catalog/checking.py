@@ -1,4 +1,5 @@
-"""Checked beside the data: whether a configuration meets the rule, alone and with what left before.
+"""The agent's check on the data: whether a configuration meets the rule, alone and with earlier
+releases.
 
 The agent calls this on the table itself. What it answers is a configuration and verdicts on it, as
 the certificate of the release would say them; no count of a class beyond the smallest one.

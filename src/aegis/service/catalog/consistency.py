@@ -1,4 +1,4 @@
-"""The state of the catalog held against its log: what the tables say must be what was logged.
+"""Comparison of the catalog's tables with its log.
 
 The log is chained; the tables are not. Who changes a row of a table without the service leaves no entry, and
 that shows here. What a log of an earlier version does not hold is not compared.
@@ -40,7 +40,7 @@ _FORGETS = {"configuration checked": "approve", "return": "approve", "drift": "a
 
 @dataclass
 class LoggedState:
-    """What the log says of each thing, after its last entry.
+    """The state of each thing after its last entry in the log.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class LoggedState:
 
     @classmethod
     def of(cls, entries: Iterable[LogEntry]) -> LoggedState:
-        """Return what entries say together, the oldest first."""
+        """Return the state after entries, the oldest of which comes first."""
         state = cls()
         for entry in entries:
             state._add(entry)
@@ -126,7 +126,7 @@ class LoggedState:
 
 
 def compare(session: Session, objects: Objects) -> list[str]:
-    """Return what tables and objects say otherwise than the log; nothing where they agree."""
+    """Return the differences between tables, objects and log; empty if they agree."""
     entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).all()
     checked = check(entries)
     if not checked.whole:

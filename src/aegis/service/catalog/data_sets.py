@@ -72,7 +72,7 @@ def register(
     population: str = "",
     **about: Any,
 ) -> DataSet:
-    """Add a data set. It is seen by its provider alone until it is published.
+    """Add a data set, which only its provider sees until it is published.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def register(
 
 
 def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSet:
-    """Change what is told of a data set; its terms (`TERMS`) are changed by its provider alone."""
+    """Change the description of a data set; only its provider can change its terms (`TERMS`)."""
     data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
     terms = [name for name in TERMS if name in about and about[name] != getattr(data_set, name)]
     if terms and data_set.provider_id != by.account:
@@ -150,7 +150,7 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
 
 
 def terms_of(data_set: DataSet) -> dict[str, Any]:
-    """Return the terms of the provider, as they are frozen with a request."""
+    """Return the provider's terms, which are frozen with a request."""
     return {name: getattr(data_set, name) for name in TERMS}
 
 
@@ -211,7 +211,7 @@ def _require_signed(content: bytes, key: str, given: object) -> None:
 
 
 def propose(session: Session, by: Actor, identifier: str, policy: str) -> DataSet:
-    """Keep a policy for the provider to summarise under; it changes nothing by itself."""
+    """Store a policy for the provider's next summary; it changes nothing by itself."""
     data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
     data_set.proposed = policy
     append(session, by.name, "policy proposed", data_set=identifier)
@@ -241,7 +241,7 @@ def publish(session: Session, by: Actor, identifier: str, *, published: bool = T
 def grant(
     session: Session, by: Actor, identifier: str, account: str, role: str, *, granted: bool = True
 ) -> None:
-    """Assign an operator or approver, or let a consumer see the data set; or take it back."""
+    """Assign an operator or approver, or let a consumer see the data set; or revoke this."""
     data_set = seen(session, by, Action.PUBLISH, identifier)
     if role not in _GRANTED:
         raise CatalogError(f"{role!r} cannot be granted.", hint=f"Allowed: {', '.join(_GRANTED)}.")
@@ -308,7 +308,7 @@ def add_version(
 
 
 def newest(session: Session, identifier: str) -> Version | None:
-    """Return the newest version, or None."""
+    """Return the newest version; None if there is none."""
     return session.scalars(_NEWEST, {"data_set": identifier}).first()
 
 
@@ -396,7 +396,7 @@ def search(
 def subject_of(
     session: Session, by: Actor, data_set: DataSet, request: Request | None = None
 ) -> ActedOn:
-    """Return what decides on a data set, or on a request for it."""
+    """Return the object of an action on a data set, or on a request for it."""
     granted = _granted(session, by, [data_set.id]).get(data_set.id, frozenset())
     return _subject(data_set, granted, request)
 
@@ -425,7 +425,7 @@ def _subject(
 
 
 def authorise_some(by: Actor, action: Action) -> None:
-    """Raise where the actor has none of the roles that may do this to anything."""
+    """Raise an error if none of the actor's roles allows this action on any object."""
     if by.scopes is not None and action not in by.scopes:
         authorise(by, action, NOTHING)
 

@@ -27,7 +27,7 @@ _WRITERS = 0x41454749
 
 
 class Database:
-    """Where the catalog is kept.
+    """The database of the catalog.
 
     Parameters
     ----------

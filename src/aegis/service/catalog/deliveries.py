@@ -1,4 +1,4 @@
-"""What an agent hands in: protected summaries, answers on releases together, masked files.
+"""Results that an agent hands in: protected summaries, answers on joint releases, masked files.
 
 Everything is verified before it counts: who signed it, whether the job is still this attempt's, and
 whether the certificate speaks of this file, this configuration and a rule that is met. Then the
@@ -34,7 +34,7 @@ FORMATS = (".parquet", ".csv")
 
 
 def signed_part(kind: str, job: str, attempt: int, **digests: str) -> bytes:
-    """Return the bytes that an agent signs: what it is, for which attempt, and the digests."""
+    """Return the bytes that an agent signs: the kind of output, the attempt, and the digests."""
     return canonical({"kind": kind, "job": job, "attempt": attempt, **digests})
 
 
@@ -48,7 +48,7 @@ def summary(
     bundle: bytes,
     signature: Mapping[str, Any],
 ) -> Version:
-    """Take a protected summary as the newest version of its data set.
+    """Store a protected summary as the newest version of its data set.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def summary(
 def checked(
     catalog: Catalog, by: Actor, job_id: str, attempt: int, answer: Mapping[str, Any]
 ) -> Request:
-    """Take the configuration that the agent has checked, with what it found.
+    """Store the configuration that the agent has checked, with the result.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def checked(
 
 
 def worded(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer with what it means, in the words of who asked."""
+    """Return an answer with its meaning, in the words of the question."""
     utility_kept, rows, left_out = (
         result.get(k) for k in ("utility_kept", "rows", "suppressed_rows")
     )
@@ -162,7 +162,7 @@ def release(
     certificate: str,
     signature: Mapping[str, Any],
 ) -> ReleaseRecord:
-    """Take a masked file with its certificate, after both were verified.
+    """Store a masked file with its certificate, after verifying both.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def release(
 
 
 def failed(catalog: Catalog, by: Actor, job_id: str, attempt: int, reason: str) -> None:
-    """Note that a job of an agent could not be done, give its budget back, and tell its request."""
+    """Record that an agent's job failed, refund its budget, and inform its request."""
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, None)
         flow.give_up(session, by, job, reason)
@@ -233,13 +233,13 @@ def require_agent(session: Session, by: Actor, job_id: str) -> None:
 
 
 def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
-    """Return the key that a release is verified with: a former one of its agent where that signed."""
+    """Return the key that verifies a release: a former key of its agent if that one signed."""
     signed = str(release_made.signature["signature"].get("key"))
     return signed if signed in data_set.former_keys else data_set.public_key
 
 
 def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> list[str]:
-    """Return what does not fit of a stored release: nothing where all does."""
+    """Return the faults of a stored release; empty if there are none."""
     wrong = []
     content = catalog.objects.get(release_made.object_key)
     digest = sha256(content)

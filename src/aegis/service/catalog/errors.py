@@ -1,4 +1,4 @@
-"""What a catalog refuses, each with the HTTP status that says so."""
+"""Errors of a catalog, each with its HTTP status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CatalogError(AegisError):
 
 
 class NotSignedIn(CatalogError):  # noqa: N818 - what it says
-    """Nobody is signed in, or the session or token has ended."""
+    """The caller is not signed in, or the session or token has ended."""
 
     status = 401
 
@@ -26,13 +26,13 @@ class NotAllowed(CatalogError):  # noqa: N818 - what it says
 
 
 class NotThere(CatalogError):  # noqa: N818 - what it says
-    """No such thing, or none that this account may know of."""
+    """There is no such thing, or this account may not know of it."""
 
     status = 404
 
 
 class WrongState(CatalogError):  # noqa: N818 - what it says
-    """The thing is in a state in which this cannot be done, or has changed in between."""
+    """The thing is in a state that does not allow this, or it has changed meanwhile."""
 
     status = 409
 

@@ -1,4 +1,4 @@
-"""What a catalog tells other catalogs: Croissant, DCAT and Data Package of a data set or a release.
+"""Descriptions for other catalogs: Croissant, DCAT and Data Package of a data set or a release.
 
 A data set is described by its schema and terms, without a file: it is released on request. A release is
 described with its file, digest and the types that its columns have after masking. Nothing of it
@@ -69,7 +69,7 @@ class File:
 
 @dataclass(frozen=True)
 class Described:
-    """What is told of a data set, or of a release of it.
+    """The description of a data set, or of a release of it.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Described:
 
 
 def of_data_set(data_set: DataSet, version: Version, origin: str) -> Described:
-    """Return what is told of a data set; `origin` is the address of the service."""
+    """Return the description of a data set; `origin` is the address of the service."""
     kinds = {"numeric": "number"}
     fields = tuple(
         Field(c["name"], kinds.get(c["kind"], "string"), c["role"]) for c in version.columns
@@ -119,7 +119,7 @@ def of_data_set(data_set: DataSet, version: Version, origin: str) -> Described:
 def of_release(
     release: ReleaseRecord, data_set: DataSet, version: Version, objects: Objects, origin: str
 ) -> Described:
-    """Return what is told of a release, with the columns of its file."""
+    """Return the description of a release, with the columns of its file."""
     told = of_data_set(data_set, version, origin)
     roles = {field.name: field.role for field in told.fields} | {told.label: "label"}
     fields = tuple(
@@ -291,7 +291,7 @@ def croissant(told: Described) -> dict[str, Any]:
 
 
 def dcat(told: Described) -> dict[str, Any]:
-    """Return a description in DCAT 3, as JSON-LD that needs nothing from elsewhere."""
+    """Return a description in DCAT 3, as self-contained JSON-LD."""
     distribution: dict[str, Any] = {
         "@id": f"{told.url}#distribution",
         "@type": "dcat:Distribution",

@@ -1,4 +1,4 @@
-"""Steps that set work going: what a provider, an operator or a worker asks, and the job it makes."""
+"""Steps that start work: a question of a provider, an operator or a worker becomes a job."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def ask_search(session: Session, by: Actor, request_id: str) -> Job:
 
 
 def choose(session: Session, by: Actor, request_id: str, configuration: str) -> Request:
-    """Have a configuration checked beside the data; it is set when the agent has answered.
+    """Have a configuration checked on the data; it is set when the agent has answered.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def ask_check(
 
 
 def run(session: Session, by: Actor, request_id: str) -> Request:
-    """Have the agent make an approved release; the request goes back where it has changed.
+    """Have the agent make an approved release; the request goes back if its data set has changed.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def cancel(session: Session, by: Actor, job_id: str) -> Job:
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Take the next job, as `jobs.claim` does, after giving up what was begun too often."""
+    """Take the next job as `jobs.claim` does, after ending jobs with too many attempts."""
     system = Actor("", owner, frozenset())
     for job in jobs.over(session):
         reason = f"given up after {job.attempt} attempts: each one ended without an answer"
@@ -160,7 +160,7 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
 
 
 def give_up(session: Session, by: Actor, job: Job, reason: str) -> None:
-    """Note that a job could not be done: its budget goes back, and its request hears of it."""
+    """Record that a job failed: refund its budget, and inform its request."""
     jobs.fail(session, job.id, job.attempt, reason)
     budget.give_back(session, job.id)
     request = None if job.request_id is None else session.get(Request, job.request_id)
@@ -169,7 +169,7 @@ def give_up(session: Session, by: Actor, job: Job, reason: str) -> None:
 
 
 def retry_job(session: Session, by: Actor, job_id: str) -> Job:
-    """Ask once more for a job that failed or was cancelled; a release is tried again by `retry`.
+    """Repeat a job that failed or was cancelled; `retry` repeats a release.
 
     Raises
     ------
@@ -241,7 +241,7 @@ def policy_of(text: str) -> Policy:
 
 
 def policy_in(data: Mapping[str, Any]) -> Policy:
-    """Return the policy of a mapping, as `policy_of` returns that of a text."""
+    """Return the policy in a mapping, as `policy_of` does for a text."""
     _require_self_contained(data)
     if data.get("population") is not None:
         raise CatalogError(

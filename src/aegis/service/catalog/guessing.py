@@ -26,7 +26,9 @@ _FORGOTTEN = timedelta(days=1)
 
 
 def key_of(address: str, name: str) -> str:
-    """Return how a guesser of one name is known; neither address nor name is stored."""
+    """Return the key under which wrong passwords for one name from one address are counted; it
+    reveals neither.
+    """
     return hashlib.sha256(f"{_network(address)} {name.strip().casefold()}".encode()).hexdigest()
 
 

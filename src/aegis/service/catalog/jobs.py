@@ -1,4 +1,4 @@
-"""Jobs: work that an agent or a worker takes, keeps alive, and answers once.
+"""Jobs: work that one agent or worker takes, keeps alive, and answers once.
 
 A lease says whose turn it is. Who does not renew it in time loses it, and the next one starts the
 job anew with a higher attempt; an answer of the attempt before is refused, so that a job is
@@ -77,7 +77,7 @@ def enqueue(
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Take the oldest job that nobody works on, or None.
+    """Take the oldest job that nobody works on; None if there is none.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def finish(session: Session, job_id: str, attempt: int, result: Mapping[str, Any
 
 
 def fail(session: Session, job_id: str, attempt: int, error: str) -> Job:
-    """Give a job up, with the reason."""
+    """End a job as failed, with the reason."""
     job = held(session, job_id, attempt)
     _end(job, "failed", error=error[:2000])
     _tell(session, job, "failed")
@@ -148,7 +148,7 @@ def fail(session: Session, job_id: str, attempt: int, error: str) -> Job:
 
 
 def give_back(session: Session, job_id: str, attempt: int) -> Job:
-    """Let another take a job at once: who worked on it is told to end.
+    """Release a job so that another can take it at once; the present worker is told to end.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def over(session: Session) -> Sequence[Job]:
 
 
 def held(session: Session, job_id: str, attempt: int) -> Job:
-    """Return a job that is still this attempt's; raise `WrongState` otherwise."""
+    """Return a job if this attempt still holds it; raise `WrongState` otherwise."""
     job = session.get(Job, job_id)
     if job is None:
         raise NotThere("There is no such job.", hint="Ask for work again.")

@@ -1,4 +1,4 @@
-"""Work on files of others in a process of its own, under limits of time and memory.
+"""Work on files of others in a separate process, with limits of time and memory.
 
 What a search, a leak audit or an uploaded file takes is known only afterwards. The process that does
 it may be ended at any moment, opens no file outside of its folder, and answers in JSON.
@@ -49,7 +49,7 @@ _NEEDED = (
 
 @dataclass(frozen=True)
 class WorkLimits:
-    """What one piece of work may take.
+    """Limits of one piece of work.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ USUAL = WorkLimits()
 
 
 class LimitError(CatalogError):
-    """Work took more than it may; the message quotes nothing of the data."""
+    """Work exceeded its limits; the message quotes none of the data."""
 
 
 def run(
@@ -262,7 +262,7 @@ def _confine(memory: int) -> None:
 
 
 def limit_memory(memory: int) -> None:
-    """Hold this process to so many bytes of memory, on Linux.
+    """Limit this process to so many bytes of memory, on Linux.
 
     To be called when the libraries of the work are loaded and its threads are started: those that
     get no memory while they load handle that badly, some by asking for ever.
@@ -296,7 +296,7 @@ def _taken() -> int:
 
 
 def main() -> None:
-    """Do the task that stands on standard input, and write its answer as JSON."""
+    """Do the task from standard input, and write its answer as JSON."""
     task, given = pickle.load(sys.stdin.buffer)
     lines = _Lines(sys.stdout.buffer)
     try:

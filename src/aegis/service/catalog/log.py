@@ -59,7 +59,7 @@ def append(
     request: str | None = None,
     **detail: Any,
 ) -> LogEntry:
-    """Add an entry in the transaction of what it tells of.
+    """Add an entry within the transaction that it describes.
 
     The transaction must be one that writes alone (`Catalog.writing`), or two entries would follow
     the same one.

@@ -1,4 +1,4 @@
-"""Reading the log: each reader sees what concerns them, an auditor all."""
+"""Reading the log: readers see entries that concern them, an auditor sees all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aegis.service.catalog.records import DataSet, Grant, LogEntry, Request
 
 @dataclass(frozen=True)
 class LogFilter:
-    """Which entries are wanted.
+    """A filter of log entries.
 
     Attributes
     ----------
@@ -57,7 +57,9 @@ def listed(
     limit: int = 50,
     chosen: LogFilter | None = None,
 ) -> tuple[Sequence[LogEntry], int]:
-    """Return a page of what the actor may read, the newest first, and how many entries those are."""
+    """Return a page of the entries that the actor may read, the newest first, and their total
+    number.
+    """
     wanted = (chosen or LogFilter()).conditions()
     query = select(LogEntry).where(_readable(by), *wanted)
     count = session.scalar(select(func.count()).select_from(query.subquery())) or 0
@@ -72,7 +74,7 @@ def actions(session: Session, by: Actor) -> Sequence[str]:
 
 
 def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
-    """Follow the whole chain: that it is whole concerns everybody, what it says does not.
+    """Verify the whole chain; everybody may, because the answer reveals no entry.
 
     `noted` is a head that was written down elsewhere, which must still be in the chain.
     """
@@ -83,7 +85,7 @@ def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
 
 
 def ping(session: Session) -> None:
-    """Ask the database whether it is there."""
+    """Check that the database answers."""
     session.execute(text("SELECT 1"))
 
 

@@ -67,7 +67,7 @@ _EVENTS: Mapping[str, _Event] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Notice:
-    """What one entry of the log means to some persons.
+    """The meaning of one log entry for some persons.
 
     Attributes
     ----------
@@ -95,14 +95,14 @@ class Notice:
 
 
 def told_up_to(session: Session) -> int | None:
-    """Return the number of the last entry that was looked at; None before the first time."""
+    """Return the number of the last entry that was processed; None before the first time."""
     last = select(LogEntry).where(LogEntry.action == TOLD).order_by(LogEntry.number.desc())
     entry = session.scalars(last.limit(1)).first()
     return None if entry is None else int(entry.detail["up_to"])
 
 
 def begin(session: Session) -> int:
-    """Look at what happens from now on: who is told for the first time is not told of years."""
+    """Start with the present entries, so that old ones cause no notices."""
     up_to = told_up_to(session)
     if up_to is None:
         up_to = session.scalar(select(func.max(LogEntry.number))) or 0
@@ -118,7 +118,7 @@ def since(session: Session, up_to: int) -> list[tuple[int, Notice | None]]:
 
 
 def note(session: Session, notice: Notice, before: int, failed: Sequence[str]) -> bool:
-    """Note that a notice was told; False where another process was faster.
+    """Record that a notice was sent; return False if another process was faster.
 
     Parameters
     ----------

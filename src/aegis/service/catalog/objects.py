@@ -1,4 +1,4 @@
-"""Where files of the catalog are kept: a folder, or an S3-compatible store by its URL."""
+"""The store of the catalog's files: a folder, or an S3-compatible store by its URL."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Objects:
         self._store = LocalStore(prefix=self._folder)
 
     def put(self, kind: str, content: bytes) -> tuple[str, str]:
-        """Keep a file under a key of its own; return the key and the SHA-256 of the content."""
+        """Store a file under a new key; return the key and the SHA-256 of the content."""
         digest = hashlib.sha256(content).hexdigest()
         key = f"{kind}/{digest[:2]}/{digest}-{uuid4().hex[:8]}"
         try:
@@ -94,14 +94,14 @@ class Objects:
                     yield matched["path"], matched["last_modified"]
 
     def ping(self) -> None:
-        """Ask the store whether it is there; raise `EngineError` otherwise."""
+        """Check that the store answers; raise `EngineError` otherwise."""
         if self._folder is not None and not self._folder.is_dir():
             raise EngineError("The folder of files is gone.", hint="Check its place and rights.")
         with _reading():
             next(iter(obstore.list(self._store, chunk_size=1)), None)
 
     def delete(self, key: str) -> None:
-        """Remove a file; nothing happens where there is none."""
+        """Remove a file; do nothing if there is none."""
         try:
             obstore.delete(self._store, key)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Links by which a person sets a password, once: an invitation, or a reset that an admin makes.
+"""Links by which a person sets a password once: an invitation, or a reset that an admin makes.
 
 The secret of a link is handed over by the admin, and kept here as its SHA-256 alone. An account has one link at a
 time: another one ends it, and so does its use.
@@ -65,7 +65,8 @@ def invite(session: Session, by: Actor | None, name: str, roles: Iterable[str]) 
 
 
 def reset(session: Session, by: Actor | None, name: str) -> MadeLink:
-    """Make a link by which a person sets another password; of an invited one, another invitation.
+    """Make a link by which a person sets another password; an invited person gets another
+    invitation.
 
     The password counts until the link is used, and the second factor stays.
 
@@ -117,7 +118,7 @@ def redeem(database: Database, secret: str, password: str) -> str:
 
 
 def end(session: Session, account: Account) -> None:
-    """End the link of an account, where it has one."""
+    """End the link of an account, if there is one."""
     session.execute(delete(PasswordLink).where(PasswordLink.account_id == account.id))
 
 

@@ -1,4 +1,4 @@
-"""Passwords: what is strong enough, and how they are kept (Argon2id; OWASP ASVS 5.0, chapter 6)."""
+"""Passwords: required strength, and storage (Argon2id; OWASP ASVS 5.0, chapter 6)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def hashed(password: str, name: str) -> str:
 
 
 def fits(stored: str | None, password: str) -> bool:
-    """Return whether a password is the stored one; without one it takes as long, and is not."""
+    """Return whether a password is the stored one; without a stored one, take the same time and
+    return False.
+    """
     try:
         return _HASHER.verify(_decoy() if stored is None else stored, password) and bool(stored)
     except Argon2Error:

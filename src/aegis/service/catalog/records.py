@@ -29,7 +29,7 @@ from aegis.service.catalog.states import RequestState
 
 
 def new_id() -> str:
-    """Return an identifier that nobody guesses."""
+    """Return a random identifier that nobody can guess."""
     return uuid4().hex
 
 
@@ -45,14 +45,14 @@ class Utc(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return what is stored."""
+        """Return the value to store."""
         if value is None:
             return None
         moment = value.astimezone(UTC)
         return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Return what was stored, with its zone."""
+        """Return the stored value with its time zone."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -108,7 +108,7 @@ class Token(Base):
 
 
 class DataSet(Base):
-    """What a provider offers: the description of a table that stays with the provider."""
+    """A provider's data set: the description of a table that stays with the provider."""
 
     __tablename__ = "data_sets"
     id: Mapped[str] = mapped_column(String(80), primary_key=True)
@@ -142,7 +142,9 @@ class OwnedPopulation(Base):
 
 
 class Grant(Base):
-    """What an account is to a data set: its operator, approver, or a consumer who may see it."""
+    """The role of an account for a data set: its operator, approver, or a consumer who may see
+    it.
+    """
 
     __tablename__ = "grants"
     data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), primary_key=True)
@@ -168,7 +170,7 @@ class Version(Base):
 
 
 class Request(Base):
-    """A consumer's wish for a release, and what became of it."""
+    """A consumer's request for a release, and its outcome."""
 
     __tablename__ = "requests"
     __table_args__ = (
@@ -198,7 +200,7 @@ class Request(Base):
 
 
 class Approval(Base):
-    """One person's yes to what was frozen, or to a renewal; `signed` is for the agent to believe."""
+    """One person's approval of the frozen request, or of a renewal; the agent verifies `signed`."""
 
     __tablename__ = "approvals"
     __table_args__ = (UniqueConstraint("request_id", "account_id", "step", name="approvals_once"),)
@@ -238,7 +240,9 @@ class Job(Base):
 
 
 class Sign(Base):
-    """When an agent or a worker was last seen. What was seen is no step of anybody: it is not in the log."""
+    """When an agent or a worker was last seen. This is no action of a person, so it is not in
+    the log.
+    """
 
     __tablename__ = "signs"
     place: Mapped[str] = mapped_column(String(10), primary_key=True)

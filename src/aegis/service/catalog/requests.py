@@ -1,4 +1,4 @@
-"""Requests: what a consumer asks for, and how it becomes a release.
+"""Requests: a consumer's question, and its way to a release.
 
 Each function makes one step of `aegis.service.catalog.states` in the transaction of its session, with its
 entry in the log. Approval freezes the digests of policy, summary, configuration and terms: if one
@@ -119,7 +119,7 @@ def review(session: Session, by: Actor, request_id: str) -> Request:
 def set_configuration(
     session: Session, by: Actor, request: Request, configuration: str, answer: Mapping[str, Any]
 ) -> Request:
-    """Set the configuration that would be released, and what was found of it.
+    """Set the configuration to release, and the result of its check.
 
     Raises
     ------
@@ -148,7 +148,8 @@ def set_configuration(
 def approve(
     session: Session, by: Actor, request_id: str, signed: Mapping[str, Any] | None = None
 ) -> Request:
-    """Say yes. The last yes that the data set asks for freezes what will be released.
+    """Approve a request. The last approval that the data set requires freezes what will be
+    released.
 
     Parameters
     ----------
@@ -196,7 +197,9 @@ def approve(
 
 
 def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
-    """Return what an approver signs, with the policy and configuration that its digests are of."""
+    """Return the statement for an approver to sign, with the policy and configuration that its
+    digests cover.
+    """
     request = seen(session, by, Action.APPROVE, request_id)
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
     return {
@@ -209,13 +212,13 @@ def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
 
 
 def signatures(session: Session, request: Request) -> list[dict[str, Any]]:
-    """Return the signed approvals of a request whose givers may still give them."""
+    """Return the signed approvals of a request whose signers still have the right to approve."""
     standing = _standing(session, request)
     return [dict(approval.signed) for approval in standing if approval.signed is not None]
 
 
 def send_back(session: Session, by: Actor, request_id: str, message: str) -> Request:
-    """Return a request to its consumer, with what to change."""
+    """Return a request to its consumer, with the changes to make."""
     request = seen(session, by, Action.REVIEW, request_id)
     return _step(session, by, request, RequestStep.RETURN, message=_said(message))
 
@@ -233,7 +236,7 @@ def withdraw(session: Session, by: Actor, request_id: str) -> Request:
 
 
 def run(session: Session, by: Actor, request_id: str) -> Request:
-    """Have an approved request carried out, unless what was approved has changed."""
+    """Have an approved request carried out, unless its data set has changed since the approval."""
     request = seen(session, by, Action.RUN, request_id)
     after(RequestState(request.state), RequestStep.RUN)
     if drifted(session, request):
@@ -252,7 +255,7 @@ def retry(session: Session, by: Actor, request_id: str) -> Request:
 
 
 def drift(session: Session, by: Actor, data_set_id: str) -> int:
-    """Send back what was chosen or approved for a data set that is not the same any more."""
+    """Send requests back if their data set has changed since the choice or the approval."""
     query = select(Request).where(
         Request.data_set_id == data_set_id,
         Request.state.in_((RequestState.IN_REVIEW, RequestState.APPROVED)),
@@ -264,7 +267,7 @@ def drift(session: Session, by: Actor, data_set_id: str) -> int:
 
 
 def complete(session: Session, by: Actor, request: Request, digest: str) -> Request:
-    """Note that the release is there: a file with this SHA-256."""
+    """Record the release of a request: a file with this SHA-256."""
     return _step(session, by, request, RequestStep.COMPLETE, digest=digest)
 
 
@@ -274,7 +277,7 @@ def fail(session: Session, by: Actor, request: Request, reason: str) -> Request:
 
 
 def revoke(session: Session, by: Actor, request_id: str, message: str) -> Request:
-    """End a release before its time. What was downloaded cannot be taken back."""
+    """End a release early. Downloaded files cannot be taken back."""
     request = seen(session, by, Action.REVOKE, request_id)
     release = release_of(session, request)
     release.revoked = now()
@@ -282,7 +285,7 @@ def revoke(session: Session, by: Actor, request_id: str, message: str) -> Reques
 
 
 def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
-    """Give a release more time, from now on; as many persons must say so as had to approve it.
+    """Let a release last longer, from now on; this needs as many approvals as the release did.
 
     Raises
     ------
@@ -338,7 +341,7 @@ def expire(session: Session) -> int:
 
 
 def release_of(session: Session, request: Request) -> ReleaseRecord:
-    """Return the release of a request; raise `NotThere` where there is none."""
+    """Return the release of a request; raise `NotThere` if there is none."""
     release = session.scalar(select(ReleaseRecord).where(ReleaseRecord.request_id == request.id))
     if release is None:
         raise NotThere("There is no release of this request.", hint="See its state.")
@@ -398,7 +401,9 @@ def _standing(
 
 
 def needed(request: Request) -> int:
-    """Return how many persons must approve: what the provider asked for when it was submitted."""
+    """Return how many persons must approve: as the provider required when the request was
+    submitted.
+    """
     return int(request.asked.get("approvals", request.data_set.approvals))
 
 
@@ -488,7 +493,7 @@ def listed(
 
 
 def drifted(session: Session, request: Request) -> bool:
-    """Return whether what was approved is not what would be released now."""
+    """Return whether a release would now differ from the approved one."""
     return request.frozen is None or request.frozen != _frozen(session, request, checked=False)
 
 
@@ -581,7 +586,9 @@ def _require_holding(session: Session, request: Request) -> None:
 
 
 def holds(session: Session, request: Request) -> bool:
-    """Return whether what was chosen was found to meet the rule with all earlier releases."""
+    """Return whether the chosen configuration was found to meet the rule with all earlier
+    releases.
+    """
     try:
         _require_holding(session, request)
     except WrongState:

@@ -1,4 +1,4 @@
-"""Retention: files of releases that are over, files that nothing names, sessions that have ended.
+"""Retention: removing files of ended releases, files that no record names, and ended sessions.
 
 The certificate of a release and the log stay: they say what left. A file that was removed cannot be renewed.
 """
@@ -21,7 +21,7 @@ ORPHANED = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Removed:
-    """What was removed.
+    """What `clean` removed.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Removed:
 
 
 def clean(catalog: Catalog, keep: timedelta) -> Removed:
-    """Remove what is over.
+    """Remove expired files and sessions.
 
     Parameters
     ----------

@@ -69,13 +69,13 @@ def is_on(session: Session, account: Account) -> bool:
 
 
 def left(session: Session, account: Account) -> int:
-    """Return how many recovery codes an account has left."""
+    """Return how many recovery codes are left for an account."""
     factor = session.get(SecondFactor, account.id)
     return len(factor.recovery) if factor is not None and factor.confirmed else 0
 
 
 def begin(session: Session, account: Account, service: str) -> Enrolment:
-    """Make a key for an account; nothing changes until a code of it is confirmed.
+    """Make a key for an account; it takes effect when a code of it is confirmed.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def remove(session: Session, account: Account, by: str) -> None:
 
 
 def fits(session: Session, account: Account, code: str) -> bool:
-    """Return whether a code is right, and note what is needed so that it is not taken again.
+    """Return whether a code is right, and record it so that it is not accepted again.
 
     After five wrong ones no code is taken for five minutes, and the log says so: who gets that far knows the
     password. A recovery code, which nobody guesses, is taken then, too.

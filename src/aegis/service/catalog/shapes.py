@@ -1,4 +1,4 @@
-"""What a masked file says of itself, before anything reads its rows."""
+"""The shape of a masked file, read from its metadata before its rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TableSize:
 
 
 def shape_of(file_name: str, content: bytes, limits: UploadLimits) -> TableSize | None:
-    """Return the shape of a masked file; None for text, which says nothing of itself.
+    """Return the shape of a masked file; None for text, which has no metadata.
 
     Raises
     ------

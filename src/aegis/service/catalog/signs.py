@@ -67,7 +67,7 @@ def note(session: Session, place: str, name: str, account: str | None = None) ->
 
 
 def leave(session: Session, place: str, name: str) -> None:
-    """Forget a program that ended because it was told to."""
+    """Forget a program that was told to end."""
     session.execute(delete(Sign).where(Sign.place == place, Sign.name == name))
 
 

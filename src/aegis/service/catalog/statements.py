@@ -1,4 +1,4 @@
-"""What an approver signs: digests of all that is released, for one request, until a moment.
+"""The statement of an approver: digests of everything that one request releases, until a time.
 
 A service can be taken over; an approver's key is on the approver's machine. So an agent counts the
 statements that it can verify with the keys it knows, and the service only carries them.
@@ -45,7 +45,7 @@ class SignedStatement:
 
     @classmethod
     def of(cls, given: object) -> SignedStatement:
-        """Return what `to_dict` wrote.
+        """Return the statement from the output of `to_dict`.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class SignedStatement:
 
     @property
     def expires(self) -> datetime:
-        """When it ends, UTC.
+        """When the statement expires, UTC.
 
         Raises
         ------
@@ -132,7 +132,7 @@ def sign_statement(statement: Mapping[str, Any], key: PrivateKey) -> SignedState
 
 
 def differences(given: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """Return the names of what a statement says otherwise than expected, `expires` aside."""
+    """Return the fields of a statement that differ from the expected ones, except `expires`."""
     names = dict.fromkeys((*expected, *given))
     return [n for n in names if n != "expires" and given.get(n) != expected.get(n)]
 

@@ -14,7 +14,7 @@ from aegis.service.catalog.errors import WrongState
 
 
 class RequestState(StrEnum):
-    """Where a request stands."""
+    """The state of a request."""
 
     DRAFT = "draft"
     SUBMITTED = "submitted"
@@ -31,7 +31,7 @@ class RequestState(StrEnum):
 
 
 class RequestStep(StrEnum):
-    """What moves a request."""
+    """A step that changes the state of a request."""
 
     SUBMIT = "submit"
     REVIEW = "review"

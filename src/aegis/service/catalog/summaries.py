@@ -1,4 +1,4 @@
-"""Protected summaries, as the catalog keeps them: what they describe, and what is searched in them.
+"""Protected summaries in the catalog: their description, and searches in them.
 
 The catalog takes nothing else. A summary with exact counts is of another type and another file, and
 is refused.
@@ -34,7 +34,7 @@ CANDIDATES = 40
 
 @dataclass(frozen=True)
 class SummaryFacts:
-    """What a protected summary says of its table.
+    """The facts of a table in its protected summary.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ def _read(bundle: bytes) -> ProtectedSummary:
 
 
 def describe(bundle: bytes) -> SummaryFacts:
-    """Return what a protected summary says of its table."""
+    """Return the facts of a table in its protected summary."""
     summary = read(bundle)
     columns = tuple(
         {
@@ -96,7 +96,7 @@ def describe(bundle: bytes) -> SummaryFacts:
 def make(
     table: Any, policy: Policy, task: Mapping[str, Any], key: bytes, *, progress: Progress = SILENT
 ) -> bytes:
-    """Return the protected summary that a task asks for, as the file that leaves.
+    """Return the protected summary for a task, as the file that leaves.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def make(
 
 
 def costs(objects: Objects, version: Version) -> tuple[dict[str, Any], ...]:
-    """Return what each candidate mask costs by itself, as a version's protected summary scores it.
+    """Return the cost of each candidate mask alone, scored by a version's protected summary.
 
     A file in the store never changes, so what was computed of one is true for good.
     """
@@ -133,7 +133,7 @@ def _costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
 
 
 def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
-    """Return what each candidate mask of a protected summary costs by itself, in percent."""
+    """Return the cost of each candidate mask of a protected summary alone, in percent."""
     scorer = ProtectedScorer(summary)
     whole = scorer.score(scorer.finest)
     best = []
@@ -175,7 +175,7 @@ def candidates(
 
 
 def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
-    """Return what a protected summary gives away, held against the level that it states."""
+    """Return what a protected summary gives away, compared with its stated level."""
     with progress.step("Looking for what the summary gives away"):
         return audit_leak(read(bundle)).to_dict()
 

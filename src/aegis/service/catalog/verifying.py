@@ -1,4 +1,4 @@
-"""What an agent hands in, held against what was asked of it: nothing is believed for its signature.
+"""Checks of everything that an agent hands in: a signature alone is not believed.
 
 A signature says who made a file. It does not say that the file is the release that was approved, nor that an
 answer speaks of the configuration that was asked about.
@@ -26,7 +26,7 @@ _MOST_TEXT = 4 << 20
 
 @dataclass(frozen=True)
 class MaskedFile:
-    """A masked file, and what it must be.
+    """A masked file, and its required properties.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class MaskedFile:
 
 
 def verify_file(masked: MaskedFile) -> list[str]:
-    """Return what a masked file has that was not approved; nothing where all fits.
+    """Return the properties of a masked file that were not approved; empty if there are none.
 
     Columns, types and values are those of the configuration; the rows are those of the table less those
     that the rule suppresses; the policy's rule is counted over all quasi-identifiers; every figure of the certificate
@@ -106,7 +106,7 @@ def _rows_unlike(rows: int, masked: MaskedFile, policy: Policy) -> list[str]:
 def require_summary(
     summary: ProtectedSummary, policy: Policy, task: Mapping[str, Any], given: str
 ) -> None:
-    """Raise unless a protected summary is the one that was asked for.
+    """Raise an error unless a protected summary is the requested one.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ _OF_HELD = ("rows", "suppressed_rows", "smallest_class")
 
 
 def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]) -> None:
-    """Raise unless an answer is well formed, and of a configuration that was asked about.
+    """Raise an error unless an answer is well formed and about a requested configuration.
 
     Raises
     ------

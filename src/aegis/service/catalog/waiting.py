@@ -1,4 +1,4 @@
-"""What waits for a person: requests that only they can move on."""
+"""Work that waits for a person: requests that only they can move on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Waiting:
 
 
 def of(session: Session, by: Actor) -> list[Waiting]:
-    """Return what waits for a person, the oldest first."""
+    """Return the requests that wait for a person, the oldest first."""
     waits = [*_proposals(session, by)]
     query = select(Request).where(requests.visible(by), Request.state.in_(list(_CALLS)))
     for request in session.scalars(query.order_by(Request.changed).limit(_MOST)):

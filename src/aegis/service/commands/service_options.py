@@ -1,4 +1,6 @@
-"""Options that `serve`, `worker` and `catalog` share: where a catalog is, and what a job may take."""
+"""Options that `serve`, `worker` and `catalog` share: the place of the catalog, and the limits
+of a job.
+"""
 
 from __future__ import annotations
 

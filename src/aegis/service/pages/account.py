@@ -125,7 +125,7 @@ def remove_factor(
 
 @routes.get("/set-password", PUBLIC)
 def ask_password(request: Request) -> Response:
-    """The page of a link: its secret stands after `#`, which the browser keeps to itself."""
+    """Show the page of a link, whose secret follows `#`, so that the browser does not send it."""
     return page(request, "set_password.html", message="", hint="", shortest=passwords.SHORTEST)
 
 

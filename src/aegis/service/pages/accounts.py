@@ -1,4 +1,4 @@
-"""The page of all accounts, and of one: what an admin does."""
+"""The pages of all accounts and of one, for admins."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def invite(
     name: Text,
     roles: Roles = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
-    """Make an account, and show the link by which its person sets the password, this once."""
+    """Make an account, and show once the link by which its person sets the password."""
     with catalog.database.writing() as session:
         made = password_links.invite(session, who.actor, name, roles)
     return _listed(request, who, catalog, link=made)
@@ -57,7 +57,7 @@ def invite(
 
 @routes.get("/accounts/{name}", Action.ACCOUNTS)
 def show(name: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """One account, and what can be done with it."""
+    """Show one account and the possible actions."""
     return _one(request, who, catalog, name)
 
 

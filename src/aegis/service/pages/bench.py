@@ -44,7 +44,7 @@ _Yaml = Annotated[str, Form(max_length=4 << 20)]
 
 @dataclass(frozen=True)
 class BenchPage:
-    """What the bench shows of a policy.
+    """The content of the bench's page.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class BenchPage:
 def view_of(
     summary: ProtectedSummary, earlier_policy: Policy, policy: Policy, *, searched: bool = False
 ) -> BenchPage:
-    """Return what a protected summary says of a policy.
+    """Return the view of a policy, from a protected summary.
 
     Parameters
     ----------
@@ -188,19 +188,19 @@ def show(
 
 @routes.post("/data-sets/{identifier}/workbench/draw", Action.STUDY)
 def draw(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
-    """Show what follows from what the controls say."""
+    """Show the view for the present controls."""
     return _drawn(catalog, who, identifier, form, searched=False)
 
 
 @routes.post("/data-sets/{identifier}/workbench/best", Action.STUDY)
 def best(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
-    """Search the best among the candidates as they stand."""
+    """Search the best configuration among the present candidates."""
     return _drawn(catalog, who, identifier, form, searched=True)
 
 
 @routes.post("/data-sets/{identifier}/workbench/front", Action.STUDY)
 def front(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
-    """Draw privacy against utility among the candidates as they stand."""
+    """Draw privacy against utility for the present candidates."""
     stood, policy, _ = _taken(catalog, who, identifier, form)
     known = narrowed(stood.summary, {a.name: a.masks for a in policy.attributes.values()})
     quasi = [a.name for a in policy.attributes.values() if a.role is Role.QUASI_IDENTIFIER]
@@ -212,7 +212,7 @@ def front(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> R
 def take(
     identifier: str, request: Request, who: FormCallerOf, catalog: CatalogOf, policy: _Yaml
 ) -> Response:
-    """Go on with a policy that was written by hand."""
+    """Use a policy that was written by hand."""
     stood = _stood(catalog, who, identifier)
     return _page(request, who, stood, policy_of(policy))
 

@@ -1,4 +1,4 @@
-"""Charts of the workbench as SVG: drawn on the server, so that pages need no script for them."""
+"""Charts of the workbench as SVG, drawn on the server, so that pages need no script."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _LEFT, _BOTTOM, _TOP, _RIGHT = 64, 44, 16, 32
 
 
 def front_chart(front: Front) -> Markup:
-    """Return privacy against utility: for each strength of the rule what the best keeps."""
+    """Return the chart of privacy against utility: the utility of the best for each strength of
+    the rule.
+    """
     points = [(f"{p.value:g}", p.utility_kept) for p in front.points]
     drawn = [(name, value) for name, value in points if value is not None]
     if not drawn:
@@ -29,7 +31,9 @@ def front_chart(front: Front) -> Markup:
 
 
 def protected_front_chart(points: Sequence[ProtectedPoint]) -> Markup:
-    """Return what configurations keep against how many rows look alike under each, as estimated."""
+    """Return the chart of utility against the size of classes for some configurations, both
+    estimated.
+    """
     drawn = [
         (f"{p.alike:,.0f}" if p.alike >= 10 else f"{p.alike:.1f}", p.utility_kept)
         for p in points

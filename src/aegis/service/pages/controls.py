@@ -32,7 +32,9 @@ class AttributeControl:
 
     @property
     def open_to_change(self) -> bool:
-        """Whether there is a choice of masks, or one that changes values: these stand on top."""
+        """Whether there is a choice of masks, or a mask that changes values; such attributes are
+        listed first.
+        """
         return any(shown not in ("identity", "suppress") for shown, _ in self.masks) or (
             len(self.masks) > 1
         )
@@ -40,7 +42,7 @@ class AttributeControl:
 
 @dataclass(frozen=True)
 class RuleControl:
-    """The rule as the form shows it; what it has no control for stays as the policy has it.
+    """The rule in the form; parts without a control keep the policy's setting.
 
     Attributes
     ----------
@@ -79,7 +81,7 @@ def rule_of(policy: Policy) -> RuleControl:
 
 
 def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:
-    """Return the `privacy:` of a form over that of the policy.
+    """Return the `privacy:` of a form, completed by that of the policy.
 
     Raises
     ------

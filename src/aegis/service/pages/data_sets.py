@@ -90,7 +90,7 @@ def register(
 
 @routes.get("/data-sets/{identifier}", Action.BROWSE)
 def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """A data set: schema, terms, what each mask costs, versions."""
+    """Show a data set: schema, terms, cost of each mask, versions."""
     from aegis.service.catalog.summaries import costs as costs_of
 
     with catalog.database.reading() as session:
@@ -169,7 +169,7 @@ def ask_summary(
 
 @routes.get("/data-sets/{identifier}/ledger", Action.SEE_LEDGER)
 def ledger(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """What was spent and released of a population."""
+    """Show the spent budget and the releases of a population."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, who.actor, Action.SEE_LEDGER, identifier)
         balance = budget.balance(session, data_set)

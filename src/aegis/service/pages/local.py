@@ -1,4 +1,4 @@
-"""The workbench of one's own tables: no accounts, this machine alone."""
+"""The workbench for one's own tables, without accounts, on this machine only."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ def table(
 def open_bench(
     who: FormCallerOf, openings: OpeningsOf, name: Text, label: Text = "", part: Text = ""
 ) -> Response:
-    """Put a table on the bench, with the policy that is proposed for it; without a label if none is named."""
+    """Open a table on the bench with the policy that `init` proposes; without a label if none is
+    named.
+    """
     del who
     opening = openings.begin(name, label or None, part or None)
     opening.ended.wait(AT_ONCE)
@@ -112,7 +114,7 @@ def open_bench(
 def show_opening(
     identifier: str, request: Request, who: CallerOf, openings: OpeningsOf
 ) -> Response:
-    """How far a table is that is being opened; its bench once it is there."""
+    """Show the progress of opening a table, and its bench once it is ready."""
     opening = openings.get(identifier)
     bench = opening.bench()
     if bench is not None:
@@ -122,7 +124,7 @@ def show_opening(
 
 @routes.get("/opening/{identifier}/step", Action.STUDY)
 def step_of_opening(identifier: str, who: CallerOf, openings: OpeningsOf) -> dict[str, Any]:
-    """How far a table is, for the page that asks again."""
+    """Return the progress of opening a table, for the page's next question."""
     del who
     opening = openings.get(identifier)
     return {
@@ -136,7 +138,7 @@ def step_of_opening(identifier: str, who: CallerOf, openings: OpeningsOf) -> dic
 
 @routes.post("/bench/{identifier}/close", Action.STUDY)
 def close(identifier: str, who: FormCallerOf, benches: BenchesOf) -> Response:
-    """Close a table and give its memory back; what was released stays in its folder."""
+    """Close a table and free its memory; its releases stay in its folder."""
     del who
     benches.close(identifier)
     give_back()
@@ -168,7 +170,7 @@ def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -
 
 @routes.post("/bench/{identifier}/draw", Action.STUDY)
 def draw(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
-    """Take what the controls say, and show what follows."""
+    """Apply the controls, and show the result."""
     bench, role_changed = _taken(identifier, who, benches, form)
     shown = fragment("bench_view.html", view=bench.view(), yaml=bench.yaml(), swapped=True)
     if role_changed:  # the column's line, the rule and the candidates are others now
@@ -197,7 +199,7 @@ def best(
     form: FormOf,
     effort: Annotated[int, Query(ge=0, lt=len(EFFORTS))] = 0,
 ) -> Response:
-    """Search the best configuration under the rule as it stands, the longer the higher the effort."""
+    """Search the best configuration under the present rule; a higher effort takes longer."""
     bench, _ = _taken(identifier, who, benches, form)
     advice = bench.best(EFFORTS[effort])
     best = advice.best
@@ -232,7 +234,7 @@ def release(
     benches: BenchesOf,
     configuration: Annotated[str, Form(max_length=4 << 20)],
 ) -> Response:
-    """Mask the table, verify what was written, and write certificate and report beside it."""
+    """Mask the table, verify the written file, and write certificate and report next to it."""
     del who
     bench = benches.get(identifier)
     folder = benches.outputs / identifier
@@ -256,7 +258,7 @@ def policy_file(identifier: str, who: CallerOf, benches: BenchesOf) -> Response:
 
 @routes.get("/bench/{identifier}/files/{name}", Action.STUDY)
 def file(identifier: str, name: str, who: CallerOf, benches: BenchesOf) -> Response:
-    """What a release has written."""
+    """Return a file of a release."""
     del who
     path = benches.outputs / benches.get(identifier).identifier / name
     if name not in _FILES or not path.is_file():

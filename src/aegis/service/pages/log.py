@@ -38,7 +38,7 @@ def show(
     offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
     verify: bool = False,
 ) -> Response:
-    """What happened, the newest first; on request whether the log is whole."""
+    """Show the log, the newest entry first; on request also whether it is whole."""
     chosen = _filter(by, action, data_set, since, until)
     with catalog.database.reading() as session:
         entries, count = logbook.listed(

@@ -32,7 +32,7 @@ Text = Annotated[str, Form(max_length=256)]
 
 @routes.get("/sign-in", PUBLIC)
 def ask(request: Request, settings: SettingsOf) -> Response:
-    """The page that asks for name and password."""
+    """Show the page for name and password."""
     return page(
         request,
         "sign_in.html",
@@ -70,7 +70,7 @@ def come_back(
     code: Annotated[str, Query(max_length=4096)] = "",
     state: Annotated[str, Query(max_length=256)] = "",
 ) -> Response:
-    """Take what the identity provider says, and open a session."""
+    """Accept the identity provider's answer, and open a session."""
     provider = _named(settings)
     begun = oidc.Begun.read(request.cookies.get(_begun_name(settings), ""))
     who = oidc.person(provider, begun, _back(settings), code=code, state=state)
@@ -118,7 +118,7 @@ def sign_in(
 
 @routes.get("/sign-in/code", PUBLIC)
 def ask_code(request: Request) -> Response:
-    """The page that asks for a code of the second factor."""
+    """Show the page for a code of the second factor."""
     return page(request, "sign_in_code.html", message="")
 
 

@@ -71,7 +71,7 @@ def fragment(template: str, **more: Any) -> HTMLResponse:
 
 
 def error_page(request: Request, status: int, message: str, hint: str) -> Response:
-    """Return what went wrong, for a person; who is not signed in is asked to."""
+    """Return the error page for a person; a person who is not signed in is asked to sign in."""
     path = request.url.path
     if status == NotSignedIn.status and request.method == "GET" and not path.startswith("/sign-in"):
         return RedirectResponse("/sign-in", status_code=303)

@@ -127,7 +127,7 @@ def ask(
 
 @routes.get("/requests/{request_id}", Action.SEE_REQUEST)
 def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """A request: what is asked, what was found, what may be done next."""
+    """Show a request: its purpose, the findings, the possible next steps."""
     with catalog.database.reading() as session:
         asked = requests.seen(session, who.actor, Action.SEE_REQUEST, request_id)
         subject = data_sets.subject_of(session, who.actor, asked.data_set, asked)
@@ -207,7 +207,7 @@ def do(
 
 @routes.get("/requests/{request_id}/statement", Action.APPROVE)
 def statement(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
-    """What an approver signs, as a file."""
+    """Return the statement for an approver to sign, as a file."""
     with catalog.database.reading() as session:
         offered = requests.statement(session, who.actor, request_id)
     headers = {"Content-Disposition": f'attachment; filename="statement-{request_id[:8]}.json"'}

@@ -1,4 +1,4 @@
-"""Which pages a service has: those of the catalog, or the workbench of one's own tables."""
+"""The pages of a service: those of the catalog, or the workbench for one's own tables."""
 
 from __future__ import annotations
 

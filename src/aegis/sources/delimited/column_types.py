@@ -1,4 +1,4 @@
-"""Types of columns of text that keep each value apart from each other one.
+"""Types of text columns, chosen so that different spellings stay different values.
 
 A column becomes one of numbers, dates or Booleans where all its values are such, and where no two
 texts that differ would become one value: codes such as 01234, 1.0 next to 1, or integers beyond 64
@@ -48,7 +48,7 @@ OTHER_SPELLING = "aegis: a text of another type"
 
 @dataclass(frozen=True)
 class CsvColumn:
-    """How a column is read.
+    """How a CSV column is read.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Text files of rows read as they are written, and checked against a count of their records."""
+"""Text files of rows, read as written and checked by an independent count of their records."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MISLEADING = frozenset("*?[]{}\\\n\r\t")
 
 @dataclass(frozen=True)
 class Delimited:
-    """What was read from text files.
+    """The result of reading text files.
 
     Attributes
     ----------

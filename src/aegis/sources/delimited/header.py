@@ -1,4 +1,4 @@
-"""The names of the columns of a text file: those of its header, or made up where it has none."""
+"""The column names of a text file: those of its header, or made-up ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 def names_of(
     start: bytes, whole: bool, dialect: TextDialect, reading: Reading, name: str
 ) -> tuple[list[str], list[str]]:
-    """Return the names of the columns, and what a user is told of them.
+    """Return the names of the columns, and notes for the user.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _numbers_rows(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], name: str) -> None:
-    """Raise where the first line of a file is like those below it, and says no names."""
+    """Raise an error if the first line of a file looks like the data below it."""
     if _is_row(first, rows):
         shown = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
         raise DataError(
@@ -83,7 +83,7 @@ def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], na
 
 
 def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
-    """Return the header with its own name for each column, and what a user is told of them.
+    """Return the header with a different name for each column, and notes for the user.
 
     Columns without a name are called by their place. A name that occurs again, capitals aside, is
     numbered, as tables are exported that were joined: the second `age` is `age_2`.

@@ -1,4 +1,4 @@
-"""The engines that are known by name, one module each; any other that Ibis speaks is `AnyEngine`.
+"""The engines with their own module; `AnyEngine` is for all others that Ibis supports.
 
 Nothing outside `aegis.sources` asks which engine it is: it asks what the engine says of itself.
 """

@@ -40,7 +40,7 @@ class DuckDB(AnyEngine):
         return (_HASH(number + offset_of(seed)) % BUCKETS).cast("int64")
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return False: what its TABLESAMPLE draws depends on the number of threads."""
+        """Return False: the rows of its TABLESAMPLE depend on the number of threads."""
         return False
 
     @contextmanager

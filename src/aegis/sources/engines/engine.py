@@ -1,4 +1,4 @@
-"""What every engine can be asked, and the answers of one of which nothing else is known."""
+"""The interface of all engines, and the default answers for an unknown engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUCKETS = 1 << 30
 
 
 class Engine(Protocol):
-    """Where the queries of a table run.
+    """The engine that runs the queries of a table.
 
     Attributes
     ----------
@@ -52,13 +52,15 @@ class Engine(Protocol):
         """Return a small table of this process for use in queries."""
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:
-        """Return a number below `BUCKETS` for each row, as if drawn; None if it cannot."""
+        """Return a pseudo-random number below `BUCKETS` for each row; None if the engine cannot."""
 
     def samples(self, table: ir.Table) -> bool:
         """Return whether its own TABLESAMPLE draws from this table, the same rows for a seed."""
 
     def digest(self, table: ir.Table) -> str | None:
-        """Return a digest of the rows, taken where they are; None if they can come here."""
+        """Return a digest of the rows, computed by the engine; None if the rows can come to this
+        process.
+        """
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
         """Yield a function that runs one statement; all of it is undone when the body fails."""
@@ -68,7 +70,7 @@ class Engine(Protocol):
 
 
 class AnyEngine:
-    """An engine that Ibis speaks to, and of which nothing else is known.
+    """An engine that Ibis supports and for which Aegis has no module.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ class AnyEngine:
             yield from self.backend.to_pyarrow_batches(expression, chunk_size=rows)
 
     def turn(self, *, stream: bool = False) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Have no other thread use the connection while the context lasts, where that does harm."""
+        """Keep other threads from the connection within the context, if sharing does harm."""
         return nullcontext()
 
     @contextmanager
@@ -119,19 +121,21 @@ class AnyEngine:
         return ibis.memtable(table)
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:  # noqa: ARG002
-        """Return None: it is not known how the engine hashes."""
+        """Return None, because the hash function of the engine is unknown."""
         return None
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return True: what it cannot do, it says."""
+        """Return True: the engine reports what it cannot do."""
         return True
 
     def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002
-        """Return None: the rows can come here."""
+        """Return None, because the rows can come to this process."""
         return None
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
-        """Raise `EngineError`: it is not known to have transactions over what makes tables."""
+        """Raise `EngineError`, because it is unknown whether transactions cover the making of
+        tables.
+        """
         raise EngineError(
             f"{origin}: tables cannot be made there in one transaction.",
             hint="Release into a file, or write the SQL with `aegis sql` and run it there.",

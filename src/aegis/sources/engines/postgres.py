@@ -27,14 +27,14 @@ _HASH = ibis.udf.scalar.builtin(
 
 
 class Postgres(AnyEngine):
-    """A database of PostgreSQL, whose rows are numbered as they are read."""
+    """A PostgreSQL database, whose rows are numbered as they are read."""
 
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
         """Return a hash of the place of each row and of the seed: see `steady`."""
         return _HASH(ibis.row_number(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:
-        """Return whether it is a table and no view, from which TABLESAMPLE does not draw."""
+        """Return whether it is a table; TABLESAMPLE does not work on a view."""
         node = table.op()
         if not isinstance(node, DatabaseTable):
             return False
@@ -47,7 +47,7 @@ class Postgres(AnyEngine):
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """Have rows read in the same order each time, so that their numbers stay."""
+        """Have rows read in the same order each time, so that their numbers stay the same."""
         settings = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off"}
 
         def reset() -> None:

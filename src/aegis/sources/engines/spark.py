@@ -46,7 +46,7 @@ _PLACE = ibis.udf.scalar.builtin(
 
 
 class Spark(AnyEngine):
-    """A session of Spark. This process is its driver, to which only aggregates come."""
+    """A Spark session with this process as its driver, to which only aggregates come."""
 
     rows_stay = True
     ordered = False
@@ -76,7 +76,7 @@ class Spark(AnyEngine):
         return _HASH(_PLACE(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return False: Ibis does not tell Spark the seed."""
+        """Return False, because Ibis does not pass the seed to Spark."""
         return False
 
     def digest(self, table: ir.Table) -> str:
@@ -85,7 +85,7 @@ class Spark(AnyEngine):
 
 
 def frame_of(backend: Any, expression: ir.Table) -> Any:
-    """Return a query as a Spark DataFrame, which nothing has computed yet."""
+    """Return a query as a Spark DataFrame that is not computed yet."""
     backend._run_pre_execute_hooks(expression)
     query = infinity_is_known(expression).unbind()
     tree = null_is_not_nan(backend.compiler.to_sqlglot(query))
@@ -93,19 +93,19 @@ def frame_of(backend: Any, expression: ir.Table) -> Any:
 
 
 def infinity_is_known(expression: ir.Table) -> ir.Table:
-    """Return a query that knows the infinities: Ibis tells Spark that no number is one."""
+    """Return a query that recognises infinities, which Ibis does not for Spark."""
     known: ir.Table = expression.op().replace(_compared).to_expr()
     return known
 
 
 def null_is_not_nan(tree: exp.Expression) -> exp.Expression:
-    """Return a query in which NaN is a value: Ibis asks Spark for null or NaN where it means null."""
+    """Return a query in which NaN is a value: for Spark, Ibis treats NaN as null."""
     changed: exp.Expression = tree.transform(_null_alone)
     return changed
 
 
 def as_table(backend: Any, frame: Any) -> ir.Table:
-    """Return a DataFrame as an Ibis table, under a name that nothing else has."""
+    """Return a DataFrame as an Ibis table with a unique name."""
     name = f"aegis_{uuid4().hex}"
     frame.createTempView(name)
     table: ir.Table = backend.table(name)

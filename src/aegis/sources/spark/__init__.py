@@ -1,1 +1,1 @@
-"""What Spark needs: its sessions, and the folders that its executors write."""
+"""Support for Spark: sessions, and folders that executors write."""

@@ -1,4 +1,4 @@
-"""Folders of Parquet files that the executors of Spark write, all or nothing."""
+"""Folders of Parquet files that the executors of Spark write, completely or not at all."""
 
 from __future__ import annotations
 

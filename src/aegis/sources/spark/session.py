@@ -1,4 +1,4 @@
-"""Spark sessions, and what is opened in them: Parquet files and tables of the catalog."""
+"""Spark sessions, and the tables opened in them: Parquet files and tables of the catalog."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Summaries as files: the container, what it holds, and how it is written, read, checked and merged."""
+"""Summaries as files: the container, and how it is written, read, checked and merged."""

@@ -66,7 +66,7 @@ _BROKEN = (
 
 
 def damaged(path: Path, reason: str) -> DataError:
-    """Return the error for a bundle that is not what was written."""
+    """Return the error for a damaged bundle."""
     return DataError(f"{path} is truncated or was tampered with: {reason}.", hint=AGAIN)
 
 
@@ -76,7 +76,7 @@ def write_archive(
     members: Mapping[str, bytes],
     key: PrivateKey | None = None,
 ) -> None:
-    """Write a bundle, all or nothing; equal content gives equal bytes.
+    """Write a bundle completely or not at all; equal content gives equal bytes.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path, key: PublicKey | None = None) -> Iterator[Archive]:
-    """Open a bundle and check its manifest; members are inflated when they are asked for.
+    """Open a bundle and check its manifest; members are decompressed when they are needed.
 
     Parameters
     ----------
@@ -257,7 +257,9 @@ def _check_size(path: Path, total: int) -> None:
 
 
 def free_memory() -> int | None:
-    """Return the bytes that this process may still take; None if the system does not say."""
+    """Return the bytes of memory that this process may still use; None if the system does not
+    say.
+    """
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Hold the numbers of a summary from elsewhere against one another, before any of them is used.
+"""Consistency checks of a summary from elsewhere, before any of its numbers is used.
 
 A summary says the same thing several times: the rows of a value, of an atom, of a pair of atoms and
 of a cell of the frequency table all add up to the same rows. Whoever changes one number by mistake

@@ -1,4 +1,4 @@
-"""Summaries on disk, added up: each part once, and none that was protected."""
+"""Adding up summaries on disk: each part once, and no protected ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rebuild a summary from a bundle's manifest and members, none of which is trusted.
+"""Rebuilding a summary from a bundle's manifest and members, which are not trusted.
 
 Every array is checked for type and length as it is read; `check` then holds the numbers
 against one another. What does not fit raises `ValueError`.
@@ -46,7 +46,7 @@ MOST_HIERARCHY = 256 << 20
 
 
 class Columns:
-    """The arrays of one member, each of which is taken once."""
+    """The arrays of one member; each is used once."""
 
     def __init__(self, member: str, data: pa.Buffer) -> None:
         self._member = member
@@ -56,7 +56,7 @@ class Columns:
         return name in self._arrays
 
     def array(self, name: str, length: int | None = None) -> pa.Array:
-        """Return an array, of `length` entries where that is known."""
+        """Return an array, of `length` entries if that is known."""
         if name not in self._arrays:
             refuse(f"member {self._member!r} has no column {name!r}")
         array = self._arrays.pop(name)
@@ -71,7 +71,7 @@ class Columns:
         return numbers(self.array(name, length), dtype)
 
     def finish(self) -> None:
-        """Raise unless every column was taken: what nothing refers to does not belong there."""
+        """Raise an error unless every column was used: others do not belong there."""
         if self._arrays:
             refuse(f"member {self._member!r} has the column {next(iter(self._arrays))!r}")
 
@@ -105,13 +105,13 @@ def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
 
 
 class Reader:
-    """Rebuilds a summary; each member is let go of once its arrays are taken."""
+    """Rebuilds a summary; each member is freed once its arrays are used."""
 
     def __init__(self, members: Mapping[str, pa.Buffer]) -> None:
         self.members = dict(members)
 
     def summary(self, content: SummaryShape) -> Summary:
-        """Return the summary; raise `ValueError` where an array has another type or length."""
+        """Return the summary; raise `ValueError` if an array has a wrong type or length."""
         label = _label_from(content.label)
         classes = len(label.classes)
         attributes: dict[str, AttributeSummary] = {}

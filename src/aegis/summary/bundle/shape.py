@@ -18,20 +18,20 @@ MaskSpec = str | dict[str, Any]
 
 
 class BundleMapping(BaseModel):
-    """A mapping of known keys, each with its own value type."""
+    """A mapping with known keys, each with its value type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class UnitShape(BundleMapping):
-    """What a numeric label is a whole multiple of: `base ** -exponent`."""
+    """The unit of a numeric label, whose values are multiples of `base ** -exponent`."""
 
     base: Literal[2, 10]
     exponent: Annotated[int, Field(ge=-1100, le=1100)]
 
 
 class LabelShape(BundleMapping):
-    """The class label; one class without a column where there is none."""
+    """The label in a manifest; without a label, one class and no column."""
 
     column: str
     classes: Annotated[list[str], Field(min_length=1, max_length=256)]
@@ -82,7 +82,7 @@ class FrequencyShape(BundleMapping):
 
 
 class DialectShape(BundleMapping):
-    """How a text file is written."""
+    """The dialect of a text file."""
 
     delimiter: Character
     quote: CharacterOrNone
@@ -105,7 +105,7 @@ class TermsShape(BundleMapping):
 
 
 class SummaryShape(BundleMapping):
-    """What the manifest says of the summary."""
+    """The summary's part of the manifest."""
 
     rows: Annotated[int, Field(ge=1, le=MOST_ROWS)]
     label: LabelShape
@@ -125,7 +125,9 @@ class SummaryShape(BundleMapping):
 
 
 def read_shape(content: object) -> SummaryShape:
-    """Return what a manifest says; raise `ValueError` that names the first entry that cannot be."""
+    """Return the content of a manifest; raise a `ValueError` that names the first impossible
+    entry.
+    """
     try:
         return SummaryShape.model_validate(content)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What a bundle holds of a summary: plain JSON values, and arrays in members next to them."""
+"""The content of a bundle: plain JSON values, and arrays in members next to them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LABEL_KEY = "label"
 
 
 def attribute_key(index: int) -> str:
-    """Return what the members of the attribute at `index` are named after."""
+    """Return the name of the members of the attribute at `index`."""
     return f"attribute_{index}"
 
 
@@ -39,7 +39,7 @@ def hierarchy_member(key: str) -> str:
 
 
 def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return what the manifest says of a summary, and the members by name."""
+    """Return the manifest's part on a summary, and the members by name."""
     members: dict[str, bytes] = {}
     own = summary.label_attribute
     content: dict[str, Any] = {

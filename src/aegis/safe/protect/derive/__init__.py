@@ -1,1 +1,1 @@
-"""What can be derived from what a protected summary publishes: cells, pairs and label tables."""
+"""What a reader can derive from a protected summary: cells, pairs and label tables."""

@@ -1,4 +1,4 @@
-"""What can be derived from published tables: ranges of every cell, by linear programming.
+"""Ranges of every cell that follow from published tables, by linear programming.
 
 The unknowns are the counts of the true table; what is published bounds them and their sums. The
 least and the largest count that agree with all of it are the solutions of two linear programs per
@@ -122,7 +122,7 @@ def ranges(
 
 
 def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
-    """Return what a published count of level `counts` says of the true one."""
+    """Return the range of the true count behind a published count of level `counts`."""
     said = protected.protection
     step = said.step or 1
     if said.method is CellMethod.ROUNDING:

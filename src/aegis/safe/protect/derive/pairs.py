@@ -1,4 +1,5 @@
-"""What moments of codes and label tables together say of pairs of attributes, by linear programming.
+"""What follows for pairs of attributes from moments and label tables together, by linear
+programming.
 
 A moment of level `counts` is a sum over the rows with cell a of one attribute and b of the other, times
 the product of both codes, known to half its step. The unknowns are the rows n_ab; what bounds them are
@@ -63,7 +64,7 @@ class DerivablePair:
 
 @dataclass(frozen=True)
 class PairAudit:
-    """What was found of pairs.
+    """Findings about pairs.
 
     Attributes
     ----------
@@ -107,7 +108,7 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
 
 
 def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
-    """Return the number of the first pair of attributes of which a combination is pinned down.
+    """Return the number of the first pair of attributes with a determined combination.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Ranges of the cells of a label table in closed form, where the linear program is that of a two-way table.
+"""Ranges of a label table's cells in closed form, if the linear program is that of a two-way table.
 
 Rows by cell and class lie in known ranges, each row of the table adds up to at least a threshold, each
 column to a known range. The column sums that one row can have form a generalised polymatroid,

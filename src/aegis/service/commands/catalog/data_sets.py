@@ -1,4 +1,4 @@
-"""Verbs on data sets: what stands in the catalog, for whom, and what was spent and done."""
+"""Commands on data sets: their description, their grants, their budget and their log."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def register(
 
 
 class ExportKind(StrEnum):
-    """Formats by which other catalogs take descriptions."""
+    """Formats of descriptions for other catalogs."""
 
     CROISSANT = "croissant"
     DCAT = "dcat"

@@ -40,7 +40,7 @@ Message = Annotated[
 
 
 def connected(url: str, token: str, key: PrivateKey | None = None) -> Client:
-    """Return a client of the service; raise where its address or the token is missing."""
+    """Return a client of the service; raise an error if its address or the token is missing."""
     from aegis.service.client import connect
 
     if not url or not token:
@@ -71,7 +71,7 @@ def show_rows(rows: Iterable[Mapping[str, Any]], form: Format) -> None:
 
 
 def show_facts(facts: Mapping[str, Any], form: Format) -> None:
-    """Print what is known of one thing: a line each, or JSON, or one row of CSV."""
+    """Print the facts of one thing: a line each, or JSON, or one row of CSV."""
     from rich.table import Table
 
     if form is Format.JSON:

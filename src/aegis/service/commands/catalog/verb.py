@@ -1,4 +1,4 @@
-"""What the command line registers of a verb."""
+"""The command line's record of a verb."""
 
 from __future__ import annotations
 
