@@ -292,6 +292,6 @@ def _unwritable(path: Path, error: OSError) -> DataError:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, all or nothing."""
+    """Write a text file completely or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the questions to a table ask for: frozen records that command line, Study and API fill.
+"""Requests to a study as frozen records, which command line, Study and API fill.
 
 Each has a `TypedDict` of the same fields, by which functions accept them as keywords.
 """
@@ -26,7 +26,7 @@ class Span(Protocol):
 
     @property
     def parameter(self) -> str:
-        """Name of the number, such as `k`."""
+        """Name of the parameter, such as `k`."""
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -240,7 +240,9 @@ class ApplyRequest(ReleaseRequest):
 
 
 class StudyApplyOptions(ReleaseOptions, total=False):
-    """The fields of `ApplyRequest` as keywords of `Study.apply`, where the output is a separate argument."""
+    """The fields of `ApplyRequest` as keywords of `Study.apply`, where the output is a separate
+    argument.
+    """
 
     into: str | None
     form: str

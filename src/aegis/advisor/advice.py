@@ -115,7 +115,8 @@ class Advice:
     labels: tuple[ServedLabel, ...] = ()
 
     def share_lost(self, name: str) -> float | None:
-        """Return `lost_alone` of an attribute in percent of the utility; None if it is unknown.
+        """Return the percent of utility that masking only this attribute loses; None if it is
+        unknown.
 
         If a mask increases the score (by chance, or because models learn fewer values better), the
         loss is 0.

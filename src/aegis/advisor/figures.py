@@ -85,7 +85,7 @@ class SearchWork:
 
 @dataclass(frozen=True)
 class SearchFigures:
-    """How a search ended.
+    """The state at the end of a search: its best value, its bound and its work.
 
     Attributes
     ----------

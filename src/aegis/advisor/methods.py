@@ -39,7 +39,7 @@ from aegis.summary import PERSON, Summary, count_classes, summarize
 def choose_recipes(
     policy: Policy, methods: Sequence[str | Recipe] | None, *, seed: int
 ) -> tuple[Recipe, ...]:
-    """Return the recipes to rank: those given, else those of the policy.
+    """Return the recipes to rank: the given ones, otherwise those of the policy.
 
     Raises
     ------

@@ -14,7 +14,7 @@ WHAT = "The summary"
 
 
 def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> RuleOverride | None:
-    """Return how a rule differs from the one that the summary was made under; None if it does not.
+    """Return how a rule differs from the summary's rule; None if it does not.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ MINIMUM_K = 2
 
 @dataclass(frozen=True)
 class Options:
-    """What every method takes.
+    """Options that all methods share.
 
     Attributes
     ----------

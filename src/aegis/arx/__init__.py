@@ -1,1 +1,1 @@
-"""What compares Aegis with other tools: their losses, the search for them, their projects."""
+"""Comparison with other tools: their losses, a search for them, and their projects."""

@@ -1,4 +1,4 @@
-"""`aegis anonymize`: release a table record by record, verify what was written, certify it."""
+"""`aegis anonymize`: release a table record by record, verify the written file, certify it."""
 
 from __future__ import annotations
 

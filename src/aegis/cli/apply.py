@@ -1,4 +1,4 @@
-"""`aegis apply`: mask a table, verify what was written, certify it."""
+"""`aegis apply`: mask a table, verify the written file, certify it."""
 
 from __future__ import annotations
 

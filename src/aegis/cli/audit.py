@@ -1,4 +1,4 @@
-"""`aegis audit`: the privacy of any table, as it is."""
+"""`aegis audit`: measure the privacy of any table."""
 
 from __future__ import annotations
 

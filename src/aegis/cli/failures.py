@@ -113,7 +113,7 @@ _REPORT = (
 
 
 def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -> int:
-    """Show `error` and return the exit code; with AEGIS_DEBUG=1 its traceback comes first.
+    """Print `error` and return the exit code; with AEGIS_DEBUG=1, print its traceback first.
 
     Parameters
     ----------

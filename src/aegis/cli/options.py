@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once so that they mean the same everywhere."""
+"""Options that several commands share, declared once so that they have one meaning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aegis.errors import PolicyError
 
 
 class Format(StrEnum):
-    """How results are printed."""
+    """The format of printed results."""
 
     TABLE = "table"
     JSON = "json"
@@ -329,7 +329,7 @@ class MeasureOptions:
 
     @property
     def first_model(self) -> str:
-        """The first of the models, else logistic regression."""
+        """The first of the requested models, otherwise logistic regression."""
         return (self.models or "lr").replace("+", ",").split(",")[0]
 
 

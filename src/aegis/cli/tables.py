@@ -43,7 +43,7 @@ def number(title: str) -> Column:
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """Return a table with a line under its headings and no frame."""
+    """Return a table without a frame, with a line below its headings."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -56,7 +56,7 @@ class MaskType:
 
     @property
     def summary(self) -> str:
-        """One sentence on what the mask does."""
+        """One sentence on the effect of the mask."""
         return self.mask.summary
 
     @property

@@ -305,7 +305,7 @@ class EqualWidth(_Cuts):
     learns: ClassVar[str | None] = LEARNS
 
     def fit(self, data: ValueCounts) -> EqualWidth:
-        """Return the mask with the cut points of `data`; a fitted mask stays as it is."""
+        """Return the mask with the cut points of `data`; a fitted mask is returned unchanged."""
         if self.fitted:
             return self
         values, counts = _finite(data)

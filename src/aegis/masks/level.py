@@ -69,7 +69,7 @@ class Level(Mask):
         return shown if of_null is None else ibis.ifelse(column.isnull(), of_null, shown)
 
     def targets(self, dtype: dt.DataType) -> Targets | None:
-        """Return the group of each value; None for level 0, which shows values as they are."""
+        """Return the group of each value; None for level 0, which shows the values unchanged."""
         if self.level == 0:
             return None
         targets = self._targets()

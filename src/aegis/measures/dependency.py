@@ -38,7 +38,7 @@ def g2(table: Contingency) -> float:
 
 
 def g3(table: Contingency) -> float:
-    """Return the least share of rows to remove so that the attribute determines the label.
+    """Return the smallest share of rows to remove so that the attribute determines the label.
 
     The value is 1 - sum_x max_y n_xy / N, from 0 to 1 - 1/K_y; lower is better. It is monotone: no
     coarser deterministic mask can lower it. It is the training error of the majority rule, so a key

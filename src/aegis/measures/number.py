@@ -44,7 +44,7 @@ def response_of(counts: PartCounts | SplitCounts) -> Response:
 def squared_errors(
     counts: PartCounts | SplitCounts, penalties: tuple[float, ...] = PENALTIES
 ) -> Floats:
-    """Return the squared errors of ridge regression on each part left out, shape (K, P).
+    """Return the squared errors of ridge regression on each left-out fold, shape (K, P).
 
     Let x be the indicators, thresholds and numbers of a row and y its label. Over the rows outside
     part k, let x0 and y0 be the means, S the scatter of x and s the scatter of x with y. Then b =

@@ -36,7 +36,7 @@ class Role(StrEnum):
 
 
 class Unseen(StrEnum):
-    """How `apply` treats a value that a mask does not know."""
+    """What `apply` does with a value that a mask does not know."""
 
     ERROR = "error"
     SUPPRESS = "suppress"

@@ -111,7 +111,7 @@ class SensitiveCounts:
 
     @cached_property
     def members(self) -> IntArray:
-        """Rows of each class, or persons where they are counted, shape (n_classes,)."""
+        """Rows of each class, or persons if they are counted, shape (n_classes,)."""
         return self.sizes if self.persons is None else self.persons
 
     @cached_property
@@ -139,7 +139,7 @@ class SensitiveCounts:
 
     @cached_property
     def reference(self) -> FloatArray:
-        """Share p of each value in the whole table, shape (V,); zeros where there are no rows."""
+        """Share p of each value in the whole table, shape (V,); zeros for a table without rows."""
         reference: FloatArray = self.totals / max(int(self.totals.sum()), 1)
         return reference
 
@@ -182,7 +182,7 @@ class SensitiveCounts:
 
 @dataclass(frozen=True, eq=False)
 class ClassTable:
-    """How many rows each equivalence class of the quasi-identifiers has.
+    """The number of rows in each equivalence class of the quasi-identifiers.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ class ClassTable:
 
     @property
     def crowds(self) -> IntArray:
-        """How many people an adversary cannot distinguish in each class, shape (n_classes,).
+        """How many people in each class an adversary cannot distinguish, shape (n_classes,).
 
         The class's size in the population where it is known, else its size in the table.
         """

@@ -1,4 +1,4 @@
-"""How far the sensitive values of each equivalence class are from those of the whole table.
+"""The distance between the sensitive values of each equivalence class and those of the whole table.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
 (n_classes,). q is the distribution in the class, p the distribution in the whole given table.

@@ -1,4 +1,4 @@
-"""How diverse the sensitive values of each equivalence class are.
+"""The diversity of the sensitive values in each equivalence class.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
 (n_classes,). No figure of a class depends on any other class.
@@ -80,7 +80,7 @@ def largest_share(counts: SensitiveCounts) -> FloatArray:
 
 
 def recursive_ratio(counts: SensitiveCounts, l: int) -> FloatArray:  # noqa: E741 - the field's term
-    """Return r_1 / (r_l + ... + r_m) per class; infinite where a class has fewer than l values.
+    """Return r_1 / (r_l + ... + r_m) per class; infinite if a class has fewer than l values.
 
     r_1 >= r_2 >= ... are the frequencies of the sensitive values in the class. A class is
     recursive (c, l)-diverse when the ratio is below c (Machanavajjhala et al. 2007,

@@ -51,7 +51,7 @@ class Compared(StrEnum):
 
 
 class Comparison(StrEnum):
-    """How a class's figure compares with the limit when the class is safe."""
+    """The comparison between a class's figure and the limit that a safe class satisfies."""
 
     AT_LEAST = "at least"
     AT_MOST = "at most"
@@ -185,7 +185,7 @@ class Criterion:
         return 1 if demand is None else demand.needed(self[demand.parameter])
 
     def weaker(self) -> Criterion | None:
-        """Return the criterion one step weaker; None if there is no such step."""
+        """Return the criterion one step weaker; None if there is none."""
         step = self.model.weakening
         if step is None or self[step.parameter] + step.change < step.least:
             return None

@@ -30,7 +30,7 @@ _ALIKE = 1e-12
 
 
 class Strength(StrEnum):
-    """How a rule compares with another one."""
+    """The strength of a rule compared with another one."""
 
     SAME = "same"
     """Each rule is at least as strong as the other."""

@@ -16,7 +16,7 @@ _BROAD = frozenset("mwMW@%&")
 
 
 def text_width(text: str, size: int = SIZE) -> float:
-    """Return an estimate of the pixels that `text` takes in the report's typeface.
+    """Return the estimated width of `text` in pixels, in the report's typeface.
 
     The estimate is rather too large. Fonts of other scripts vary too much for a precise one.
     """

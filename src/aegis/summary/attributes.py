@@ -105,7 +105,7 @@ def assemble(
     pooled: Sequence[Ints],
     ranges: Sequence[Ints | None],
 ) -> AttributeSummary:
-    """Return the summary of an attribute whose groupings, levels and ranges per value are known.
+    """Return the summary of an attribute from its groupings, levels and ranges per value.
 
     The last entry of `masks`, `groupings`, `pooled` and `ranges` belongs to the identity.
     """

@@ -129,7 +129,7 @@ class FrequencyTable:
 
 
 def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
-    """Return one id per row, equal where all code columns are equal.
+    """Return one id per row, equal for rows with equal codes in all columns.
 
     Ids are mixed-radix numbers. They are renumbered whenever the product of the radices would
     overflow, so any number of columns is possible.

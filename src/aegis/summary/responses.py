@@ -136,7 +136,7 @@ def present(column: ir.Column) -> ir.BooleanValue:
 
 
 def check_number(column: ir.Column, values: pa.Array) -> Floats:
-    """Return the values of a numeric label as floats, NaN where it is missing.
+    """Return the values of a numeric label as floats, NaN if missing.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a search maximises, and the bounds that let it leave boxes out.
+"""Objectives that a search maximises, and the bounds that allow it to skip boxes.
 
 Every objective gives one number for a box, to be maximised: an upper bound on all configurations
 in it, and the exact value where the box is a single configuration. Objectives that are better
@@ -57,7 +57,7 @@ class Additive(Priced):
         self._labelled = len(values) > 1
 
     def bound(self, box: Box) -> float:
-        """Return the sum of the best values left in each domain."""
+        """Return the sum over attributes of the best value in each domain."""
         labels = members(box[-1]) if self._labelled else [0]
         return max(
             math.fsum(self._over(label, j, box[j]) for j in range(len(self._values[label])))
@@ -89,7 +89,9 @@ class Unbounded(OfMeasure):
         return value
 
     def effort(self, box: Box) -> float:
-        """Return what the longest score has taken, or else what the measures of a box factorise."""
+        """Return the longest time that a score has taken, or else an estimate from the size of
+        the box.
+        """
         return max(self._longest, seconds_of(self._problem, box))
 
 
@@ -151,7 +153,8 @@ class BelowBound(OfMeasure):
 
 
 def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPlan) -> Objective:
-    """Return the objective called `name`: a registered measure, or what a package adds.
+    """Return the objective called `name`: a registered measure, or an objective that a package
+    adds.
 
     Raises
     ------
@@ -205,7 +208,8 @@ def shares_kept(
 
 
 def objective_type(text: str) -> ObjectiveType:
-    """Return what a package adds under a name, whose options in brackets are checked.
+    """Return the objective that a package adds under this name, after checking its options in
+    brackets.
 
     Raises
     ------

@@ -122,14 +122,14 @@ class Variable:
         return tuple(_domain(row) for row in self._order)
 
     def coarsest(self, domain: int) -> int | None:
-        """Return the candidate that all others of a domain refine, if there is one."""
+        """Return the candidate that is coarser than all others of a domain, if there is one."""
         for c in members(domain):
             if domain & ~self.finer[c] == 0:
                 return c
         return None
 
     def finest(self, domain: int) -> int | None:
-        """Return the candidate that refines all others of a domain, if there is one."""
+        """Return the candidate that is finer than all others of a domain, if there is one."""
         for c in members(domain):
             if domain & ~self.coarser[c] == 0:
                 return c

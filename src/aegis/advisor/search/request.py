@@ -1,4 +1,4 @@
-"""What a search is asked for: checked before the table is read."""
+"""The request of a search, checked before the table is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aegis.requests import SearchRequest
 
 
 def check_request(policy: Policy, request: SearchRequest) -> None:
-    """Raise `PolicyError` for what no search can be asked, before the table is read."""
+    """Raise `PolicyError` if a search cannot answer the request, before the table is read."""
     if request.top < 1:
         raise PolicyError(
             f"The best {request.top} configurations were asked for.", hint="Ask for at least 1."
@@ -33,14 +33,16 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
 
 
 def preference(request: SearchRequest) -> Prefer:
-    """Return which of the ties comes first: of a search the least masking, unless it is asked."""
+    """Return which of the tied configurations comes first: by default, a search prefers the
+    least masking.
+    """
     return Prefer.of(request.prefer or Prefer.LEAST_MASKING)
 
 
 def objective_and_measure(
     policy: Policy, objective: str | None, measure: str | None
 ) -> tuple[str, str]:
-    """Return the objective of a search and the measure that scores what it finds."""
+    """Return the objective of a search, and the measure that scores its results."""
     if objective is None:
         named = policy.measure_by(measure).name
         return named, named

@@ -1,4 +1,4 @@
-"""Who searches: scores and bounds of one summary, under whatever rule."""
+"""The searcher: scores and bounds of one summary, for any rule."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ class Searcher:
             return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def sees_nothing(self, unmasked: float) -> bool:
-        """Whether the measure sees nothing in the unmasked table, so that it cannot distinguish masks."""
+        """Whether the measure is zero on the unmasked table, so that it cannot distinguish
+        masks.
+        """
         least = self.measure.worst(self.scorer.label_rows)
         return self.measure.direction is Direction.HIGHER and not unmasked > least
 
@@ -97,7 +99,9 @@ class Searcher:
         return other
 
     def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> Feasibility:
-        """Return what is admissible under a rule; by default without a time limit."""
+        """Return which combinations are admissible under a rule; by default without a time
+        limit.
+        """
         plan = self.plan if rule is self.plan.rule else self.plan.under(rule)
         clock = clock or Clock(None)
         if self.summary.frequency is None:
@@ -111,7 +115,9 @@ class Searcher:
         return self.objective.follows_rule
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
-        """Return the objective under a rule: some charge what the rule suppresses."""
+        """Return the objective under a rule: some objectives charge the rows that the rule
+        suppresses.
+        """
         if rule is self.plan.rule or not self.objective.follows_rule:
             return self.objective
         return self.objective.under(self.plan.under(rule))
@@ -266,7 +272,7 @@ class Searcher:
         return math.prod(len(v.candidates) for v in self.problem.variables)
 
     def rank(self, outcome: Found, clock: Clock) -> list[Ranked]:
-        """Return the configurations that were found, best first, or else the closest one."""
+        """Return the configurations that the search found, best first, or the closest one."""
         if outcome.best:
             return [
                 self.ranked(f"best-{i + 1}", box, value)
@@ -278,7 +284,7 @@ class Searcher:
     def settle_for_closest(
         self, outcome: Found, figures: SearchFigures, clock: Clock
     ) -> SearchFigures:
-        """Take the configuration that removes fewest rows, where a stopped search found none.
+        """Use the configuration that removes the fewest rows if a stopped search found none.
 
         It goes into `outcome` when it is admissible; the figures say so.
         """
@@ -327,7 +333,9 @@ class Searcher:
     def with_errors(
         self, ranking: list[Ranked], outcome: Found, clock: Clock
     ) -> tuple[list[Ranked], tuple[str, ...]]:
-        """Return the ranking with masking and standard errors, and what there was no time for."""
+        """Return the ranking with masking and standard errors, and a note on figures that took
+        too long.
+        """
         if self.objective.name != self.measure.name:
             return ranking, ()
         choices = [self.problem.choice(box) for _, box in outcome.best]
@@ -353,7 +361,9 @@ class Searcher:
         lacking: tuple[str, ...],
         unmasked: float,
     ) -> SearchFigures:
-        """Return the figures with why the first is preferred, without proof where scores say nothing."""
+        """Return the figures with the reason for the first choice, and without a proof if scores
+        mean nothing.
+        """
         notes = (*figures.notes, *lacking)
         blind = self.objective.name == self.measure.name and self.sees_nothing(unmasked)
         if blind:

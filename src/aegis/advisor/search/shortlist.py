@@ -103,7 +103,8 @@ class Shortlist:
         self._scored: dict[Box, float] = {}
 
     def run(self, start: tuple[Box, ...], most_splits: float) -> tuple[Found, ProvenList | None]:
-        """Return all that was scored, best first, and what of the space that is; None for nothing proven.
+        """Return all configurations that were scored, best first, and the part of the space that
+        this covers; None if nothing is proven.
 
         Its `bound` is infinite where nothing bounds the objective, and not every admissible
         configuration was scored. It is complete where the search ended by itself.

@@ -1,1 +1,1 @@
-"""Commands that read what other tools wrote."""
+"""Commands that read files of other tools."""

@@ -36,7 +36,7 @@ class CategoryNoise(NoiseMask):
 
     @abstractmethod
     def categories(self) -> tuple[Value, ...]:
-        """Return the values that may be shown; raise `InternalError` when not fitted."""
+        """Return the values that may be shown; raise `InternalError` if the mask is not fitted."""
 
     @abstractmethod
     def transitions(self) -> Floats:

@@ -60,7 +60,7 @@ class GridNoise(NoiseMask):
         return shown
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return P(report | value); null and NaN are shown as they are."""
+        """Return P(report | value); null and NaN are shown unchanged."""
         points = self.grid().points
         every, missing = floats(data.values), is_null(data.values)
         not_number = np.isnan(every) & ~missing

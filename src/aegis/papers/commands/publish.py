@@ -1,4 +1,4 @@
-"""`aegis publish`: what masked tables hold, as their publisher has them."""
+"""`aegis publish`: count masked tables."""
 
 from __future__ import annotations
 

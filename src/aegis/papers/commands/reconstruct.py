@@ -1,4 +1,4 @@
-"""`aegis reconstruct`: what masks let others infer of an attribute and the label."""
+"""`aegis reconstruct`: infer the joint of an attribute and the label from masked values."""
 
 from __future__ import annotations
 

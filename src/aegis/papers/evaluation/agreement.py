@@ -85,7 +85,7 @@ def spearman(first: Sequence[float] | Floats, second: Sequence[float] | Floats) 
 
 
 def kendall(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
-    """Return Kendall's tau-b; None if a side is constant."""
+    """Return Kendall's tau-b; None if one side is constant."""
     return _correlation("kendalltau", first, second)
 
 

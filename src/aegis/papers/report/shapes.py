@@ -47,11 +47,11 @@ class AgreementRow(Protocol):
 
     @property
     def spearman(self) -> float | None:
-        """Spearman's rank correlation; None if either side is constant."""
+        """Spearman's rank correlation; None if one side is constant."""
 
     @property
     def kendall(self) -> float | None:
-        """Kendall's rank correlation; None if either side is constant."""
+        """Kendall's rank correlation; None if one side is constant."""
 
     @property
     def loss(self) -> float:

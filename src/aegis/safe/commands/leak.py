@@ -1,4 +1,4 @@
-"""`aegis leak`: what a file gives away before it is passed on."""
+"""`aegis leak`: check what a file gives away before you pass it on."""
 
 from __future__ import annotations
 

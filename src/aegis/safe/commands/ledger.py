@@ -1,4 +1,4 @@
-"""`aegis ledger`: what has left of each population, and what may still leave."""
+"""`aegis ledger`: the budget of each population that is spent and left."""
 
 from __future__ import annotations
 

@@ -450,7 +450,7 @@ class Ledger:
 
     @checks_types
     def verify(self, head: str | None = None) -> int:
-        """Check every event against the chain and return how many there are.
+        """Check every event against the chain, and return the number of events.
 
         Parameters
         ----------

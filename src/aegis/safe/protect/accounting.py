@@ -98,7 +98,7 @@ def sigma_of(sensitivity: float, rho: float) -> float:
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """Return the epsilon that rho-zCDP gives at `delta`.
+    """Return the epsilon at `delta` that follows from rho-zCDP.
 
     It is the smallest value, over orders a > 1, of a rho + (log(1/delta) + (a-1) log(1-1/a) - log
     a) / (a-1) (Canonne, Kamath and Steinke, 2020, corollary 13).
@@ -127,7 +127,7 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def budget_of(epsilon: float, delta: float) -> float:
-    """Return the rho that gives `epsilon` at `delta`, rounded down.
+    """Return the rho that implies `epsilon` at `delta`, rounded down.
 
     Raises
     ------

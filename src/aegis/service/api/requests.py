@@ -102,7 +102,7 @@ def choose(
 def approve(
     request_id: str, actor: ActorOf, catalog: CatalogOf, given: shapes.ApprovalGiven | None = None
 ) -> dict[str, Any]:
-    """Approve the request as it stands; a signature may be added to an approval without one."""
+    """Approve the request in its present form; a signature may be added to an unsigned approval."""
     signed = None if given is None else given.signed
     return _do(catalog, requests.approve, actor, request_id, signed)
 

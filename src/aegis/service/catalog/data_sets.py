@@ -308,7 +308,7 @@ def add_version(
 
 
 def newest(session: Session, identifier: str) -> Version | None:
-    """Return the newest version, or None."""
+    """Return the newest version; None if there is none."""
     return session.scalars(_NEWEST, {"data_set": identifier}).first()
 
 

@@ -14,7 +14,7 @@ class CatalogError(AegisError):
 
 
 class NotSignedIn(CatalogError):  # noqa: N818 - what it says
-    """Nobody is signed in, or the session or token has ended."""
+    """The caller is not signed in, or the session or token has ended."""
 
     status = 401
 

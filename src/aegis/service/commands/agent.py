@@ -1,4 +1,4 @@
-"""`aegis agent`: mask beside the data what a catalog has approved."""
+"""`aegis agent`: mask the releases of a catalog next to the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rebuild a summary from a bundle's manifest and members, none of which is trusted.
+"""Rebuilding a summary from a bundle's manifest and members, which are not trusted.
 
 Every array is checked for type and length as it is read. The module `check` then compares the
 numbers with each other. A contradiction raises `ValueError`.

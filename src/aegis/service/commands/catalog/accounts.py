@@ -1,4 +1,6 @@
-"""Verbs on the machine of the service: accounts, tokens, copies, and state held against the log."""
+"""Commands for the machine of the service: accounts, tokens, copies, and comparison with the
+log.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs on data sets: what stands in the catalog, for whom, and what was spent and done."""
+"""Commands on data sets: their description, their grants, their budget and their log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs on accounts: links, passwords, second factors, sessions, and who takes over data sets."""
+"""Commands on accounts: links, passwords, second factors, sessions, and handing over data sets."""
 
 from __future__ import annotations
 

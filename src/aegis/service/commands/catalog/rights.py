@@ -1,4 +1,4 @@
-"""Verbs on accounts and tokens that call the service: who may what."""
+"""Commands on accounts, tokens and rights."""
 
 from __future__ import annotations
 
