@@ -140,7 +140,7 @@ def test_every_model_learns_the_easy_part():
     found = evaluate(
         table.set_column(3, "sick", old), policy, models=DEFAULT_MODELS, unmasked=False, seed=0
     )
-    assert set(found.models) == set(MODELS.names())
+    assert set(found.models) == set(DEFAULT_MODELS)  # experiments of other tests register more
     for training in found.trainings:
         assert training.metrics["roc_auc"] > 0.95, training.model
     # Support vector machines and SGD have no probabilities, hence no log loss.
