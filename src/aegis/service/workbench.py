@@ -465,9 +465,9 @@ class Bench:
 
     def _advice_on(self, chosen: Configuration) -> Advice:
         """Return the search that found a configuration; a ranking of it alone if none did."""
-        found = self._found.best if self._found else None
-        if self._found and found and found.configuration.spec() == chosen.spec():
-            return self._found
+        advice = self._found
+        if advice and advice.best and advice.best.configuration.spec() == chosen.spec():
+            return advice
         return self.study.rank([chosen], methods=())
 
     def yaml(self) -> str:
