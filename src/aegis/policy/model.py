@@ -373,6 +373,13 @@ class Policy:
         """Return the policy with this measure for those of several labels that name none.
 
         A policy of one label, or none, comes back as it is: whoever asks for a measure gives it there.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+        >>> policy.measured_by("mi") is policy
+        True
         """
         if measure is None or not self.tasks or measure == self.measure_by().name:
             return self
