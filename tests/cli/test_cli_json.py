@@ -93,10 +93,15 @@ def fits(value: Any, kind: str) -> bool:
     return isinstance(value, KINDS[kind])
 
 
+_ANY = "table.csv", "-p", "any.yaml"
+_APPLIED = "-c", "number_best.yaml", "-o"
+_CERTIFIED = ("--certificate",)
 RUNS = {
     "aegis advise": [
         ("advise", "table.csv", "-p", "policy.yaml"),
         ("advise", "table.csv", "-p", "number.yaml"),
+        ("advise", "table.csv", "-p", "any.yaml"),
+        ("advise", "table.csv", "-p", "several.yaml"),
         ("advise", "table.csv", "-p", "strict.yaml", "--configurations", "all.yaml"),
         (
             "advise",
@@ -143,6 +148,19 @@ RUNS = {
         ("compose", "best.yaml", "finest.yaml", "-p", "strict.yaml", "table.csv"),
     ],
     "aegis apply": [
+        *(
+            (
+                "apply",
+                "table.csv",
+                "-p",
+                f"{p}.yaml",
+                *_APPLIED,
+                f"{p}.csv",
+                *_CERTIFIED,
+                f"{p}.json",
+            )
+            for p in ("any", "several")
+        ),
         (
             "apply",
             "table.csv",
@@ -182,6 +200,7 @@ RUNS = {
         ),
     ],
     "aegis anonymize": [
+        ("anonymize", *_ANY, "-m", "mondrian", "-o", "any.csv", *_CERTIFIED, "any.json"),
         (
             "anonymize",
             "table.csv",
@@ -374,6 +393,10 @@ def test_documents_and_reference_agree(section, shell, folder, monkeypatch):
         "configurations: {s: {age: {add_uniform: {amount: 4}}, sex: suppress, zip: suppress}}\n"
     )
     (folder / "number.yaml").write_text(NUMBER)
+    label = "label: {column: age, kind: number}"
+    (folder / "any.yaml").write_text(NUMBER.replace(label, "labels: any"))
+    several = "labels: [{column: age, kind: number}, income]"
+    (folder / "several.yaml").write_text(NUMBER.replace(label, several))
     (folder / "number_best.yaml").write_text(
         "configurations: {n: {sex: identity, zip: suppress}}\n"
     )

@@ -263,3 +263,33 @@ def test_a_very_long_policy_is_cut_and_says_so() -> None:
     told = context(advice(more=more))["yaml"]["policy"]
     assert told["cut"]
     assert len(told["text"]) <= 60_000
+
+
+def test_each_of_several_labels_has_a_row_a_headline_and_a_heat_map() -> None:
+    import numpy as np
+    import pyarrow as pa
+
+    import aegis
+
+    draw = np.random.default_rng(2)
+    a = draw.integers(0, 6, 200)
+    rows = pa.table(
+        {
+            "a": a,
+            "y": ["rs"[i] for i in (a + draw.integers(0, 4, 200) > 5).astype(int)],
+            "n": np.round(a + draw.normal(0, 1, 200), 2),
+        }
+    )
+    policy = {
+        "version": 1,
+        "labels": ["y", {"column": "n", "kind": "number"}],
+        "privacy": {"k": 3},
+        "attributes": {"a": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
+    }
+    study = aegis.Study(rows, aegis.load_policy(policy))
+    page = study.report(study.search())
+    section = page[page.index('id="labels"') : page.index('id="attributes"')]
+    assert "labels <bdi>y, n</bdi>" in page
+    assert section.count("Models are expected to reach") == 2
+    assert "Heat map of the labels" in section
+    assert "var(--heat-" in section

@@ -211,7 +211,8 @@ def test_a_part_of_a_file_is_chosen_and_opened_with_a_label_and_without(bench, f
         assert ("predicting ill" if label else "no label") in shown.text
         form = {"form_key": key, "k": "2", "suppression": "10"}
         best = caller.post(f"{shown.url.path}/best", data=form, headers={"Origin": url})
-        assert ("predictive value" if label else "association") in best.text
+        what = "the predictive value"
+        assert (what if label else f"{what} of each column for the others") in best.text
 
 
 def test_a_release_says_what_the_rule_does_not_cover():

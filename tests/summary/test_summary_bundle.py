@@ -15,6 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from summary_support import HALF, Case, cases
 
+import aegis
 from aegis import advise
 from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import Hierarchy, Level
@@ -140,6 +141,8 @@ def test_several_labels_come_back(folder: Path) -> None:
     direct, found = (advise(of, policy, generate_count=4) for of in (table, loaded))
     assert [r.labels for r in found.ranking] == [r.labels for r in direct.ranking]
     assert [label.to_dict() for label in found.labels] == [own.to_dict() for own in direct.labels]
+    by_itself = aegis.Study(loaded).rank(generate_count=4)
+    assert [r.labels for r in by_itself.ranking] == [r.labels for r in direct.ranking]
     parts = [table.slice(0, 16), table.slice(16)]
     first_part = summarize(parts[0], policy)
     merged = merge(first_part, summarize(parts[1], policy, like=first_part))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aegis.masks import Level
-from aegis.policy import NO_LABEL, Attribute, Label, Policy
+from aegis.policy import NO_LABEL, Attribute, Label, LabelTask, Policy, several_labels
 from aegis.privacy import PrivacyRule
 from aegis.summary.model import AttributeSummary, Summary
 
@@ -14,13 +14,27 @@ def declared_policy(summary: Summary) -> Policy:
     A summary of an earlier version does not contain its rule (see `says_rule`); then the rule of
     the policy requires nothing.
     """
-    terms, label = summary.terms, summary.label
+    terms = summary.terms
     return Policy(
-        label=Label(label.column, kind=label.kind) if label.there else NO_LABEL,
+        label=_label(summary),
         attributes={a.name: _declared(a) for a in summary.all_attributes},
         privacy=PrivacyRule() if terms is None else terms.owner.rule,
         measure=None if terms is None else terms.declared.get("measure"),
     )
+
+
+def _label(summary: Summary) -> Label:
+    """Return the label, or several, or none; labels are known to each other where one is an attribute."""
+    label, several = summary.label, summary.several
+    if several is None:
+        return Label(label.column, kind=label.kind) if label.there else NO_LABEL
+    columns = set(summary.label_columns)
+    tasks = [
+        LabelTask(Label(t.column, kind=t.summary.label.kind), t.weight, t.measure)
+        for t in several.tasks
+    ]
+    known = any(columns & set(task.summary.attributes) for task in several.tasks)
+    return several_labels(tasks, several.serve, known=known)
 
 
 def says_rule(summary: Summary) -> bool:
