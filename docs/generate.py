@@ -278,7 +278,7 @@ def _described(name: str, thing: Any, level: str) -> Iterator[str]:
                 yield from (f"{level}# `{name}.{_signature(own, member)}`", "")
                 yield from _docstring(member, _request(member))
             elif isinstance(member, property | cached_property):
-                said = inspect.getdoc(member) or ""
+                said = _SECTION.split(inspect.getdoc(member) or "")[0].strip()
                 yield from (f"- `{name}.{own}`: {_cell(said)}", "")
         return
     yield from (f"{level} `{_signature(name, thing)}`", "")

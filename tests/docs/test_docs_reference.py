@@ -74,3 +74,8 @@ def resolved(name: str) -> object:
 def test_what_a_page_names_can_be_imported(page: Path) -> None:
     for name in set(NAMED.findall(page.read_text(encoding="utf-8"))) - {"aegis.toml"}:
         resolved(name)
+
+
+def test_properties_are_described_without_the_markup_of_their_docstrings() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/python.md").read_text(encoding="utf-8")
+    assert [line for line in page.splitlines() if re.search(r"\w -{4,} >>>", line)] == []
