@@ -38,6 +38,7 @@ from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
 from aegis.release.certified_labels import OF_INPUT, labels_differ
+from aegis.release.certified_policy import names_hierarchies, without_files
 from aegis.release.choice import learnt_bounds
 from aegis.release.fitting import odd_values
 from aegis.release.mismatch import NOTHING, Mismatch, alike, differing
@@ -298,7 +299,7 @@ class _Check:
             return self.policy
         said = _without(self.document["policy"], "sha256", "population")
         try:
-            return load_policy(_plain_roles(said) if _hierarchical(said) else said)
+            return load_policy(without_files(said) if names_hierarchies(said) else said)
         except (AegisError, AttributeError, TypeError) as error:
             self._differs("policy", "a policy", getattr(error, "message", str(error)))
             return None
@@ -315,7 +316,7 @@ class _Check:
         """Compare the policy with the one given, else with its own digest."""
         if self.policy is None:
             self.unchecked.append("policy.sha256: needs your policy (--policy)")
-            if _hierarchical(self.document["policy"]) or self.declared is None:
+            if names_hierarchies(self.document["policy"]) or self.declared is None:
                 return
         said = _without(self.document["policy"], "sha256")
         policy = self.policy
@@ -358,7 +359,7 @@ class _Check:
             self.unchecked.append("dropped_columns: the policy does not name all of them")
         released = {attribute.name for attribute in self.declared.released()}
         released |= set(self.declared.label.columns)
-        if not _hierarchical(self.document["policy"]) or self.policy is not None:
+        if not names_hierarchies(self.document["policy"]) or self.policy is not None:
             for name in sorted(columns - released):
                 self._differs(f"policy.attributes.{name}", "not released", "a column")
 
@@ -411,7 +412,9 @@ class _Check:
     def _candidate(self, name: str, mask: Mask) -> None:
         """Note a mask that is none of the policy's: no value shows all of its parameters."""
         attribute = None if self.declared is None else self.declared.attributes.get(name)
-        if attribute is None or (self.policy is None and _hierarchical(self.document["policy"])):
+        if attribute is None or (
+            self.policy is None and names_hierarchies(self.document["policy"])
+        ):
             return
         asked = _leaves(mask.spec())
         if not any(_leaves(candidate.spec()) <= asked for candidate in attribute.masks):
@@ -523,7 +526,7 @@ class _Check:
         self.unchecked.append(f"privacy.outside.implied: {_OF_INPUT}")
         if self._crowd_unknown(rule_of(self.document["policy"].get("privacy"))):
             patterns += ["privacy.risk.journalist*", "privacy.risk.marketer*", "privacy.notes*"]
-        if self.policy is None and _hierarchical(self.document["policy"]):
+        if self.policy is None and names_hierarchies(self.document["policy"]):
             patterns.append("privacy.t_closeness.*.hierarchical")
             self.unchecked.append(f"{patterns[-1]}: it needs the hierarchy, give the policy")
         return patterns
@@ -787,25 +790,6 @@ def _leaves(spec: Any, path: str = "") -> set[tuple[str, str]]:
             (path, "")
         }
     return {(path, json.dumps(spec, default=str))} if path else {(f".{spec}", "")}
-
-
-def _hierarchical(policy: Mapping[str, Any]) -> bool:
-    """Return whether a certified policy names files of hierarchies."""
-    attributes = policy.get("attributes")
-    if not isinstance(attributes, Mapping):
-        return False
-    return any(isinstance(entry, Mapping) and "hierarchy" in entry for entry in attributes.values())
-
-
-def _plain_roles(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a certified policy without what needs files: hierarchies, and masks over them."""
-    attributes = {
-        name: {key: value for key, value in entry.items() if key in ("role", "weight", "kind")}
-        for name, entry in policy["attributes"].items()
-    }
-    kept_keys = ("version", "label", "labels", "serve", "labels_known", "person")
-    same_keys = {k: v for k, v in policy.items() if k in kept_keys}
-    return same_keys | {"attributes": attributes}
 
 
 __all__ = ["CertificateCheck", "Mismatch", "check_certificate", "read_certificate"]
