@@ -125,7 +125,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_bytes(key)
     project(folder, "2-anonymity").rename(folder / "project.deid")
     # Nothing is to be predicted of these.
-    write_csv(folder / "survey.csv", [{n: r[n] for n in ("age", "sex", "zip")} for r in table])
+    survey = [{n: r[n] for n in ("age", "sex", "zip", "income")} for r in table]
+    asked = [
+        {"hours": 20 + i % 30, "vote": "yn"[i % 2], "pw": 100 + i % 7} for i in range(len(table))
+    ]
+    write_csv(folder / "survey.csv", [{**r, **a} for r, a in zip(survey, asked, strict=True)])
     visits = [{"patient": f"p{i // 2}", **row} for i, row in enumerate(table)]
     write_csv(folder / "visits.csv", visits)
     best = load_configurations(folder / "best.yaml", load_policy(folder / "policy.yaml"))

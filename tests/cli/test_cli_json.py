@@ -159,7 +159,7 @@ RUNS = {
                 *_CERTIFIED,
                 f"{p}.json",
             )
-            for p in ("any", "several")
+            for p in ("any", "several", "weighted")
         ),
         (
             "apply",
@@ -397,6 +397,8 @@ def test_documents_and_reference_agree(section, shell, folder, monkeypatch):
     (folder / "any.yaml").write_text(NUMBER.replace(label, "labels: any"))
     several = "labels: [{column: age, kind: number}, income]"
     (folder / "several.yaml").write_text(NUMBER.replace(label, several))
+    weighted = "label: income\nweight: age"
+    (folder / "weighted.yaml").write_text(NUMBER.replace(label, weighted))
     (folder / "number_best.yaml").write_text(
         "configurations: {n: {sex: identity, zip: suppress}}\n"
     )

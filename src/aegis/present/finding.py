@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aegis.measures import MEASURES, SHARE_KEPT, Need
 from aegis.present.labels import labels_kept
 from aegis.words import counted, percent, predicted
 
@@ -18,8 +17,8 @@ UNCHANGED, DROPPED = "identity", "suppress"
 _NAMED = 2
 """Columns that a sentence names, at most."""
 SERVED = {
-    f"{SHARE_KEPT}(mean)": "the labels' predictive value on average",
-    f"{SHARE_KEPT}(worst)": "the label that keeps least",
+    "share-kept(mean)": "the labels' predictive value on average",
+    "share-kept(worst)": "the label that keeps least",
 }
 """What several labels keep together, by the measure."""
 
@@ -85,6 +84,8 @@ def ranked_words(advice: Advice) -> str:
 
 
 def _share(advice: Advice, percentage: float | None) -> str:
+    from aegis.measures import MEASURES, Need  # loads NumPy, which no help needs
+
     what = "predictive value" if predicted(advice.summary) else "association among the columns"
     if Need.COLUMNS in MEASURES.get(advice.measure).needs:
         what = "predictive value of each column for the others"

@@ -420,7 +420,14 @@ class Summary:
     def in_effective_rows(self) -> Summary:
         """Return the summary that scores read: sums of weights as effective rows.
 
-        The summary itself where rows have no weights.
+        Without weights this is the summary itself.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.summary.in_effective_rows() is study.summary
+        True
         """
         if self.weights is None or self.pairs.in_rows:
             return self
