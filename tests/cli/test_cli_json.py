@@ -102,6 +102,7 @@ RUNS = {
         ("advise", "table.csv", "-p", "number.yaml"),
         ("advise", "table.csv", "-p", "any.yaml"),
         ("advise", "table.csv", "-p", "several.yaml"),
+        ("advise", "table.csv", "-p", "weighted.yaml"),
         ("advise", "table.csv", "-p", "strict.yaml", "--configurations", "all.yaml"),
         (
             "advise",
