@@ -162,6 +162,27 @@ def test_labels_by_default_are_searched_by_a_list() -> None:
     assert found.optimal
 
 
+@pytest.mark.parametrize("serve", ["mean", "worst"])
+@pytest.mark.parametrize("seed", range(2))
+def test_labels_by_default_are_proven_where_there_is_time(
+    seed: int, serve: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = "aegis.advisor.search.searcher"
+    monkeypatch.setattr(f"{module}.ENUMERATED", 0)
+    monkeypatch.setattr(f"{module}.LISTED", 1)
+    labels = ["y", "z", {"column": "n", "kind": "number"}]
+    of = policy(serve, measure=None, labels=labels, attributes=FEATURES)
+    study = aegis.Study(table(seed), of)
+    best = max(r.score for r in study.rank(every(of), prefer="score").ranking if r.admissible)
+    gap = study.search(prefer="score", top=1).search
+    found = study.search(prefer="score", top=1, prove=True)
+    assert gap is not None
+    assert gap.bound is not None
+    assert gap.bound >= best - 1e-9
+    assert found.optimal
+    assert found.ranking[0].score == pytest.approx(best, abs=1e-9)
+
+
 SHARES = st.lists(st.floats(0, 1), min_size=2, max_size=5)
 
 

@@ -12,7 +12,7 @@ import time
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
-from aegis.advisor.search.auc_bound import FinestBound
+from aegis.advisor.search.auc_bound import FinestBound, has_reach
 from aegis.advisor.search.column_bound import EveryColumn
 from aegis.advisor.search.objective import OBJECTIVES, Objective, ObjectiveType, OfMeasure, Priced
 from aegis.advisor.search.pairwise import Pairwise
@@ -190,21 +190,25 @@ def below_bound(problem: Problem, scorer: Scorer, measure: Measure) -> BelowBoun
 
 
 def shares_kept(
-    name: str, problem: Problem, scorer: SeveralScorer, plan: PrivacyPlan
+    name: str, problem: Problem, scorer: SeveralScorer, plan: PrivacyPlan, *, loose: bool = False
 ) -> SharesKept:
-    """Return the shares kept of several labels, combined: each by its own measure.
+    """Return the combined shares kept of several labels, each label by its own measure.
 
-    By a measure that is of one label's classes, each label whose own measure has no bound is measured by
-    that one: it lists configurations that are then scored.
+    If `name` is a measure of one label's classes, it replaces the measure of each label whose own measure
+    has no bound: the search then lists configurations by it, and scores them afterwards. If `loose` is
+    set, loose bounds count as bounds, too: those of the expected AUC.
     """
     chosen, labels = MEASURES.get(name), []
     for task in scorer.tasks:
         own, measure = make_problem(task.task.summary), task.measure
-        inner = make_objective(measure.name, own, task.scorer, plan)
+        if loose and has_reach(measure.name, own):
+            inner: Objective = below_bound(own, task.scorer, measure)
+        else:
+            inner = make_objective(measure.name, own, task.scorer, plan)
         if chosen.label is task.task.summary.label.kind and not inner.bounded:
             measure, inner = chosen, make_objective(name, own, task.scorer, plan)
         labels.append(ShareOfLabel(problem, own, task, measure, inner))
-    return SharesKept(name, scorer, labels)
+    return SharesKept(name, scorer, labels, loose=loose)
 
 
 def objective_type(text: str) -> ObjectiveType:

@@ -23,14 +23,19 @@ from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.corner_classes import Corners
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.objectives import below_bound, make_objective
+from aegis.advisor.search.objectives import (
+    BelowBound,
+    below_bound,
+    make_objective,
+    shares_kept,
+)
 from aegis.advisor.search.population_rule import BesidePopulation
 from aegis.advisor.search.problem import Box, make_problem
 from aegis.advisor.search.resumed import SearchFile
 from aegis.advisor.search.several import SharesKept
 from aegis.advisor.search.shortlist import SPLITS, Reaching, Shortlist
 from aegis.advisor.search.strategy import find_best
-from aegis.advisor.several import scorer_of, tasks_of
+from aegis.advisor.several import SeveralScorer, scorer_of, tasks_of
 from aegis.blas import one_blas_thread
 from aegis.measures import MEASURES, Direction
 from aegis.privacy import PrivacyRule
@@ -262,10 +267,17 @@ class Searcher:
     def _reaching(
         self, objective: Objective, resumed: tuple[OpenBox, ...] | None, *, prove: bool
     ) -> Reaching | None:
-        """Return the bound of an objective; None where nothing bounds it, or several labels are served."""
-        if tasks_of(self.scorer) or not has_reach(objective.name, self.problem):
+        """Return the bound of an objective; None where nothing bounds it."""
+        bounded: BelowBound | SharesKept
+        if isinstance(objective, SharesKept) and isinstance(self.scorer, SeveralScorer):
+            bounded = shares_kept(objective.name, self.problem, self.scorer, self.plan, loose=True)
+            if not bounded.bounded:
+                return None
+        elif tasks_of(self.scorer) or not has_reach(objective.name, self.problem):
             return None
-        bounded = below_bound(self.problem, self.scorer, MEASURES.get(objective.name))
+        else:
+            measure = MEASURES.get(objective.name)
+            bounded = below_bound(self.problem, self.scorer, measure)
         return Reaching(bounded, prove, resumed)
 
     def _size(self) -> int:

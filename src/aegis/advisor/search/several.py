@@ -69,6 +69,11 @@ class ShareOfLabel(Priced):
         percent = utility_kept(score, self._reference, self._measure, self._rows)
         return None if percent is None else percent / 100
 
+    def guess(self, box: Box) -> float:
+        """Return the estimate of the label's objective, in units of what the unmasked table keeps."""
+        span = abs(self._reference - self._measure.worst(self._rows))
+        return self._inner.guess(self.box(box)) / span if span else 0.0
+
     def bound(self, box: Box) -> float:
         """Return the same; 0 if there is nothing to keep."""
         return self.share(box) or 0.0
@@ -84,15 +89,36 @@ class SharesKept(Priced):
 
     sign = 1
 
-    def __init__(self, name: str, scorer: SeveralScorer, labels: Sequence[ShareOfLabel]) -> None:
+    def __init__(
+        self,
+        name: str,
+        scorer: SeveralScorer,
+        labels: Sequence[ShareOfLabel],
+        *,
+        loose: bool = False,
+    ) -> None:
         self.name = name
+        self.scored: dict[Box, float] = {}
+        self._loose = loose
+        weights = [task.task.weight for task in scorer.tasks]
+        self._weights = [weight / sum(weights) for weight in weights]
         self.labels = tuple(labels)
         self.bounded = all(label.bounded for label in labels)
         self.divides = any(label.divides for label in labels)
         self._combine = scorer.combine
 
+    def guess(self, box: Box) -> float:
+        """Return `upper`; with loose bounds, which take longer, the mean of the labels' estimates."""
+        if not self._loose:
+            return self.upper(box)
+        return sum(
+            w * label.guess(box) for w, label in zip(self._weights, self.labels, strict=True)
+        )
+
     def bound(self, box: Box) -> float:
         """Return the combination of what the box keeps of each label at most."""
+        if box in self.scored:
+            return self.scored[box]
         return self._combine([label.share(box) for label in self.labels])
 
     def effort(self, box: Box) -> float:

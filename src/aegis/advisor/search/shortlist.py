@@ -21,6 +21,7 @@ from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import BelowBound
 from aegis.advisor.search.problem import Box, Problem
+from aegis.advisor.search.several import SharesKept
 from aegis.interrupts import acknowledge
 from aegis.progress import Step
 
@@ -49,7 +50,7 @@ class Reaching:
         The boxes that an earlier search left open there; None to begin with all combinations.
     """
 
-    objective: BelowBound
+    objective: BelowBound | SharesKept
     prove: bool
     resumed: tuple[OpenBox, ...] | None
 
