@@ -36,6 +36,7 @@ from aegis.release import applying
 from aegis.sources import Source, open_table
 from aegis.summary import summarize
 from aegis.summary.cooccurrence import FoldCounts
+from aegis.summary.deal import Dealer
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
 
 
@@ -135,8 +136,7 @@ def test_pairs_counted_in_the_engine_equal_pairs_counted_here(seed: int, size: i
             lambda t: t["y"],
             classes,
             step,
-            folds=10,
-            seed=seed,
+            Dealer(tuple(summary.attributes), 10, seed),
         )
     assert_folds(pairs.folds, summary.pairs.folds)
     assert pairs.rows == summary.pairs.rows

@@ -121,7 +121,7 @@ def test_engines_deal_persons_out_to_folds() -> None:
             lambda rows: rows["y"],
             pa.array([0, 1]),
             step,
-            folds=5,
+            Dealer(tuple(summary.attributes), 5, 0),
             person="who",
         )
     assert pairs.folds is not None

@@ -146,9 +146,8 @@ def init_policy(
 ) -> ProposedPolicy:
     """Propose roles, candidate masks and a privacy rule for a table.
 
-    The proposal is a guess from names, types and distributions, made to be edited: each entry of
-    the YAML states the facts and the reason for the proposal. The same table gives the same
-    proposal.
+    The proposal is a guess from names, types and distributions: edit it. Each entry of the YAML states
+    the facts and the reason for the proposal. The same table gives the same proposal.
 
     Parameters
     ----------
@@ -158,7 +157,7 @@ def init_policy(
         Name of the column to predict, or of several; one of more than 20 numbers is predicted as
         a number. Without one, each column is predicted from the others (`labels: any`).
     weight
-        Name of the column of survey weights, by which scores are weighted; None to be asked.
+        Name of the column of survey weights; None to be asked.
     path
         The file that the command in the head of the YAML names. Nothing is written.
     progress
@@ -167,8 +166,8 @@ def init_policy(
     Raises
     ------
     DataError
-        The table cannot be read or has no rows; the label is missing, null everywhere, constant,
-        of a type that no mask works on, or has more than 1,024 classes; a weight is no number of 0 or more.
+        The table cannot be read or has no rows, a weight is negative or no number, or the label is
+        missing, null everywhere, constant, unmaskable, or has more than 1,024 classes.
     PolicyError
         No column other than the label can be scored.
 
@@ -192,8 +191,8 @@ def init_policy(
         profiles, identifying = _with_questions(source, _with_twins(source, profiles))
     person = _propose_person(profiles.values())
     policy = _policy(target, profiles, person, source.reading, weight)
-    columns = tuple(profiles.values())
     found_labels = tuple(profile for _, profile in labels)
+    columns = tuple(profiles.values())
     text = render(policy, found_labels, columns, person=person, source=source, path=str(path))
     profiles |= {profile.name: profile for profile in found_labels}
     return ProposedPolicy(policy, text, {name: profiles[name] for name in facts}, identifying)
