@@ -89,7 +89,7 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class PrivateKey:
-    """A private key for signing, which never appears in any text.
+    """A private key for signing. Its `repr` does not show the key.
 
     Attributes
     ----------

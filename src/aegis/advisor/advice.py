@@ -80,7 +80,7 @@ class Advice:
         Whether masked tables were ranked as they are, not combinations of candidate masks:
         `combinations` is then how many there are, and `unmasked` the best that any of them shows.
     labels
-        What the best configuration keeps of each of several labels; empty for one label.
+        With several labels, the utility that the best configuration keeps for each; else empty.
 
     Examples
     --------

@@ -59,7 +59,7 @@ def rank_configurations(
         The aggregates for the scores, the plan that checks configurations against the rule, and the
         policy.
     request, configurations, options
-        What to rank and by which measure: a request, or its fields as keywords.
+        The configurations to rank, and the measure: a request, or its fields as keywords.
     progress
         Receives one step per stage.
 
@@ -210,7 +210,7 @@ def _listed(summary: Summary, policy: Policy, request: RankRequest) -> list[Conf
 
 
 def weight_notes(summary: Summary) -> list[str]:
-    """Return what a reader should know of weighted scores: how many rows they are worth."""
+    """Return notes for the reader on scores with weights; empty if rows have no weights."""
     weights = summary.weights
     if weights is None:
         return []

@@ -1,4 +1,4 @@
-"""What can still be learnt about each column of a release: predicted from the others, row by row held out."""
+"""How well each column of a release is predicted from the other columns, on held-out rows."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnFigure:
-    """What can still be learnt about one column, and about it in the unmasked table.
+    """How well the other columns predict one column, in a release and in the unmasked table.
 
     Attributes
     ----------
     weight
-        How much the column counts in the mean: 0 where it is left out, less than its weight in the policy
-        where it shares it with twins.
+        Weight of the column in the mean: 0 if the column is left out, and a share of the weight in
+        the policy if the column has twins.
     score, unmasked
-        How well the other columns predict it, as the measure counts it: from 0 to 1.
+        Score of the prediction by the measure, from 0 to 1, in the release and in the unmasked
+        table.
     explained, unmasked_explained
-        The share of its variance that the other columns explain on rows held out, of the values that are
-        shown.
+        Share of the variance of the shown values that the other columns explain on held-out rows.
     left_out
-        Why it does not count; empty where it does.
+        Why the column does not count; empty if it counts.
     twins
-        Columns that tell it exactly and that it tells: all of them count as one.
+        Other columns that almost determine this column and are determined by it. All of them
+        together count as one column.
     """
 
     weight: float
@@ -44,12 +45,12 @@ class ColumnFigure:
 
     @property
     def kept(self) -> float | None:
-        """Percent of what can be learnt that is kept, at most 100; None if nothing can."""
+        """Percent of the unmasked score that the release keeps, at most 100; None if that is 0."""
         return min(100 * self.score / self.unmasked, 100.0) if self.unmasked > 0 else None
 
     @property
     def role(self) -> ColumnRole:
-        """How much it counts, and why."""
+        """How much the column counts, and why."""
         return ColumnRole(self.weight, self.left_out, self.twins)
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,16 +67,16 @@ class ColumnFigure:
 def columns_of(
     scorer: Scorer, choice: Choice, measure: Measure, whole: Scorer
 ) -> dict[str, ColumnFigure]:
-    """Return what can still be learnt about each column; empty of a measure that predicts no column.
+    """Return how well each column is predicted; empty if the measure predicts no columns.
 
     Parameters
     ----------
     scorer, choice
-        The release, and its masks if it is of masks on all rows.
+        The scorer of the release, and the masks to score.
     measure
-        What measures it.
+        The measure of the release.
     whole
-        Holds the summary of the unmasked table.
+        The scorer of the unmasked table.
     """
     if Need.COLUMNS not in measure.needs:
         return {}
@@ -91,7 +92,10 @@ def columns_of(
 
 
 def stated_roles(columns: object) -> dict[str, ColumnRole]:
-    """Return how much each column counts by what a certificate states; empty if these are no figures."""
+    """Return how much each column counts according to the figures that a certificate states.
+
+    Empty if `columns` does not have the form of such figures.
+    """
     numbers = ("weight", "score", "unmasked", "explained", "unmasked_explained")
     if not isinstance(columns, Mapping):
         return {}
@@ -108,7 +112,7 @@ def stated_roles(columns: object) -> dict[str, ColumnRole]:
 def columns_differ(
     columns: Any, scorer: Scorer, measure: Measure
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield each figure of a column that a certificate states, and what a release shows of it."""
+    """Yield for each figure of a column its name, and its values in a certificate and a release."""
     if Need.COLUMNS not in measure.needs:
         return
     if not stated_roles(columns):

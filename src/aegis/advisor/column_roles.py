@@ -1,7 +1,8 @@
-"""How much each column counts where every column in turn is predicted from the others.
+"""How much each column counts in a measure that predicts every column from the others.
 
-Columns that tell each other exactly, such as an age and a year of birth, count once: else they would
-decide a mean over columns. A column that nothing could predict is left out by name.
+Columns that almost determine each other, such as an age and a year of birth, count once. Otherwise
+they would dominate a mean over columns. A column that cannot be predicted is left out, and the
+reason is stated.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ class ColumnRole:
     Attributes
     ----------
     weight
-        Its weight in the mean over columns; 0 where it is left out.
+        Weight of the column in the mean over columns; 0 if the column is left out.
     left_out
-        Why it is left out; empty where it counts.
+        Why the column is left out; empty if it counts.
     twins
-        Other columns that tell it exactly, and that it tells: the weight is shared with them.
+        Other columns that almost determine this column and are determined by it; they share the
+        weight.
     """
 
     weight: float

@@ -45,21 +45,21 @@ class _Agreed:
 
 
 class InCommon(Protocol):
-    """What takes note of configurations that are to be scored, so that what they share is counted once."""
+    """Is told which configurations will be scored, so that their shared parts are counted once."""
 
     def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
-        """Take note of configurations."""
+        """Announce configurations."""
 
     def share(self, masked: Mapping[str, Candidate]) -> None:
-        """Take note of what masks some attributes in many of them."""
+        """Announce masks of some attributes that many of the configurations will have."""
 
     def expect_alone(
         self, unmasked: Mapping[str, Candidate], choice: Mapping[str, Candidate]
     ) -> None:
-        """Take note of an unmasked table of which one attribute at a time is masked."""
+        """Announce variants of the unmasked table, each with one attribute masked."""
 
     def expect_near(self, base: Mapping[str, Candidate], changed: Collection[str]) -> None:
-        """Take note of a configuration of which one attribute at a time is masked otherwise."""
+        """Announce variants of a configuration, each with another mask for one attribute."""
 
 
 class CommonParts:

@@ -88,10 +88,12 @@ class FoldScorer(Scorer):
 
 
 def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int:
-    """Return the number of configurations, best first, that get standard errors.
+    """Return how many configurations, from the best on, get standard errors; at most `COMPARED`.
 
-    For each fold, the matrix of all levels is factorised again. On wide tables this takes many
-    times as long as the scores, so fewer configurations, or none, get errors.
+    Most measures of whole configurations need one factorisation per fold, whose time grows with the
+    cube of the number of levels. So on wide tables fewer configurations, or none, get errors. None
+    get errors with several labels, or if the measure is of single attributes and some attributes
+    were set aside, because these are not counted by fold.
     """
     if measure.label is LabelKind.SEVERAL:
         return 0  # each label's rows are dealt to other folds; its own error is stated

@@ -126,7 +126,7 @@ class EstimateCase(Protocol):
 
     @property
     def summary(self) -> str:
-        """One sentence that says what is estimated, and from which information."""
+        """One sentence that names the estimated figures, and the information that they use."""
 
     @property
     def caution(self) -> str | None:

@@ -97,7 +97,7 @@ class PartBlocks:
     def in_one_piece(
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> PartCounts:
-        """Return the same counts, never split."""
+        """Return the same counts as `counts`, in one matrix that is never split."""
         return self._whole(self._attributes_of(which, coded, label), label)
 
     def _whole(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> PartCounts:

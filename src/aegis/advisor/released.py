@@ -233,9 +233,10 @@ class ReleasedRows:
     def counts_otherwise(self) -> bool:
         """Whether a release and its certificate are counted differently from the summary.
 
-        A policy that counts persons deals their rows to one fold; a release does not name persons.
-        A summary of a wide table sets attributes aside by what its masks show. Rows fall into folds by their
-        atoms, and masks can cut the pooled values of an attribute into more atoms than the unmasked table has.
+        This happens in three cases. If persons are counted, the summary keeps all rows of a person
+        in one fold, but a release does not name persons. In a wide table, the attributes that are
+        set aside depend on the masks. And the fold of a row depends on its atoms: masks can cut the
+        pooled values of an attribute into more atoms than the unmasked table has.
         """
         by_persons = self.policy is not None and self.policy.person is not None
         summary = self.plan.summary

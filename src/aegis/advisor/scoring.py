@@ -81,8 +81,8 @@ class Scorer:
     summary
         The aggregates to score from.
     roles
-        Returns how much each column counts that is predicted from the others, where the summary is of a
-        release: the unmasked table decides that. None: this one does.
+        Returns how much each column counts in measures that predict every column. For the summary
+        of a release, the unmasked table decides this. None: `summary` decides it.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Scorer:
 
     @property
     def in_common(self) -> InCommon:
-        """Takes note of what configurations that are to be scored share."""
+        """Is told which configurations will be scored, so that shared parts are counted once."""
         return self.common
 
     @cached_property
@@ -118,7 +118,7 @@ class Scorer:
 
     @cached_property
     def label_rows(self) -> list[float]:
-        """Rows of each class, as the unmasked label shows them; effective ones where they have weights."""
+        """Rows of each class of the unmasked label; effective rows if rows have weights."""
         return [float(rows) for rows in self.summary.label.weighted]
 
     @cached_property
@@ -194,7 +194,10 @@ class Scorer:
     def pair(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
     ) -> float:
-        """Return the value of a pair of attributes, given by indices, in a measure of pairs."""
+        """Return the value of a pair measure for two masked attributes.
+
+        `places` are the indices of the attributes in the summary, `candidates` their masks.
+        """
         return self._pairs.value(places, candidates, measure)
 
     def levels_of(self, place: int, candidate: Candidate) -> Levels:
@@ -228,7 +231,7 @@ class Scorer:
     ) -> float:
         """Return the measure of one masked attribute and the (masked) label.
 
-        Of a measure that looks at all columns: what the others, which are not masked, show of it.
+        For a measure of pairs or of all columns, the other attributes are unmasked.
         """
         key = (measure.name, attribute.name, candidate, label)
         if key not in self._values:
@@ -300,7 +303,7 @@ class Scorer:
         choice
             One candidate per attribute.
         needs
-            What a measure needs in addition to the co-occurrence of all rows.
+            The counts that a measure needs in addition to the co-occurrence of all rows.
 
         Raises
         ------
@@ -428,13 +431,13 @@ class Scorer:
 
     @cached_property
     def column_roles(self) -> Mapping[str, ColumnRole]:
-        """How much each column counts where each is predicted from the others."""
+        """How much each column counts in measures that predict every column from the others."""
         return column_roles(self.summary) if self._roles is None else self._roles()
 
     def columns(self, choice: Choice) -> dict[str, tuple[float, float]]:
-        """Return per column how well it is predicted from the others, and its share of variance explained.
+        """Return for each column how well the others predict it, and its explained variance.
 
-        The first as of `aegis.measures.ColumnFigures.learnt`.
+        These are `learnt` and `explained` of `aegis.measures.columns.ColumnFigures`.
         """
         figures = column_figures(self.cooccurrence(choice, (Need.COLUMNS,)))
         names = [self._names[index] for index in self._counted]

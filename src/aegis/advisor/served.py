@@ -1,4 +1,4 @@
-"""What one release keeps of each of several labels, and what serving all of them costs each one."""
+"""The utility that one release keeps for each of several labels, and the price of serving all."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ class ServedLabel:
     Attributes
     ----------
     label
-        Its column.
+        The column of the label.
     weight
-        How much it counts in the mean.
+        How much the label counts in the mean.
     measure
-        Name of its measure.
+        Name of the label's measure.
     score, floor, reference
         The measure of the configuration, of a constant prediction and of the unmasked table.
     utility_kept
-        Percent of its utility that the configuration keeps; None if the unmasked table has none.
+        Percent of the label's utility that the configuration keeps; None if the unmasked table has
+        no utility for the label.
     alone
-        Percent that the best configuration for this label alone keeps, of those that were ranked or
-        searched; None if it was not looked for.
+        Percent that the best configuration for this label alone keeps, among those that were ranked
+        or searched; None if this was not computed.
     proven
-        Whether no admissible configuration keeps more of it.
+        Whether `alone` is proven: no admissible configuration keeps more of the label's utility.
     """
 
     label: str
@@ -70,7 +71,7 @@ class ServedLabel:
 
     @property
     def price(self) -> float | None:
-        """Points of its utility that serving the other labels costs it; None if that is unknown."""
+        """Percentage points that this label loses because others are served; None if unknown."""
         if self.utility_kept is None or self.alone is None:
             return None
         return self.alone - self.utility_kept
@@ -81,7 +82,11 @@ class ServedLabel:
 
 
 def served_by_ranking(scorer: Scorer, ranking: Sequence[Ranked]) -> tuple[ServedLabel, ...]:
-    """Return the labels under the first of a ranking, next to the best of the ranking for each."""
+    """Return the labels under the first configuration of a ranking.
+
+    Each label is compared with the configuration of the ranking that is best for it. Empty if the
+    first entry is not admissible or is a record-level release.
+    """
     best = next((r for r in ranking[:1] if r.admissible and r.method is None), None)
     if best is None:
         return ()
@@ -97,7 +102,7 @@ def _most(column: str, rivals: Sequence[Mapping[str, float | None]]) -> float | 
 
 
 def notes_on_labels(scorer: Scorer, served: Sequence[ServedLabel]) -> tuple[str, ...]:
-    """Return what a reader should know of single labels."""
+    """Return notes for the reader on single labels."""
     notes = [note for task in tasks_of(scorer) for note in task.notes]
     notes += [
         f"{counted(missing, 'row without a value counts', 'rows without a value count')} for privacy but "

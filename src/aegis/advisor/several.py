@@ -1,7 +1,8 @@
-"""Score configurations for several labels: one scorer a label, and the shares kept combined.
+"""Score configurations for several labels: one scorer per label, and a combination of shares kept.
 
-Nothing is scored here. Each label has the scorer of a table with that label alone, and a
-configuration of the whole table is one of each label's table: with the same candidates, by their places.
+No score is computed here. Each label has a scorer for a table with that label alone. A
+configuration of the whole table is also a configuration of each label's table, with the candidates
+at the same positions.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ class TaskScorer:
     whole
         The summary of the whole table, whose candidates configurations hold.
     task
-        What is known of the label.
+        The summary of the table with this label alone, and the label's weight and measure.
     scorer
-        Scores a table with that label alone.
+        Scores the table with this label alone.
     measure
-        By which measure.
+        The measure of the label.
     notes
-        Why it is another measure than the default; empty if it is not.
+        Sentences on a default measure that was replaced; else empty.
     """
 
     whole: Summary
@@ -61,7 +62,7 @@ class TaskScorer:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The attributes that have candidates here, the label among them if its mask is chosen."""
+        """The attributes in the label's table, and the label if its mask is to be chosen."""
         return tuple(a.name for a in self.task.summary.all_attributes)
 
     @cached_property
@@ -70,11 +71,11 @@ class TaskScorer:
         return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def choice(self, choice: Choice) -> Choice:
-        """Return the same candidates of the label's own table."""
+        """Return the candidates of the label's own table that correspond to those of `choice`."""
         return {name: self.candidate(name, choice[name]) for name in self.names}
 
     def candidate(self, name: str, candidate: Candidate) -> Candidate:
-        """Return the candidate at the same place of the label's own table."""
+        """Return the candidate of the label's own table that corresponds to `candidate`."""
         if candidate not in self._own:
             whole, own = self.whole.attribute(name), self.task.summary.attribute(name)
             pairs = zip(
@@ -91,7 +92,7 @@ class TaskScorer:
         return self.scorer.value(own, self.measure)
 
     def hides_label(self, own: Choice) -> bool:
-        """Whether one class at most of the label is shown: then nothing is left to predict."""
+        """Whether at most one class of the label is shown, so that there is nothing to predict."""
         label = own.get(self.column)
         if label is None or label.noise is not None:
             return False
@@ -99,7 +100,10 @@ class TaskScorer:
         return len(np.unique(label.groups[counts > 0])) < 2
 
     def share(self, score: float) -> float | None:
-        """Return the share kept of a score, from 0 to 1; None if there was nothing to keep."""
+        """Return the share of the label's utility that a score keeps, from 0 to 1.
+
+        None if the unmasked table has no utility for the label.
+        """
         percent = utility_kept(score, self.reference, self.measure, self.scorer.label_rows)
         return None if percent is None else percent / 100
 
@@ -118,7 +122,7 @@ class SeveralScorer(Scorer):
     Parameters
     ----------
     summary
-        One with `several`.
+        A summary of a table with several labels (`Summary.several` is not None).
     """
 
     def __init__(self, summary: Summary) -> None:
@@ -129,11 +133,14 @@ class SeveralScorer(Scorer):
 
     @property
     def in_common(self) -> InCommon:
-        """Takes note of what configurations share, for each label."""
+        """Is told which configurations will be scored, and tells the scorer of each label."""
         return CommonOfTasks(self.tasks)
 
     def value(self, choice: Choice, measure: Measure) -> float:
-        """Return the combination of the shares kept; of any other measure what it says without a label."""
+        """Return the combination of the shares kept.
+
+        For a measure that is not for several labels, return its value for the whole table.
+        """
         if measure.label is not LabelKind.SEVERAL:
             return super().value(choice, measure)
         return self.combine([task.share(task.value(choice)) for task in self.tasks])
@@ -145,55 +152,61 @@ class SeveralScorer(Scorer):
         measure: Measure,
         label: Candidate | None = None,
     ) -> float:
-        """Return the combination of what one masked attribute keeps by itself of each label."""
+        """Return the combination of the shares that one masked attribute alone keeps of each label.
+
+        For a measure that is not for several labels, return its value for the whole table.
+        """
         if measure.label is not LabelKind.SEVERAL:
             return super().attribute(attribute, candidate, measure, label)
         return self.combine([task.alone(attribute.name, candidate, None) for task in self.tasks])
 
     def combine(self, shares: Sequence[float | None]) -> float:
-        """Return the combination of shares kept, one a label."""
+        """Return the combination of shares kept, given one share per label."""
         return combined(self.serve, shares, [task.task.weight for task in self.tasks])
 
     def kept(self, choice: Choice) -> dict[str, float | None]:
-        """Return the percent kept of each label, by its column."""
+        """Return the percent of utility kept for each label, by the label's column."""
         shares = {task.column: task.share(task.value(choice)) for task in self.tasks}
         return {name: None if share is None else 100 * share for name, share in shares.items()}
 
 
 class CommonOfTasks:
-    """Takes note of what configurations have in common, for the scorer of each label."""
+    """Tells the scorer of each label which masks configurations share.
+
+    The scorer then counts the shared parts only once.
+    """
 
     def __init__(self, tasks: Sequence[TaskScorer]) -> None:
         self._tasks = tasks
 
     def expect(self, choices: Sequence[Choice]) -> None:
-        """Count what these configurations have in common once."""
+        """Announce configurations."""
         for task in self._tasks:
             task.scorer.common.expect([task.choice(choice) for choice in choices])
 
     def share(self, masked: Choice) -> None:
-        """Count what stays as it is once."""
+        """Announce masks of some attributes that many of the configurations will have."""
         for task in self._tasks:
             known = [name for name in masked if name in task.names]
             task.scorer.common.share({name: task.candidate(name, masked[name]) for name in known})
 
     def expect_alone(self, base: Choice, changed: Choice) -> None:
-        """Count once what configurations share that differ from a base in one attribute each."""
+        """Announce variants of the unmasked table, each with one attribute masked."""
         for task in self._tasks:
             task.scorer.common.expect_alone(task.choice(base), task.choice(changed))
 
     def expect_near(self, base: Choice, changed: Collection[str]) -> None:
-        """Count once what configurations share that differ from a base in one of some attributes."""
+        """Announce variants of a configuration, each with another mask for one attribute."""
         for task in self._tasks:
             own = [name for name in changed if name in task.names]
             task.scorer.common.expect_near(task.choice(base), own)
 
 
 def scorer_of(summary: Summary) -> Scorer:
-    """Return what scores configurations of a summary, of one label or of several."""
+    """Return the scorer for the configurations of a summary, with one label or several."""
     return Scorer(summary) if summary.several is None else SeveralScorer(summary)
 
 
 def tasks_of(scorer: Scorer) -> Sequence[TaskScorer]:
-    """Return the scorers of several labels; none where there is one label, or no label."""
+    """Return the scorers of several labels; empty for one label, or no label."""
     return scorer.tasks if isinstance(scorer, SeveralScorer) else ()

@@ -78,12 +78,12 @@ class UtilityFigure:
     lost_classes
         Label classes of which the release has no row, with their rows in the unmasked table.
     rmse, reference_rmse
-        Of a number to predict, the error of a prediction (root of the mean squared error) of the
-        release and of the reference; None of other labels, and where it is not known.
+        For a numeric label, the error of predictions (root of the mean squared error) with the
+        release and with the reference; None for other labels, or if it is not known.
     labels
-        The same of each of several labels, of whose percentages the value is made.
+        With several labels, the figure of each label, by its column; `value` combines them.
     columns
-        What can still be learnt about each column, where each is predicted from the others; else empty.
+        For a measure that predicts every column, the figure of each column; else empty.
 
     Examples
     --------
@@ -249,7 +249,8 @@ class UtilityFigure:
     def plus_minus(self) -> str:
         """How far a trained model may be from the value, such as " (+-0.02 when trained)".
 
-        Of another metric than the AUC it is the sampling error alone; empty without a standard error.
+        For metrics other than the AUC, only the sampling error is stated. Empty without a standard
+        error.
         """
         if self.stderr is None:
             return ""

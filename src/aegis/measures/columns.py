@@ -1,8 +1,8 @@
-"""How well each column is predicted from all others on rows held out: what a table without a label keeps.
+"""How well each column is predicted from all others on held-out rows, for tables without a label.
 
-The rows are divided into K parts. On all parts but one ridge regression predicts each column from all
-others. The coefficients of all columns follow from one inverse, and their squared errors on the part left
-out from one product with its counts (theory.md, section 3).
+The rows are divided into K parts. On all parts but one, ridge regression predicts each column from
+all others. One inverse gives the coefficients for all columns. One product with the counts of the
+part that is left out gives the squared errors on it (theory.md, section 3).
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ class ColumnFigures:
     Attributes
     ----------
     learnt
-        V / (1 + V), shape (1 + K, m), from 0 to 1; V the squared errors saved of each level, divided by its
-        rows. Of two columns V is the mean square contingency, and this Pearson's coefficient squared.
+        V / (1 + V), shape (1 + K, m), from 0 to 1. V is the sum over the column's levels of the
+        squared errors that are saved, divided by the rows of the level. For two columns, V is the
+        mean square contingency, and V / (1 + V) is Pearson's coefficient squared.
     explained
-        Share of the variance of the column's levels that is explained, at the same penalty, shape (m,).
+        Share of the variance of the column's levels that is explained with the same penalty as
+        `learnt` of all parts, shape (m,).
     """
 
     learnt: Floats
@@ -52,19 +54,19 @@ class ColumnFigures:
 def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> Floats:
     """Return the squared errors of ridge regression of each column on all others, shape (K, P, L).
 
-    Of the indicators of its levels, on each part left out.
+    The errors are sums over each part that is left out, for the indicators of the column's levels.
 
     With S the scatter of all columns over the rows outside of part k and P = (S + p I)^-1, the residual
     of column A is T'(x - x_k), T = P_.A P_AA^-1: on A itself T is the identity, elsewhere it holds the
     coefficients with their sign turned. Its errors are the diagonal of T' M T, with M the squares of
-    x - x_k over part k. A part outside of which no row is left is predicted by the mean of all rows.
+    x - x_k over part k. If a part has all rows, the mean of all rows predicts it.
 
     Parameters
     ----------
     counts
-        Of one class or several, which are added up.
+        The counts by part; several classes are added up.
     penalties
-        Each above 0, in rows.
+        Penalties in rows, each above 0.
     """
     of_rows, shown = side(counts, None), _shown(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
@@ -131,15 +133,16 @@ def _shown(counts: PartCounts) -> Sequence[ShownLevels]:
 
 
 def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
-    """Return the places of what each column shows among all that is shown."""
+    """Return for each column the slice of its indicators or thresholds among those of all."""
     ends = np.cumsum([0, *(own.matrix.shape[1] for own in shown)]).tolist()
     return [slice(*two) for two in pairwise(ends)]
 
 
 def level_map(own: ShownLevels) -> Floats:
-    """Return B, shape (L, d): the indicators of levels are B x plus a constant, with x what is shown.
+    """Return B, shape (L, d), for which the indicators of levels are B x plus a constant.
 
-    The identity where indicators are shown, differences where thresholds are.
+    x are the indicators or thresholds that the column shows. B is the identity for indicators, and
+    takes differences of thresholds.
     """
     levels, width = own.matrix.shape
     if levels == width or not width:
@@ -150,7 +153,7 @@ def level_map(own: ShownLevels) -> Floats:
 
 
 def column_figures(counts: Cooccurrence) -> ColumnFigures:
-    """Return how well each column is predicted from the others; worked out once."""
+    """Return how well each column is predicted from the others; computed on first use."""
 
     def make() -> ColumnFigures:
         of = _columns(counts).count()
@@ -184,11 +187,12 @@ def _columns(counts: Cooccurrence) -> ColumnCounts:
 
 
 def explained_by_others(counts: PartCounts) -> list[Floats]:
-    """Return per column what all others explain of the scatter of its levels, each of shape (L, L).
+    """Return for each column the scatter of its levels that all others explain, shape (L, L) each.
 
-    Levels are shown one by one. No ridge regression on coarser masks explains more of any sum of levels,
-    on rows that were left out or not (theory.md, section 5). The matrices are larger than those of least
-    squares by as much as the penalty that keeps columns solvable that tell each other exactly may take.
+    `counts` must show each level by an indicator. No ridge regression on coarser masks explains
+    more of any sum of levels, on held-out rows or not (theory.md, section 5). A small penalty keeps
+    the equations solvable if columns determine each other. The matrices are slightly larger than
+    those of least squares, to make up for this penalty.
     """
     of_rows, shown = side(counts, None), _shown(counts)
     n = max(float(of_rows.rows.sum()), 1.0)
@@ -208,7 +212,7 @@ def explained_by_others(counts: PartCounts) -> list[Floats]:
 
 
 def weighted(learnt: Floats, weights: Floats) -> Floats:
-    """Return the mean of what is learnt of each column, shape (..., m), by weights; 0 without weights."""
+    """Return the mean of `learnt` (..., m) over the m columns, weighted; 0 if all weights are 0."""
     total = float(weights.sum())
     return learnt @ weights / total if total > 0 else np.zeros(learnt.shape[:-1])
 

@@ -56,10 +56,10 @@ class ColumnCounts:
     Attributes
     ----------
     count
-        Counts them; what has an order is shown as thresholds.
+        Function that counts the columns; columns with an order are shown as thresholds.
     weights
-        How much each column counts, shape (m,): twins share the weight of one, and what cannot be
-        predicted at all has none.
+        How much each column counts, shape (m,). Twins share the weight of one column, and columns
+        that cannot be predicted have weight 0.
     """
 
     count: Callable[[], PartCounts]
@@ -140,8 +140,8 @@ class Cooccurrence:
         The part of this configuration that other configurations share, so that it is solved only
         once. It changes no result.
     tables_of_pairs
-        What counts every pair of attributes by part and class, and says what the pairs add: it is
-        asked by measures that look at interactions alone.
+        Function that counts every pair of attributes by part and class, and returns the gains of
+        the pairs. Only measures of interactions call it.
     columns
         The counts of all columns in one piece, by part, and the weight of each column.
     """
@@ -220,7 +220,11 @@ class Cooccurrence:
         return divided() if callable(divided) else divided
 
     def same_as(self, coding: Coding) -> Coding:
-        """Return the first coding with the same result as this one; without an order all are the same."""
+        """Return the first coding whose counts by part are the same object as those of `coding`.
+
+        Codings differ only for attributes with an order (numbers, dates). Without such attributes
+        all codings share their counts. Without counts by part the result is `coding` itself.
+        """
         parts = self.parts or {}
         return next((c for c in parts if parts[c] is parts[coding]), coding)
 

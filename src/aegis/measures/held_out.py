@@ -58,7 +58,7 @@ def held_out_traces(
     chance
         As in `Cooccurrence`, shape (d, k); it reduces the residual sum of squares.
     shared
-        Levels that other configurations share, with which this one is solved with less work.
+        Levels that other configurations share; they reduce the work for this configuration.
 
     Raises
     ------

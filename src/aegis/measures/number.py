@@ -96,7 +96,10 @@ def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
 
 
 def spread(response: Response, rows: Floats) -> Floats:
-    """Return the sum of squared distances of the labels of each part from the overall mean, shape (K,)."""
+    """Return, for each part, the sum over its labels of the squared distance from the mean, (K,).
+
+    The mean is that of the labels of all parts.
+    """
     mean = response.total.sum() / max(float(rows.sum()), 1.0)
     away: Floats = response.squares - 2 * mean * response.total + rows * mean**2
     return np.maximum(away, 0.0)

@@ -182,7 +182,7 @@ class Measure:
         Name of a measure that checks whether the lead of a record-level release under this measure
         is overfitting; None: no check.
     label
-        What label the measure reads; `NONE` where it looks at the attributes alone.
+        Kind of label that the measure reads; `NONE` if it reads only the attributes.
 
     Raises
     ------

@@ -1,7 +1,8 @@
-"""The shares kept of several labels, combined: the one figure in which labels of other units meet.
+"""Combine the shares kept of several labels, so that labels with different units give one figure.
 
-The share kept of a label is (score - floor) / (reference - floor), between 0 and 1: the floor is what a
-constant prediction reaches, the reference the unmasked table, by the label's own measure.
+The share kept of a label is (score - floor) / (reference - floor), between 0 and 1. The floor is
+the score of a constant prediction, and the reference is the score of the unmasked table, both by
+the label's own measure.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def share_kept(serve: str) -> Measure:
     Raises
     ------
     PolicyError
-        It is another word.
+        `serve` is another word.
     """
     if serve not in _SERVED:
         raise PolicyError.unknown("way to serve several labels", serve, _SERVED)
@@ -50,16 +51,18 @@ def share_kept(serve: str) -> Measure:
 
 
 def combined(serve: str, shares: Sequence[float | None], weights: Sequence[float]) -> float:
-    """Return the combination of shares kept; None is a label that nothing predicts, and is left out.
+    """Return the combination of shares kept; 0 if all are None.
+
+    A share of None belongs to a label that cannot be predicted; it is left out.
 
     Parameters
     ----------
     serve
         `mean` or `worst`.
     shares
-        From 0 to 1, one a label.
+        The share of each label, from 0 to 1.
     weights
-        Of the mean, each above zero.
+        The weight of each label in the mean, above zero.
 
     Examples
     --------

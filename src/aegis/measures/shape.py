@@ -31,18 +31,22 @@ _FAR = 1e-9
 def shape_factors(
     slopes: Floats, joint: Floats, rows: Floats, bounds: npt.NDArray[np.int64]
 ) -> Floats | None:
-    """Return the factors for distances between classes, from 0 to 1, shape (1 + K,).
+    """Return the factors that correct the distance between two classes of a linear score, (1 + K,).
 
-    The first factor is for all parts, the others leave out one part each. A factor is never above
-    1, so that bounds of normal scores also hold for the corrected scores. None if a part has too
-    few rows of a class.
+    The AUC of a linear score is computed as if the score were normal in each class. A factor is the
+    ratio of two distances: one belongs to the AUC of the true distributions if attributes were
+    independent, the other to the normal AUC. The first factor is for all parts together; each other
+    factor leaves out one part. Factors are from 0 to 1, so that an upper bound for normal scores
+    stays an upper bound. None if a part has too few rows of a class, if there are no levels, or if
+    the score has no spread in a part.
 
     Parameters
     ----------
     slopes
         Coefficient of each level, by the part that is scored, shape (K, d).
     joint
-        Rows per part, class (the rest first) and level, shape (K, 2, d).
+        Rows per part, class and level, shape (K, 2, d). Class 0 is all other classes, class 1 the
+        class itself.
     rows
         Rows per part and class, shape (K, 2).
     bounds

@@ -69,7 +69,7 @@ class CommonLevels:
 
     @property
     def numbers(self) -> int:
-        """Number of numbers in the factors of each penalty."""
+        """How many floats the factors for one penalty hold."""
         return self.outside.factors * int(self.counts.joint.shape[-1]) ** 2
 
     def base(

@@ -212,8 +212,9 @@ def dump_configurations(
 ) -> str:
     """Return configurations as YAML that `load_configurations` reads back.
 
-    `measure` is the measure that chose them; `measure_of_choice` reads it back. `made_under` is the
-    rule of the summary that they were chosen from; `owner_of_choice` reads it back.
+    `measure` is the measure by which they were chosen; `measure_of_choice` reads it from the file.
+    `made_under` is the owner's rule of the summary from which they were chosen, as plain data;
+    `owner_of_choice` reads it.
     """
     chosen: dict[str, Any] = {} if measure is None else {"measure": measure}
     if made_under is not None:

@@ -482,7 +482,7 @@ class Policy:
             )
 
     def refuse_weight(self, what: str) -> None:
-        """Raise `PolicyError` where rows have weights, by which `what` cannot be weighted.
+        """Raise `PolicyError` if rows have weights, because `what` cannot use them.
 
         Examples
         --------

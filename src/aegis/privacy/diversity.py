@@ -33,10 +33,11 @@ def entropy(counts: SensitiveCounts) -> FloatArray:
 
 
 def effective_values(counts: SensitiveCounts) -> FloatArray:
-    """Return exp(entropy) per class: the largest real l of entropy l-diversity, 1..V.
+    """Return exp(entropy) per class, from 1 to the number of sensitive values.
 
-    A figure within 1e-9 of a whole number is rounded to it, so that a class of l equally frequent
-    values has exactly l.
+    This is the largest l for which the class is entropy l-diverse; it need not be whole. A figure
+    within 1e-9 of a whole number is rounded to it, so that a class of l equally frequent values has
+    exactly l.
     """
     figures = np.where(counts.certain, 1.0, np.exp(entropy(counts)))
     whole = np.rint(figures)

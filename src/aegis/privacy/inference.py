@@ -58,12 +58,15 @@ class Implication:
     ----------
     hidden, released
         The two columns.
-    right, right_without
-        Share of the released rows whose hidden value is guessed right: with the released column,
-        and from the mask of the hidden column only. The second guess may use the row itself, so the
-        gain is rather underestimated.
+    right
+        Share of the released rows whose hidden value is guessed right from the released column and
+        the masked value of the hidden column.
+    right_without
+        The same share, guessed from the masked value alone. This guess may use the row itself, so
+        the gain is underestimated.
     fixed
-        Share of the released rows for which the released column fixes the hidden value.
+        Share of the released rows for which both together fix the hidden value (see
+        `Predictability`).
     """
 
     hidden: str
@@ -74,7 +77,10 @@ class Implication:
 
     @property
     def lift(self) -> float:
-        """Gain by the released column, as a share of the largest possible gain, from 0 to 1."""
+        """Right guesses gained by using the released column, relative to the most possible, 0 to 1.
+
+        This is (right - right_without) / (1 - right_without), but at least 0.
+        """
         return lift(self.right, self.right_without)
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,7 +95,7 @@ class Implication:
 
 
 def lift(right: float, right_without: float) -> float:
-    """Return the gain of a share of right guesses, as a share of the largest possible gain."""
+    """Return the gain in right guesses, as a share of the largest possible gain; at least 0."""
     return max(0.0, (right - right_without) / (1 - right_without)) if right_without < 1 else 0.0
 
 

@@ -410,7 +410,10 @@ def rows_at_risk(sizes: IntArray, threshold: float) -> int:
 
 
 def histogram(sizes: IntArray) -> tuple[SizeBin, ...]:
-    """Return classes and rows by class size, in the ranges of `BINS`; `sizes` has shape (n_classes,)."""
+    """Return the number of classes and of rows in each range of class sizes in `BINS`.
+
+    `sizes` has shape (n_classes,).
+    """
     starts = np.array([low for low, _ in BINS])
     place = np.searchsorted(starts, sizes, side="right") - 1
     classes = np.bincount(place, minlength=len(BINS))

@@ -161,9 +161,9 @@ def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Inte
     """Cluster by V-MDAV (Solanas and Martinez-Balleste 2006).
 
     While at least k records remain, the record farthest from the centre of the table forms a
-    cluster with its k - 1 nearest records. The cluster then takes the nearest unassigned record, up
-    to 2k - 1 records in all. It does so as long as the distance of that record to the cluster (its
-    nearest member) is below gamma times its distance to the nearest other unassigned record. If
+    cluster with its k - 1 nearest records. Then the unassigned record nearest to the cluster may
+    join, again and again, up to 2k - 1 records in all. The distance from this record to the nearest
+    member must be less than gamma times its distance to the nearest other unassigned record. If
     fewer than k records remain, each joins the cluster with the nearest centre. Distances are
     Euclidean, not squared.
 

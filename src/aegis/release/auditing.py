@@ -136,8 +136,8 @@ def audit(
         Column that identifies persons, to count persons instead of rows; by default the policy's
         column. If the table lacks the policy's column, rows are counted, and a note says so.
     configuration
-        The masks that the table was made with. They determine the account of its noise, which
-        relies on this statement, and the hierarchy level of its values.
+        The masks that the table was made with. Aegis takes them as given: the account of the noise,
+        and the hierarchy levels of the values, follow from them and are not checked.
     population
         The population of the rows, masked like the audited table, with a row for each person or a
         column `rows` with numbers of persons. Needed for k-map, journalist risk, delta-presence.
@@ -149,8 +149,8 @@ def audit(
     Raises
     ------
     PolicyError
-        Neither quasi-identifiers nor a policy are given, or an attribute is both quasi-identifier
-        and sensitive.
+        Neither quasi-identifiers nor a policy are given, a column has two of the roles
+        (quasi-identifier, sensitive, person), or persons are counted and a population is given.
     DataError
         A column is missing, or the table has no rows.
 

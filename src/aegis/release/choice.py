@@ -53,7 +53,11 @@ def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[st
 
 
 def learnt_bounds(masks: Mapping[str, Mask], rows: int) -> dict[str, str]:
-    """Return for each column what its mask's learnt bounds reveal; `rows` rows share each bound."""
+    """Return, for each column, sentences on what the learnt bounds of its mask reveal.
+
+    Only columns whose masks learn bounds from the data are included. Each bound is shared by `rows`
+    rows.
+    """
     return {
         name: " ".join(dict.fromkeys(learns))
         for name, mask in masks.items()

@@ -44,13 +44,15 @@ def utility_of(
     measure: str | None = None,
     weighted: Source | None = None,
 ) -> UtilityFigure | None:
-    """Return the utility of an output, compared with the input, both evaluated as tables.
+    """Return the utility of an output relative to the input. Both are evaluated as tables.
 
-    By `measure`, else by the policy's, else by what ranks the input by default. None if the
-    output shows one class only, so that there is nothing to predict. Folds are dealt out without the
-    seed of a release: who has the file could find it out by trying numbers until the figure agrees.
-    Of several labels it is the combination of what is kept of each, with the figure of each.
-    Where rows have weights, the output does not show them: `weighted` holds its rows with theirs.
+    The measure is `measure`, else the policy's, else the default for the input. With several
+    labels, the figure combines the share kept of each label, and also lists each label's figure; it
+    is never None. With one label or none, the result is None if the output shows only one class, or
+    if the measure cannot score it.
+
+    Folds do not use the seed of a release: a reader could try seeds until this figure agrees. If
+    rows have weights, the output does not contain them; `weighted` holds the output with weights.
     """
     if policy.tasks:
         return _utility_of_labels(source, with_hidden(output, policy), policy.measured_by(measure))

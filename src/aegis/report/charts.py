@@ -73,10 +73,10 @@ def ranking_chart(points: Points, axis: str, width: int) -> Plot:
 
 
 def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None) -> Plot:
-    """Return privacy against utility, one point per configuration.
+    """Return a chart of privacy against utility with one point per configuration.
 
-    Privacy is the share of rows that must be suppressed, with the limit as a line. Without a limit
-    it is the size of the smallest class.
+    With a limit, privacy is the share of rows that must be suppressed, and a line shows the limit.
+    Otherwise privacy is the size of the smallest class.
     """
     import altair as alt
 

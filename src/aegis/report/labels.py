@@ -18,7 +18,8 @@ _BROAD = frozenset("mwMW@%&")
 def text_width(text: str, size: int = SIZE) -> float:
     """Return the estimated width of `text` in pixels, in the report's typeface.
 
-    The estimate is rather too large. Fonts of other scripts vary too much for a precise one.
+    The estimate tends to be too large. It cannot be precise, because fonts of non-Latin scripts
+    differ too much.
     """
     return size * sum(map(_ems, text))
 

@@ -138,10 +138,11 @@ class Client:
         self._object("POST", "/me/password", {"password": password, "new": new})
 
     def second_factor(self, step: str, **given: str) -> dict[str, Any]:
-        """Set up your second factor, one step per call.
+        """Do one step on your second factor.
 
-        `step` "" begins (with `password`) and `confirm` ends the setup (with `code`). `recovery`
-        makes new recovery codes and `remove` turns it off (both with `password`).
+        The value of `step` is "" to begin the setup (needs `password`), `confirm` to end it
+        (`code`), `recovery` for new recovery codes (`password`), or `remove` to turn the second
+        factor off (`password`).
         """
         return self._object("POST", f"/me/second-factor/{step}".rstrip("/"), given)
 
@@ -241,7 +242,10 @@ class Client:
         self._object("POST", f"/data-sets/{identifier}/grants", body)
 
     def admit(self, identifier: str, account: str, *, admitted: bool = True) -> None:
-        """Allow another provider to share the budget of a data set's population, or end that."""
+        """Let another provider share the budget of a data set's population.
+
+        With `admitted=False`, end the sharing.
+        """
         body = {"account": account, "admitted": admitted}
         self._object("POST", f"/data-sets/{identifier}/members", body)
 

@@ -105,9 +105,10 @@ def assemble(
     pooled: Sequence[Ints],
     ranges: Sequence[Ints | None],
 ) -> AttributeSummary:
-    """Return the summary of an attribute from its groupings, levels and ranges per value.
+    """Return the summary of an attribute.
 
-    The last entry of `masks`, `groupings`, `pooled` and `ranges` belongs to the identity.
+    `masks`, `groupings`, `pooled` (the level of each value) and `ranges` (the range of each value,
+    or None) have one entry per mask. The last entry is that of the identity.
     """
     known = [own for own in ranges if own is not None]
     atoms, told = atomise([*pooled, *known], len(data.values))

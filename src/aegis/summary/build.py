@@ -183,7 +183,7 @@ class _Response:
     unit: NumberUnit
 
     def of(self, column: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the label of each row in its unit; 0 where it is missing."""
+        """Return the numeric label of each row in units; 0 if the label is missing."""
         return self.unit.of_values(self.values)[code_values(column, self.values)]
 
     def expression(self, table: ir.Table) -> ir.Value:

@@ -17,7 +17,7 @@ MAX_CLASSES = 1_024
 
 
 def check_columns(source: Source, policy: Policy) -> None:
-    """Raise when the table lacks a column that the policy names, or holds what no mask works on."""
+    """Raise `DataError` if the table lacks a column that the policy names."""
     for column in policy.label.columns:
         source.require(column, where="the policy's label")
     if policy.person is not None:

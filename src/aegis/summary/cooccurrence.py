@@ -111,12 +111,12 @@ class PairCounts:
     folds
         The same counts by fold of the rows; None if they were not kept.
     responses
-        Sums of a numeric label, which has one class; None of a label of classes.
+        Sums of a numeric label, which has one class; None for a label with classes.
     weights
-        What the weights of the rows add up to: all counts are then sums of weights. None where each
-        row counts once.
+        Sums of the weights of the rows; all counts are then sums of weights. None if each row
+        counts once.
     in_rows
-        Whether sums of weights were made effective rows, as scores read them.
+        Whether sums of weights were turned into effective rows, which scores need.
     """
 
     names: tuple[str, ...]
@@ -133,16 +133,16 @@ class PairCounts:
 
     @property
     def counted(self) -> int:
-        """What all cells of a pair add up to: the rows, or the sum of their weights in units."""
+        """The sum of all cells of a pair: the rows, or the sum of their weights in units."""
         return self.rows if self.weights is None else self.weights.total
 
     @property
     def n(self) -> float:
-        """The rows that scores are of: effective ones where rows have weights."""
+        """The number of rows for scores; effective rows if rows have weights."""
         return float(self.rows) if self.weights is None else self.weights.rows
 
     def in_effective_rows(self) -> PairCounts:
-        """Return the counts in effective rows; the same counts where rows have no weights."""
+        """Return the counts in effective rows; the counts themselves if rows have no weights."""
         if self.weights is None or self.in_rows:
             return self
         return replace(self, **self._weighted(self.weights))
@@ -266,11 +266,11 @@ def count_pairs(
     folds
         Number of folds to count by, at most 127; 1 for no folds.
     seed
-        Seed of the folds: a row's fold depends on it and on what the row holds (see `Dealer`), or
-        on its unit where there are any.
+        Seed of the folds. The fold of a row depends on the seed and on the row's values (see
+        `Dealer`), or on the seed and the row's unit if there are units.
     divisor
-        Greatest common divisor of the weights of rows; None where the chunks' weights, if any, are numbers
-        of equal rows.
+        Greatest common divisor of the weights of rows. None if rows have no weights; weights in the
+        chunks are then numbers of equal rows.
     """
     width, columns = len(names), classes * folds
     joints = [np.zeros((size, columns), dtype=np.int64) for size in sizes]

@@ -66,9 +66,9 @@ class Dealer:
         label
             The class of each row.
         number
-            The number to predict of each row, as a whole number; None where classes are predicted.
+            The numeric label of each row, as a whole number; None if the label has classes.
         weight
-            The weight of each row, as a whole number; None where each counts once.
+            The weight of each row, as a whole number; None if each row counts once.
         """
         if self.folds == 1:
             return np.zeros(len(label), dtype=np.int64)
@@ -84,7 +84,7 @@ class Dealer:
         weight: Counts | None,
         units: Counts | None,
     ) -> Counts:
-        """Return the fold of each row: that of its unit where there are any."""
+        """Return the fold of each row; if there are units, the fold of the row's unit."""
         if units is None:
             return self.rows(codes, label, number, weight)
         return np.asarray(self.units(units))

@@ -25,11 +25,11 @@ TOGETHER = 2_048
 def told_alone(
     attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
 ) -> float:
-    """Return how much of the label the unmasked levels tell: Pillai's trace, corrected for chance.
+    """Return how well the unmasked levels predict the label: Pillai's trace, corrected for chance.
 
-    That is chi-square over the rows, less what it is on the average where the label is drawn at
-    random: (levels - 1) (classes - 1) / (rows - 1). At least 0.
-    `weights` make effective rows of counts that are sums of weights.
+    This is chi-square divided by the rows, minus the mean of this figure for a label drawn at
+    random, (levels - 1) (classes - 1) / (rows - 1); at least 0. If counts are sums of weights,
+    `weights` turns them into effective rows.
 
     Examples
     --------

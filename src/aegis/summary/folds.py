@@ -58,7 +58,7 @@ class WithoutFold(PairCounts):
 
     @property
     def n(self) -> float:
-        """The rows that scores are of: effective ones where rows have weights."""
+        """The number of rows for scores; effective rows if rows have weights."""
         folds = self.whole.folds
         return self.whole.n - (0.0 if folds is None else float(folds.rows[self.left_out]))
 

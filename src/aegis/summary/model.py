@@ -288,10 +288,10 @@ class LabelSummary:
     mask
         The quantile mask that cut a numeric label into classes, or None.
     unit
-        What a number to predict is a whole multiple of, as its sums are kept; its rows are of one
-        class. None of a label of classes.
+        For a numeric label, the unit of its sums: every number is a whole multiple of the unit, and
+        all rows are in one class. None for a label with classes.
     totals
-        Sums of the weights of the rows of each class, shape (C,); None where each row counts once.
+        Sums of the weights of the rows of each class, shape (C,); None if each row counts once.
     """
 
     column: str
@@ -304,7 +304,7 @@ class LabelSummary:
 
     @property
     def weighted(self) -> npt.NDArray[Any]:
-        """What scores count of each class: its rows, or the sums of their weights, shape (C,)."""
+        """The counts of each class for scores: rows, or sums of their weights, shape (C,)."""
         return self.counts if self.totals is None else self.totals
 
     @property
@@ -364,10 +364,10 @@ class Summary:
         The policy that it was made under, and whether its rule is locked; None if it is not
         known, as for bundles of earlier versions.
     several
-        Where there are several labels, what is known of each. `label` is then none, and
-        `attributes` hold every label that has a role.
+        With several labels, the summary of each. `label` is then empty, and `attributes` include
+        every label that has a role.
     weights
-        The weights of the rows, which counts by class and of pairs are then sums of; None where each
+        The weights of the rows; counts by class and of pairs are then sums of weights. None if each
         row counts once.
 
     Examples
@@ -401,7 +401,10 @@ class Summary:
 
     @property
     def information(self) -> Information:
-        """The least information that the summary has on any attribute."""
+        """How much the summary knows of the attribute that it knows least about.
+
+        `Information.RAW` is most, `Information.NOTHING` is least.
+        """
         known = {attribute.information for attribute in self.attributes.values()}
         return next((i for i in reversed(Information) if i in known), Information.RAW)
 
@@ -458,7 +461,7 @@ class Summary:
         return {"mean": float(mean), "deviation": sums.deviation(rows) * unit.size}
 
     def refuse_weights(self, what: str) -> None:
-        """Raise `PolicyError` where counts are sums of weights, which `what` would take for rows.
+        """Raise `PolicyError` if counts are sums of weights, because `what` needs counts of rows.
 
         Examples
         --------
@@ -551,7 +554,7 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class TaskSummary:
-    """What is known of one of several labels.
+    """The summary, weight and measure of one of several labels.
 
     Attributes
     ----------
@@ -561,7 +564,7 @@ class TaskSummary:
     weight
         How much the label counts.
     measure
-        Name of its measure; None for the default of its kind.
+        Name of the label's measure; None for the default of the label's kind.
     """
 
     summary: Summary
@@ -576,7 +579,7 @@ class TaskSummary:
 
 @dataclass(frozen=True, eq=False)
 class SeveralSummaries:
-    """What is known of each of several labels, and how they are served.
+    """The summaries of several labels, and how the labels are served.
 
     Attributes
     ----------

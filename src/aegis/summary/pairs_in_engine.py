@@ -76,8 +76,8 @@ def count_pairs_in_engine(
     person
         Column that names persons, whose rows fall into one fold: persons in order are dealt out.
     response, weight
-        The numeric label and the weight of each row of a table, in their units; None where the label has
-        classes, or each row counts once.
+        The numeric label and the weight of each row of a table, in units. `response` is None if the
+        label has classes, `weight` is None if each row counts once.
     """
     names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())

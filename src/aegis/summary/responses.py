@@ -233,7 +233,9 @@ class ResponseSums:
     def in_rows(
         self, joints: Sequence[npt.NDArray[Any]], rows: npt.NDArray[Any], scale: float
     ) -> ResponseSums:
-        """Return sums of weighted labels in effective rows, less their mean: floats.
+        """Return the sums in effective rows, as floats, with the mean subtracted from every label.
+
+        The mean is rounded to a whole unit of the label.
 
         Parameters
         ----------
@@ -242,7 +244,7 @@ class ResponseSums:
         rows
             The weights by fold, shape (F,).
         scale
-            Effective rows a unit of weight.
+            Effective rows per unit of weight.
         """
         whole = [int(own) for own in rows]
         centre = self.centre(sum(whole))
@@ -366,7 +368,7 @@ def halves(values: Sums) -> tuple[Sums, Sums]:
 
 
 def joined_halves(high: Counts, low: Counts) -> Sums:
-    """Return what such bits are of, in Python's whole numbers."""
+    """Return the numbers that `halves` divided, as Python integers."""
     whole: Sums = (high.astype(object) << _LOW) + low.astype(object)
     return whole
 

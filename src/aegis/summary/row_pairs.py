@@ -57,11 +57,12 @@ class AtomRows:
     label, fold
         Class and fold of each row, shape (N,).
     classes, folds
-        How many there are.
+        Number of classes and of folds.
     weights
-        Weight of each row in units, shape (N,); None where each counts once.
+        Weight of each row in units, shape (N,); None if each row counts once.
     in_rows
-        What makes effective rows of the weights in the matrix of all atoms; None to leave them.
+        Turns the weights in the matrix of all atoms into effective rows; None to keep weights in
+        units.
     """
 
     codes: Sequence[npt.NDArray[np.unsignedinteger]]
@@ -276,9 +277,9 @@ def count_row_pairs(
     folds, seed
         As in `count_pairs`.
     response
-        The numeric label of each row, in its unit; None where the label has classes.
+        The numeric label of each row, in units; None if the label has classes.
     weights, divisor
-        The weight of each row in units, None where each counts once, and their common divisor.
+        The weight of each row in units (None if each counts once), and their common divisor.
     """
     narrow = [
         own.astype(np.min_scalar_type(max(size - 1, 0)))

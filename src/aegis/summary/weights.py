@@ -1,10 +1,10 @@
 """Weights of rows: counts are sums of weights, kept as whole numbers of a unit.
 
-The unit is the last decimal of the weights, or a power of two that keeps 31 leading bits. So sums are exact,
-whatever the order of rows, parts and engines. Only scores leave the whole numbers: they read counts in
-effective rows (Kish, Survey Sampling, 1965), (sum of w)^2 / (sum of w^2) in all, so that multiplying all
-weights by a number changes nothing, and what a formula takes for the number of rows is how many
-independent rows of equal weight say as much.
+The unit is the last decimal of the weights, or a power of two that keeps 31 leading bits. So sums
+are exact, for any order of rows, parts and engines. Only scores do not use whole numbers: they read
+counts in effective rows (Kish, Survey Sampling, 1965), in total (sum of w)^2 / (sum of w^2). This
+is the number of independent rows of equal weight that carry as much information. It does not change
+if all weights are multiplied by a number.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _FEWEST_BITS = 4
 
 @dataclass(frozen=True)
 class WeightSums:
-    """What the weights of some rows add up to, in units.
+    """Sums of the weights of some rows, in units.
 
     Attributes
     ----------
     total
         Sum of the weights.
     squares
-        Sum of their squares, an exact whole number.
+        Sum of the squares of the weights, an exact whole number.
     divisor
-        Greatest common divisor of the weights of the table, so that multiplying all of them by a whole
-        number changes no score.
+        Greatest common divisor of the weights of the table. With it, multiplying all weights by a
+        whole number changes no score.
     """
 
     total: int
@@ -71,12 +71,15 @@ class WeightSums:
 
     @property
     def effective(self) -> float:
-        """The effective number of rows, (sum of w)^2 / sum of w^2; 0 of none."""
+        """The effective number of rows, (sum of w)^2 / sum of w^2; 0 without rows."""
         return float(Fraction(self.total**2, self.squares)) if self.squares else 0.0
 
     @property
     def step(self) -> float:
-        """Effective rows of a weight of `divisor` units, in so few bits that their sums are exact floats."""
+        """Effective rows per `divisor` units of weight.
+
+        The number has so few bits that sums of effective rows are exact floats.
+        """
         if not self.squares:
             return 0.0
         exact = Fraction(self.total * self.divisor, self.squares)
@@ -91,11 +94,11 @@ class WeightSums:
 
     @property
     def rows(self) -> float:
-        """All of them in effective rows, as `in_rows` makes them: `effective`, rounded to some bits."""
+        """The total in effective rows, as from `in_rows`; it is `effective`, but rounded."""
         return (self.total // self.divisor) * self.step
 
     def plus(self, other: WeightSums) -> WeightSums:
-        """Return the sums of the rows of both."""
+        """Return the sums of the rows of this object and of `other`."""
         return WeightSums(
             self.total + other.total,
             self.squares + other.squares,
@@ -103,7 +106,7 @@ class WeightSums:
         )
 
     def scaled(self, factor: int) -> WeightSums:
-        """Return the same in a unit that is `factor` times smaller."""
+        """Return the same sums in a unit that is `factor` times smaller."""
         return WeightSums(self.total * factor, self.squares * factor**2, self.divisor * factor)
 
 
@@ -114,15 +117,15 @@ class TableWeights:
     Attributes
     ----------
     column
-        Where they are.
+        Name of the column with the weights.
     unit
-        What they are whole multiples of.
+        Unit of the weights; every weight is a whole multiple of the unit.
     sums
-        Of all rows.
+        Sums of the weights of all rows.
     labelled
-        Of rows with a label: of all rows where there is no label.
+        Sums of the weights of rows with a label; those of all rows if there is no label.
     zeros
-        Rows of weight 0: they count in classes, and in no score.
+        Number of rows of weight 0. These count in classes, but not in scores.
     """
 
     column: str
@@ -133,7 +136,10 @@ class TableWeights:
 
     @property
     def population(self) -> float:
-        """Sum of the weights of all rows: how many people they stand for, if weights say that."""
+        """Sum of the weights of all rows.
+
+        It is a number of persons if each weight is the number of persons that a row stands for.
+        """
         return float(self.sums.total * self.unit.exact)
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,18 +154,18 @@ class TableWeights:
 
 @dataclass(frozen=True, eq=False)
 class RowWeights:
-    """Where the weight of each row comes from.
+    """The column of weights, from which the weight of each row is read.
 
     Attributes
     ----------
     column
         Name of the column.
     values
-        Its distinct values.
+        The distinct values of the column.
     unit
-        What they are whole multiples of.
+        Unit of the weights; every weight is a whole multiple of the unit.
     sums, zeros
-        As of `TableWeights`.
+        As in `TableWeights`.
     """
 
     column: str
@@ -204,7 +210,7 @@ class RowWeights:
         return self.of_codes(code_values(column, self.values))
 
     def of_codes(self, codes: npt.NDArray[np.integer]) -> Counts:
-        """Return the weight of each row, given as places among the distinct values."""
+        """Return the weight of each row in units, given its index among the distinct values."""
         whole: Counts = self.unit.of_values(self.values, "weight", MOST_BITS)[codes]
         return whole
 

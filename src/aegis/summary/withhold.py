@@ -43,8 +43,8 @@ def withhold(summary: Summary, information: Information | str) -> Summary:
     summary
         A summary with the raw joint counts.
     information
-        What to keep of an attribute in addition to its cells: with `histogram`, the number of rows
-        of each value; with `nothing`, only the list of values. `raw` changes nothing.
+        The data to keep of an attribute in addition to its cells: with `histogram`, the number of
+        rows of each value; with `nothing`, only the list of values. `raw` changes nothing.
 
     Raises
     ------

@@ -18,7 +18,11 @@ _LEVELS = 1024
 
 
 def has_reach(objective: str, problem: Problem) -> bool:
-    """Whether `reachable_auc` bounds a measure: an AUC of linear scores, of a label that stays as it is."""
+    """Whether `reachable_auc` bounds an objective.
+
+    It does if the objective is the expected AUC of linear scores, the label has no masks to choose
+    from, and the summary has folds.
+    """
     summary = problem.summary
     if objective not in MEASURES or summary.pairs.folds is None:
         return False
@@ -29,20 +33,21 @@ def has_reach(objective: str, problem: Problem) -> bool:
 
 
 class FinestBound:
-    """What no expected AUC, or R2, of a box exceeds: the most that its finest masks can show.
+    """Bounds the expected AUC, or R2, of all configurations in a box from above.
 
-    Finest is the common refinement of the levels and ranges of the candidates of each attribute:
-    coarser masks leave fewer linear scores. A noise mask counts as its atoms, because what it shows is a
-    random function of these. Boxes share the counts of two attributes, and boxes with the same
-    finest masks share the bound.
+    The bound is computed for the finest masks of the box: for each attribute, the common refinement
+    of the levels and ranges of its candidates. A coarser mask allows only some of the linear scores
+    that a finer mask allows, so no configuration exceeds the bound. If a candidate adds noise, the
+    atoms are used instead, because the noisy value is a random function of them. Counts of pairs of
+    attributes are shared by all boxes, and the bound by boxes with the same finest masks.
 
     Parameters
     ----------
     problem
         The search space.
     most
-        Returns what no scores that are linear in the counted levels exceed: `reachable_auc` or
-        `explained_share`.
+        Returns the largest figure of any score that is linear in the counted levels:
+        `reachable_auc` or `explained_share`.
     """
 
     def __init__(self, problem: Problem, most: Callable[[PartCounts | SplitCounts], float]) -> None:
@@ -68,7 +73,10 @@ class FinestBound:
 
 
 def finest(problem: Problem, box: Box) -> list[Ints] | None:
-    """Return per attribute the level of each atom at the finest masks of a box; None of too many."""
+    """Return for each attribute the level of each atom at the finest masks of a box.
+
+    None if these have more than 1,024 levels together.
+    """
     attributes = problem.variables[: len(problem.summary.attributes)]
     levels = [_refined(variable, domain) for variable, domain in zip(attributes, box, strict=False)]
     many = sum(int(level.max(initial=0)) + 1 for level in levels) > _LEVELS

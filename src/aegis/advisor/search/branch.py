@@ -6,9 +6,9 @@ struck, which makes the coarsest corner finer, so that the rule strikes finer ca
 domains, which lowers the bound again. Then it is split in two along one variable: the candidates
 that refine some candidate c, and the rest. In the first half the coarsest corner is finer, so the
 rule strikes candidates from the other domains; in the second the finest grouping is coarser, so
-the bound falls. A domain of many masks that do not compare is not split in two but divided at once:
-together they distinguish what none of them does alone. When the largest bound left is no better than the best configuration found, that
-configuration is optimal.
+the bound falls. A domain of many masks that do not compare is not split in two but divided at once,
+because such masks together distinguish values that no single one of them does. When the largest
+bound left is no better than the best configuration found, that configuration is optimal.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _TOLERANCE = 1e-12
 
 
 class OpenBox(NamedTuple):
-    """A box that may hold something better than what was found.
+    """A box that may hold a better configuration than the best one found.
 
     Attributes
     ----------
     bound
-        No configuration in it has a larger signed value.
+        No configuration in the box has a larger signed value.
     box
-        Its domains.
+        The domains of the box.
     tight
-        Whether candidates that cannot be the best are struck already.
+        Whether candidates that cannot be the best were removed already.
     """
 
     bound: float
@@ -77,14 +77,14 @@ class Found:
     nodes
         Boxes that were split.
     complete
-        Whether the search ended by itself: then what was not returned is no better, and where
-        nothing was returned nothing is admissible.
+        Whether the search ended by itself. Then no configuration that was not returned is better;
+        if none was returned, none is admissible.
     interrupted
-        Whether the user ended it.
+        Whether the user ended the search.
     beyond
         No configuration outside of `best` has a larger signed value than this.
     open
-        The boxes that were left, largest bound first: a later search goes on with them.
+        The boxes that were left, largest bound first; a later search can go on with these.
     """
 
     best: list[tuple[float, Box]] = field(default_factory=list)
@@ -102,15 +102,15 @@ class BranchAndBound:
     Parameters
     ----------
     problem, objective, feasibility
-        The space, what to maximise over it, and what is admissible.
+        The search space, the objective to maximise, and the check of the rule.
     top
-        How many best configurations to find.
+        Number of best configurations to find.
     clock
-        When its time is up the search returns what it has.
+        Time limit; the search then returns the best configurations so far.
     step
-        Receives notes on incumbent, bound and gap.
+        Receives notes on the best value so far, the bound and the gap.
     most_nodes
-        Boxes that are split, at most, once something was found; then the search ends.
+        Largest number of boxes to split once a configuration was found; then the search ends.
     """
 
     def __init__(
@@ -479,7 +479,7 @@ def _exchanges(
 
 
 def gap(best: float, bound: float) -> float:
-    """Return how far the bound lies above the best value, relative to its size."""
+    """Return how far the bound lies above the best value, relative to the size of that value."""
     if not math.isfinite(best):
         return math.inf
     if bound <= best + _TOLERANCE:

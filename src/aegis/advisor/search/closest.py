@@ -79,8 +79,9 @@ class _Anything:
 def find_closest(problem: Problem, plan: PrivacyPlan, clock: Clock) -> Box | None:
     """Return the configuration that removes the fewest rows to meet the rule.
 
-    The result is exact unless time runs out; then it is the best so far, at least the coarsest one.
-    None if the search was interrupted immediately.
+    The result is a box with one candidate per variable. The search tries the coarsest configuration
+    first. If time runs out, the result is the best configuration so far. None if the search was
+    interrupted before it tried one.
     """
     with SILENT.step("") as step:
         outcome = BranchAndBound(

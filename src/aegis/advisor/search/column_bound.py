@@ -22,12 +22,12 @@ Floats = npt.NDArray[np.float64]
 
 
 class EveryColumn(OfMeasure):
-    """The mean over columns of how well each is predicted from the others.
+    """The mean over columns of how well each is predicted from the others, as an objective.
 
-    Errors on rows held out are no smaller than those of least squares on all rows, and these no smaller
-    than with the other columns at their finest masks in the box. What is left is the column's own mask:
-    for each candidate the explained scatter is grouped, and the best one counts. So the bound is a sum of
-    maxima, one for each column, from one inverse.
+    Errors on held-out rows are no smaller than the errors of least squares on all rows. The latter
+    are smallest if the other columns have their finest masks in the box. Then only the mask of the
+    predicted column is open: for each candidate the explained scatter is grouped, and the best
+    candidate counts. So the bound is a sum of maxima, one for each column, from one inverse.
     """
 
     bounded = True
@@ -44,7 +44,7 @@ class EveryColumn(OfMeasure):
         self._groups: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound over a box; the value itself of a single configuration."""
+        """Return an upper bound over a box; for a single configuration, its value."""
         if is_leaf(box):
             return self._scorer.value(self._problem.choice(box), self._measure)
         levels = finest(self._problem, box)
@@ -59,7 +59,7 @@ class EveryColumn(OfMeasure):
         return float(weighted(np.array(each), self._weights))
 
     def effort(self, box: Box) -> float:
-        """Return the time of the fits."""
+        """Return the approximate seconds that the fits take."""
         return seconds_of(self._problem, box)
 
     def _keys(self, levels: list[Ints]) -> tuple[int, ...]:

@@ -161,13 +161,13 @@ def rules_of(span: Span | str, rule: PrivacyRule) -> list[PrivacyRule]:
 
 
 def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[str, int]) -> None:
-    """Raise if a front would be empty, before any search.
+    """Raise if no point of a front can be met, before any search.
 
     Raises
     ------
     PolicyError
-        The parameter does not fit the rule, or no table with so many rows and sensitive values can
-        meet any point of the front.
+        `span.parameter` does not fit the rule, or with `rows` rows and `values` distinct sensitive
+        values (by attribute), no point can be met.
     """
     lacking = [rule_at(rule, span.parameter, value).shortage(rows, values) for value in span.values]
     weakest = lacking[0]

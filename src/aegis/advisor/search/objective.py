@@ -34,12 +34,16 @@ class Objective(Protocol):
         """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
 
     def upper(self, box: Box) -> float:
-        """Return a bound, at least `bound`, that is cheap even for a single configuration."""
+        """Return an upper bound that takes little time, also for a single configuration.
+
+        It is never below `bound`.
+        """
 
     def guess(self, box: Box) -> float:
-        """Return an estimate of `upper` that takes less time: it only chooses where boxes are split.
+        """Return a quicker estimate of `upper`, which is used only to choose how to split a box.
 
-        Differences of it should rather be too large than too small.
+        The search compares the estimates of a box and of its parts. It does less harm if the
+        difference is estimated too large than too small.
         """
 
     def effort(self, box: Box) -> float:

@@ -1,8 +1,8 @@
 """Objectives that a search maximises, and the bounds that allow it to skip boxes.
 
 Every objective gives one number for a box, to be maximised: an upper bound on all configurations
-in it, and the exact value where the box is a single configuration. Objectives that are better
-when lower are negated here and turned back in the result.
+in the box, and the exact value if the box is a single configuration. Figures of which smaller
+values are better are negated here, and turned back in the result.
 """
 
 from __future__ import annotations
@@ -96,21 +96,21 @@ class Unbounded(OfMeasure):
 
 
 class BelowBound(OfMeasure):
-    """A measure that never exceeds what the finest masks of a box can show, which bounds it.
+    """A measure with an upper bound that is computed from the finest masks of a box.
 
-    The held-out trace and the held-out R2 never exceed the plug-in ones: a penalty and held-out rows only take
-    away, and these cannot grow when indicators are grouped. The expected AUC never exceeds
-    `reachable_auc`. No bound sees how much is taken away, so that a proof may need many more
-    boxes than one for `adjusted-pillai`.
+    The held-out trace and the held-out R2 never exceed the plug-in figures, because penalties and
+    held-out rows only lower a figure; and plug-in figures cannot grow when indicators are grouped.
+    The expected AUC never exceeds `reachable_auc`. No bound accounts for how much penalties and
+    held-out rows lower the figure. So a proof may need many more boxes than for `adjusted-pillai`.
 
     Parameters
     ----------
     problem, scorer, measure
-        The search space, and what scores a single configuration.
+        The search space, and the scorer and measure of single configurations.
     plain
         Bounds the boxes.
     guide
-        A trace that chooses where boxes are split, where the bound takes longer.
+        A trace that chooses how to split boxes, if the bound takes longer than the trace.
     """
 
     bounded = True
@@ -130,7 +130,7 @@ class BelowBound(OfMeasure):
         self.scored: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return the value of a single configuration, and the bound of a box."""
+        """Return the value of a single configuration, and for any larger box an upper bound."""
         if not is_leaf(box):
             return self._plain.bound(box)
         if box not in self.scored:
@@ -138,7 +138,7 @@ class BelowBound(OfMeasure):
         return self.scored[box]
 
     def guess(self, box: Box) -> float:
-        """Return `upper`, or twice the AUC that belongs to the guide's trace of two classes."""
+        """Return `upper`; with a guide, twice the AUC of two classes with the guide's trace."""
         if self._guide is None:
             return self.upper(box)
         counts = self._problem.summary.label.counts
@@ -148,7 +148,7 @@ class BelowBound(OfMeasure):
         return 2.0 * float(cumulative(math.sqrt(odds / 2.0)))
 
     def effort(self, box: Box) -> float:
-        """Return the time of the fits."""
+        """Return the approximate seconds that the fits take."""
         return seconds_of(self._problem, box)
 
 
@@ -180,7 +180,7 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
 
 
 def below_bound(problem: Problem, scorer: Scorer, measure: Measure) -> BelowBound:
-    """Return a measure with the bound of its kind: of a trace, of a number's R2, or of an AUC."""
+    """Return a measure as an objective, with the bound for its kind: a trace, an R2, or an AUC."""
     if measure.label is LabelKind.NUMBER:
         return BelowBound(problem, scorer, measure, FinestBound(problem, explained_share))
     trace = Pillai(problem, "the plug-in trace", adjusted=False)
@@ -226,7 +226,7 @@ def objective_type(text: str) -> ObjectiveType:
 
 
 def is_minimised(objective: str) -> bool:
-    """Whether an objective is the better the smaller it is."""
+    """Whether smaller values of an objective are better."""
     if objective in MEASURES:
         return MEASURES.get(objective).direction is Direction.LOWER
     return objective_type(objective).direction is Direction.LOWER

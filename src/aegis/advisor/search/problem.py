@@ -81,7 +81,7 @@ class Variable:
 
     @property
     def full(self) -> int:
-        """The domain with all candidates."""
+        """The domain with all candidates, as a bit mask."""
         return (1 << len(self.candidates)) - 1
 
     @cached_property

@@ -1,7 +1,7 @@
-"""A search that was stopped, kept in a file, so that a later one goes on where it ended.
+"""Keep a stopped search in a file, so that a later search can go on where it ended.
 
-The file holds the boxes that may still contain something better, each with its bound, and the best
-configurations. It is a working file of whoever searches: its bounds are believed.
+The file holds the best configurations, and the boxes that may contain better ones, each with its
+bound. It is a working file of the person who searches: its bounds are not checked.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class SearchFile:
     Attributes
     ----------
     path
-        Where it is, or will be.
+        Path of the file, which need not exist yet.
     digests
-        What the search is of: the table, the policy with its rule, and the measure. A file of
-        another search is refused.
+        Digests of the table and of the policy with its rule, and the measure. They identify the
+        search; a file of another search is refused.
     full
-        Per variable of the search its domain with all candidates.
+        For each variable of the search, the domain with all candidates.
     """
 
     path: Path
@@ -61,7 +61,7 @@ class SearchFile:
         )
 
     def read(self) -> tuple[tuple[Box, ...], tuple[OpenBox, ...]] | None:
-        """Return the best configurations and the open boxes; None where there is no file yet.
+        """Return the best configurations and the open boxes; None if there is no file yet.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class SearchFile:
         return best, boxes
 
     def write(self, outcome: Found) -> None:
-        """Write what a search found and what it left open."""
+        """Write the best configurations of a search, and the boxes that it left open."""
         data = {
             "aegis_search": _FORMAT,
             "of": dict(self.digests),

@@ -237,9 +237,9 @@ class Prepared:
     unmasked
         Score of the unmasked table.
     warnings
-        What to say of the measure.
+        Warnings on the measure.
     file
-        Keeps what the search leaves open; None for no file.
+        The file that keeps the boxes that the search leaves open; None for no file.
     tried
         The best configurations of the last search, which the next one tries first.
     """
@@ -259,7 +259,10 @@ def prepare(
     *,
     progress: Progress = SILENT,
 ) -> Prepared:
-    """Return what searches of a summary share; parameters as in `search_combinations`."""
+    """Return the results that searches of a summary share.
+
+    Parameters are as in `search_combinations`.
+    """
     given = asked(SearchRequest, request, {})
     objective, measure = given.objective, given.measure
     wanted, scored = objective_and_measure(policy, objective, measure)

@@ -76,7 +76,7 @@ class Searcher:
         self._traces = [make_objective(t, self.problem, self.scorer, plan) for t in listing]
 
     def for_label(self, place: int) -> Searcher:
-        """Return a searcher of what is best for one of several labels alone."""
+        """Return a searcher for the best configuration for one of several labels alone."""
         other = copy(self)
         other.objective = _of_label(self.objective, place)
         other._traces = [_of_label(trace, place) for trace in self._traces]
@@ -144,19 +144,19 @@ class Searcher:
         Parameters
         ----------
         rule
-            What is admissible.
+            The privacy rule.
         top
-            How many of the best to return.
+            Number of best configurations to return.
         time_limit
             Seconds; None for no limit.
         start
             Configurations that are worth trying first.
         briefly
-            Whether to list and score few configurations where boxes do not bound the objective well.
+            Whether to list and score only few configurations if the objective has no good bounds.
         prove
-            Whether to go on there until the best is proven or the time is over.
+            Whether to go on in this case until the best is proven or the time is over.
         file
-            Keeps what is left open, and says what an earlier search left open.
+            The file with the boxes that an earlier search left open; new ones are written to it.
         """
         began = time.perf_counter()
         clock = Clock(time_limit)

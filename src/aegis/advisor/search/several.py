@@ -1,8 +1,9 @@
 """Objectives of several labels: the share kept of each, and their combination.
 
-If B_t is at least the score of label t of every configuration in a box, then the share of B_t is at least
-its share kept, since a share grows with the score. So the weighted mean of these shares bounds the weighted
-mean, and the smallest of them bounds the worst. It is a proof where each label's objective has one.
+Let B_t be an upper bound on the score of label t over a box. Then the share that belongs to B_t is
+an upper bound on the share kept of label t, because shares grow with scores. So the weighted mean
+of the bounds on shares bounds the weighted mean share, and their minimum bounds the worst share. A
+search can prove its result if the objective of each label has bounds.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from aegis.summary import Candidate
 
 
 class ShareOfLabel(Priced):
-    """The share kept of one of several labels.
+    """The share kept of one of several labels, as an objective.
 
     Parameters
     ----------
     problem
-        The space of the whole table.
+        The search space of the whole table.
     own
-        The space of the label's table: what has no part in its scores is not in it.
+        The search space of the label's table, without columns that have no part in its scores.
     task
         Scores the label.
     measure
-        By which its share is measured here.
+        The measure of the share.
     inner
-        The objective of that measure on the label's table.
+        The objective for `measure` on the label's table.
     """
 
     sign = 1
@@ -49,13 +50,16 @@ class ShareOfLabel(Priced):
         self._known: dict[Box, float | None] = {}
 
     def box(self, box: Box) -> Box:
-        """Return the box of the label's table that a box of the whole table is."""
+        """Return the box of the label's table that corresponds to a box of the whole table."""
         return tuple(
             sum({1 << maps[c] for c in members(box[place])}) for place, maps in self._places
         )
 
     def share(self, box: Box) -> float | None:
-        """Return the most that a box keeps of the label, from 0 to 1; None if there is nothing to keep."""
+        """Return an upper bound on the label's share kept in a box, from 0 to 1.
+
+        None if the unmasked table has no utility for the label.
+        """
         own = self.box(box)
         if own not in self._known:
             self._known[own] = self._share(own)
@@ -75,17 +79,17 @@ class ShareOfLabel(Priced):
         return self._inner.guess(self.box(box)) / span if span else 0.0
 
     def bound(self, box: Box) -> float:
-        """Return the same; 0 if there is nothing to keep."""
+        """Return `share`, or 0 if that is None."""
         return self.share(box) or 0.0
 
     def effort(self, box: Box) -> float:
-        """Return the time of the label's objective."""
+        """Return the approximate seconds that the label's objective takes."""
         own = self.box(box)
         return 0.0 if own in self._known else self._inner.effort(own)
 
 
 class SharesKept(Priced):
-    """The shares kept of several labels, combined."""
+    """The combination of the shares kept of several labels, as an objective."""
 
     sign = 1
 
@@ -122,7 +126,7 @@ class SharesKept(Priced):
         return self._combine([label.share(box) for label in self.labels])
 
     def effort(self, box: Box) -> float:
-        """Return the time of all labels."""
+        """Return the approximate seconds that the objectives of all labels take."""
         return sum(label.effort(box) for label in self.labels)
 
 

@@ -1,9 +1,9 @@
-"""The best by a measure whose bound is loose, or missing, from a proven list of the highest traces.
+"""Find the best configuration by a measure with a loose bound, or none, among the highest traces.
 
-All admissible configurations whose adjusted trace is above a stated one are listed by branch and bound,
-and each of them is scored. Where a class is rare the trace misses what an expected merit sees: so
-the best of the list are changed by one mask at a time, as long as that is better. A loose bound
-then narrows the gap as long as there is time, if that is asked for.
+Branch and bound lists all admissible configurations whose adjusted trace is above a stated value,
+and each of them is scored. If a class is rare, the trace can miss differences that an expected
+merit shows. So the best configurations of the list are changed by one mask at a time, as long as
+the score improves. On request, the remaining time is used to narrow the gap with the loose bound.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Reaching:
-    """What bounds an objective, and whether to prove the best by it.
+    """An objective with its bound, and whether to prove the best configuration with this bound.
 
     Attributes
     ----------
     objective
         The objective with its bound.
     prove
-        Whether to split boxes by that bound until the best is proven or the time is over.
+        Whether to split boxes with the bound until the best is proven or the time is over.
     resumed
-        The boxes that an earlier search left open there; None to begin with all combinations.
+        The boxes that an earlier search left open; None to begin with all combinations.
     """
 
     objective: BelowBound | SharesKept
@@ -61,19 +61,21 @@ class Shortlist:
     Parameters
     ----------
     problem, objective, feasibility
-        The space, what to maximise over it, and what is admissible.
+        The search space, the objective to maximise, and the check of the rule.
     traces
-        What lists configurations; the second one where the first sees nothing in any of them.
+        The objectives that list configurations. The second one is used if the first one is not
+        above 0 for any configuration.
     common
-        Takes note of what configurations that are scored have in common.
+        Is told which configurations will be scored, so that their shared parts are counted once.
     listed
-        Configurations that are listed, at most.
+        Largest number of configurations in the list.
     reaching
-        The same objective with its bound, where it has one.
+        `objective` with its bound; None if it has none.
     clock
-        When its time is up the search returns what it has. Half of it is for the list.
+        Time limit; the search then returns the best configurations so far. Half of the time is for
+        the list.
     step
-        Receives notes.
+        Receives the progress.
     """
 
     def __init__(
@@ -104,18 +106,18 @@ class Shortlist:
         self._scored: dict[Box, float] = {}
 
     def run(self, start: tuple[Box, ...], most_splits: float) -> tuple[Found, ProvenList | None]:
-        """Return all configurations that were scored, best first, and the part of the space that
-        this covers; None if nothing is proven.
+        """Return all configurations that were scored, best first, and what the list proves.
 
-        Its `bound` is infinite where nothing bounds the objective, and not every admissible
-        configuration was scored. It is complete where the search ended by itself.
+        The second result is None if the list is empty, or if all combinations are proven. The
+        `bound` of the first result is infinite if the objective has no bound and not every
+        admissible configuration was scored. It is `complete` if the search ended by itself.
 
         Parameters
         ----------
         start
             Configurations to try as well.
         most_splits
-            Boxes that are split for the list, at most.
+            Largest number of boxes to split for the list.
         """
         for trace in self._traces:
             wide = self._list(trace, start, most_splits)
@@ -157,7 +159,7 @@ class Shortlist:
 
     @property
     def generous(self) -> bool:
-        """Whether the bound is that of all combinations, whatever the rule says of them."""
+        """Whether the bound is for all combinations, including those that break the rule."""
         return not self._split
 
     def _score_all(self, outcome: Found, boxes: Sequence[Box], *, every: bool) -> None:

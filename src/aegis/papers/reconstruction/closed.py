@@ -52,9 +52,9 @@ def closed_form(evidence: Evidence) -> Reconstruction:
 
 
 def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
-    """Return the only masked joint of `evidence`.
+    """Return the joint counts of the only mask in `evidence`.
 
-    Raise `PolicyError` if there is not exactly one.
+    Raise `PolicyError` if `evidence` does not have exactly one mask.
     """
     if len(evidence.masked) != 1:
         names = ", ".join(mask.name for mask in evidence.masked) or "none"

@@ -54,7 +54,10 @@ class ColumnProfile:
 
     @property
     def ordered(self) -> bool:
-        """Whether the policy states an order: for a quasi-identifier with ranges written as text."""
+        """Whether the policy states an order.
+
+        It does if the column is a quasi-identifier whose texts are ranges of numbers.
+        """
         return self.role is Role.QUASI_IDENTIFIER and bool(self.facts.ranges)
 
     @property

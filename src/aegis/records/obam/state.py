@@ -315,7 +315,7 @@ class State:
         return least
 
     def diversity(self) -> list[float]:
-        """Least entropy over clusters of each sensitive attribute, in bits."""
+        """For each sensitive attribute, the least entropy of any cluster, in bits."""
         return [float(values.min()) for values in self.entropies]
 
 

@@ -1,8 +1,8 @@
-"""Estimate the joint counts of an attribute and the label from a protected summary, with errors.
+"""Estimate joint counts of an attribute and the label, with standard errors, from noisy tables.
 
-A protected label table may have negative counts, and its class totals may differ from other tables.
-This module returns the nearest table that has neither problem: least squares, with counts of at
-least 0 and with the class totals that all tables together give (consistency as in Hay et al.,
+A label table of a protected summary may have negative counts, and its class totals may differ from
+those of other tables. This module returns the nearest table (least squares) that has no negative
+counts and has the class totals that all tables together give (consistency as in Hay et al.,
 Boosting the accuracy of differentially private histograms through consistency, PVLDB 3, 2010). It
 uses only published figures, so it costs no budget and reveals nothing more.
 """

@@ -94,8 +94,9 @@ class Noise:
     verdicts
         Configurations for which a verdict is stated.
     most_error
-        Error of a correlation of codes above which label tables are measured again instead of
-        moments.
+        Largest acceptable error of a correlation between the codes of two attributes (see
+        `aegis.safe.protect.codes`). If the expected error is larger, no moments of codes are
+        published, and their budget pays for a second measurement of the label tables.
     """
 
     epsilon: float

@@ -151,7 +151,7 @@ def cancel(session: Session, by: Actor, job_id: str) -> Job:
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Take the next job like `jobs.claim`, after failing jobs with too many attempts."""
+    """Mark jobs with too many attempts as failed, then take the next job as `jobs.claim` does."""
     system = Actor("", owner, frozenset())
     for job in jobs.over(session):
         reason = f"given up after {job.attempt} attempts: each one ended without an answer"

@@ -283,14 +283,18 @@ def revoke(session: Session, by: Actor, request_id: str, message: str) -> Reques
 
 
 def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
-    """Extend a release from now on; it needs as many approvals as the release itself.
+    """Extend a release by `days` from now.
+
+    The extension needs as many approvals as the release did.
 
     Raises
     ------
     CatalogError
         The new end is later than the provider allows, or not later than the current end.
+    NotAllowed
+        This account has approved the extension already.
     WrongState
-        Another number of days was approved first.
+        The request is not released, or another person approved another number of days.
     """
     request = seen(session, by, Action.APPROVE, request_id)
     after(RequestState(request.state), RequestStep.RENEW)
