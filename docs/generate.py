@@ -116,10 +116,10 @@ def models() -> str:
     """Return the page of privacy models."""
     lines = ["# Privacy models\n", NOTE.format(source="the registry of privacy models")]
     lines.append(
-        "Keys of a policy's `privacy:`. Several models may be asked for at once; rows of classes "
-        "that fail any of them are left out of the release, up to the share `suppression`. A null "
-        "is a value like any other: a class of nulls and one known value has two distinct values, so "
-        "that nulls can make it pass an l-diversity. `preset: ema`, `health-canada` or `cms` asks for classes of at least 11.\n"
+        "These are the keys of a policy's `privacy:`. You can ask for several models. The release leaves out "
+        "rows of classes that fail any of them, up to the share `suppression`. A null counts as a value: a "
+        "class with nulls and one known value has two distinct values, so nulls can make it meet an "
+        "l-diversity. `preset: ema`, `health-canada` or `cms` asks for classes of at least 11.\n"
     )
     for m in MODELS:
         variant = f" (`{m.variant[0]}: {m.variant[1]}`)" if m.variant else ""
@@ -131,10 +131,16 @@ def models() -> str:
                 lines.append(f"| `{p.name}` | {_cell(p.description)} | {p.range} | {default} |")
             lines.append("")
         needs = ", ".join(sorted(map(str, m.needs))) or "class sizes alone"
-        yes = {True: "yes", False: "no"}
+        coarser = (
+            "If a table meets it, so does each coarser one"
+            if m.monotone
+            else ("A coarser table can fail it where a finer one meets it")
+        )
+        limit = "too" if m.monotone_with_suppression else "but not always"
+        if not m.monotone:
+            limit = "too" if not m.monotone_with_suppression else "but not"
         lines.append(
-            f"Needs: {needs}. Monotone: {yes[m.monotone]}; with suppression: "
-            f"{yes[m.monotone_with_suppression]}. {m.argument}\n"
+            f"It is computed from: {needs}. {coarser}, {limit} where rows may be suppressed. {m.argument}\n"
         )
         lines.append(f"Source: {m.reference}.\n")
     return _page(lines)
