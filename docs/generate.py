@@ -131,17 +131,15 @@ def models() -> str:
                 lines.append(f"| `{p.name}` | {_cell(p.description)} | {p.range} | {default} |")
             lines.append("")
         needs = ", ".join(sorted(map(str, m.needs))) or "class sizes alone"
-        coarser = (
-            "If a table meets it, so does each coarser one"
-            if m.monotone
-            else ("A coarser table can fail it where a finer one meets it")
-        )
-        limit = "too" if m.monotone_with_suppression else "but not always"
         if not m.monotone:
-            limit = "too" if not m.monotone_with_suppression else "but not"
-        lines.append(
-            f"It is computed from: {needs}. {coarser}, {limit} where rows may be suppressed. {m.argument}\n"
-        )
+            coarser = "A coarser table can fail it although a finer one meets it."
+        elif m.monotone_with_suppression:
+            coarser = "If a table meets it, each coarser table meets it, also with suppressed rows."
+        else:
+            coarser = (
+                "If a table meets it, each coarser table meets it; with suppressed rows not always."
+            )
+        lines.append(f"Aegis needs: {needs}. {coarser} {m.argument}\n")
         lines.append(f"Source: {m.reference}.\n")
     return _page(lines)
 
