@@ -85,7 +85,7 @@ _ALPHA_VALUES = ValueDemand(
     lambda held: f"an alpha of at least {math.ceil(1000 / held) / 1000:g}",
 )
 
-UNION = "A merged class is the union of its parts and fails only if all its parts fail, so no more rows fail."
+UNION = "A merged class fails only if all classes in it fail, so merging never raises the number of failing rows."
 MIXTURE = (
     "The condition holds on a convex set of distributions, so a merger of safe classes is safe. "
     "Merging a safe class with a large failing one can make the safe rows fail."
@@ -235,7 +235,7 @@ MODELS.register_all(
         argument=(
             "The largest count of a merger is at most the sum of the largest counts, and so are "
             "the l - 1 largest together: r_1 is subadditive, the tail superadditive, so a merger "
-            "of safe classes is safe. Merged with a failing one, a safe class can fail."
+            "of safe classes is safe. But if a safe class is merged with a failing class, the result can fail."
         ),
         figures=lambda table, criterion: recursive_ratio(
             criterion.counts(table), int(criterion["l"])
