@@ -50,9 +50,9 @@ class SearchRequest:
     top: int = keyword(5, "How many of the best to return, at least 1.")
     time_limit: float | None = option(
         None,
-        "Go on until the best is proven, or stop after this time, as Ctrl-C does, with the best so "
-        "far and its gap. By default the search stops when what is easily proven is proven, at most "
-        "after 30 seconds. Reading and summarising the table come before it.",
+        "Search until the best is proven, or stop after this time, as Ctrl-C does, with the best so "
+        "far and its gap. Without this option the search ends after the most promising combinations, "
+        "at the latest after 30 seconds. Reading and summarising the table come before it.",
         "SECONDS",
     )
     front: Span | str | None = option(
@@ -70,8 +70,8 @@ class SearchRequest:
     )
     resume: str | Path | None = option(
         None,
-        "Keep what the search leaves open in this file, and go on from it where it exists: a search "
-        "of the same table, policy, measure and --top.",
+        "Keep the unfinished part of the search in this file. If the file exists, go on from it: table, "
+        "policy, measure and --top must be the same.",
         "FILE",
         kind=Path | None,
     )

@@ -124,13 +124,19 @@ def _bound(given: Any) -> float:
 
 
 def _counts(problem: Problem) -> list[str]:
-    """Return what tells the tables of two summaries apart: the counts behind scores and classes."""
+    """Return texts by which the tables of two summaries differ.
+
+    The fold of a row depends on all of its values, so counts by fold differ between tables whose columns
+    have the same counts one by one.
+    """
     summary = problem.summary
-    told = [repr((v.name, [str(c.mask) for c in v.candidates])) for v in problem.variables]
-    told += [hashlib.sha256(joint.tobytes()).hexdigest() for joint in summary.pairs.joints]
-    if summary.frequency is not None:
-        told.append(hashlib.sha256(summary.frequency.counts.tobytes()).hexdigest())
-    return [str(summary.rows), *told]
+    pairs, frequency = summary.pairs, summary.frequency
+    arrays = list(pairs.joints if pairs.folds is None else pairs.folds.joints)
+    if frequency is not None:
+        arrays += [frequency.counts, *(frequency.codes[name] for name in sorted(frequency.codes))]
+    masks = [repr((v.name, [str(c.mask) for c in v.candidates])) for v in problem.variables]
+    digests = [hashlib.sha256(array.tobytes()).hexdigest() for array in arrays]
+    return [str(summary.rows), *masks, *digests]
 
 
 def _digest(*parts: str) -> str:
