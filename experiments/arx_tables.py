@@ -1,7 +1,7 @@
 """The tables of ARX's test cases, from summaries/arx_cases.json, as the docs hold them.
 
-python experiments/arx_tables.py          # the summary, for docs/benchmarks.md
-python experiments/arx_tables.py --cases  # every case, docs/arx-cases.md
+python experiments/arx_tables.py          # the summary, for docs/arx-cases.md
+python experiments/arx_tables.py --cases  # every case
 """
 
 from __future__ import annotations

@@ -49,9 +49,8 @@ TABLES = [
     ("public_tables", "experiments", "kind_table", ("tiny",), 7),
     ("public_tables", "experiments", "kind_table", ("keys",), 3),
     ("public_tables", "experiments", "ahead_table", (), 16),
-    ("arx_tables", "benchmarks", "summary_table", (), 27),
-    ("arx_tables", "benchmarks", "missing_table", (), 4),
-    ("arx_tables", "arx-cases", "case_table", (), 550),
+    ("arx_tables", "arx-cases", "summary_table", (), 27),
+    ("arx_tables", "arx-cases", "missing_table", (), 4),
 ]
 """Script, page, table, its arguments, its rows."""
 PRINTED = [
@@ -67,6 +66,7 @@ PRINTED = [
     ("public_tables", "model_table", (), 20),
     ("public_tables", "optima_table", ("k = 5, 2 %",), 13),
     ("public_tables", "optima_table", ("k = 10, 0 %",), 13),
+    ("arx_tables", "case_table", (), 550),
 ]
 """Tables that scripts print and no page shows."""
 
@@ -94,7 +94,7 @@ def test_a_script_prints_its_table(
 ) -> None:
     made = made_by(script, table)(*given)
     assert len(made) == rows
-    assert len({line.count(" | ") for line in made}) == 1
+    assert all(line.startswith("|") and line.endswith("|") for line in made)
 
 
 def test_level_counts_left_no_cell_that_follows() -> None:
