@@ -242,7 +242,7 @@ class _LineCounter:
         self.lines.tell(self.told)
 
     def note(self, text: str) -> None:
-        """Ignore the text: the parent process shows only counts."""
+        """Report a text next to the current step."""
         self.told["note"] = text
         self.lines.tell(self.told)
 
