@@ -191,8 +191,6 @@ def _compared_choices(scored: Sequence[tuple[Ranked, Choice]]) -> list[Choice]:
 
     Only admissible configurations can be recommended. So inadmissible ones get errors only if none
     is admissible.
-
-    Only admissible configurations can be chosen. So the others matter only if none is admissible.
     """
     admissible = [choice for ranked, choice in scored if ranked.admissible]
     return admissible or [choice for _, choice in scored]

@@ -97,8 +97,6 @@ def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
     """Return the advice with its caveats among the warnings.
 
     `told` lists the earlier caveats, which are removed.
-
-    They replace the earlier ones, `told`.
     """
     others = tuple(text for text in advice.warnings if text not in told)
     return replace(advice, warnings=(*others, *caveats_of(advice)))

@@ -35,10 +35,6 @@ def beside_rows(
     One recipe uses the masks of the leading configuration. So the ranking compares suppressed cells
     with suppressed rows under the same masks. Another uses finer masks, which would be best if a
     tenth of the rows could be suppressed, because suppressed cells cost less than suppressed rows.
-
-    The masks of the leading configuration are used, so that the same masks are ranked with rows
-    suppressed and with cells suppressed. Finer masks are used, too: those that would be best if a
-    tenth of the rows could be suppressed, because suppressing cells costs less.
     """
     cells = [
         recipe

@@ -99,8 +99,6 @@ def stated_roles(columns: object) -> dict[str, ColumnRole]:
     """Return each column's weight and twins according to the figures in a certificate.
 
     Empty if `columns` does not have the form of such figures.
-
-    Empty if `columns` does not have the form of such figures.
     """
     numbers = ("weight", "score", "unmasked", "explained", "unmasked_explained")
     if not isinstance(columns, Mapping):

@@ -3,10 +3,6 @@
 Columns that almost determine each other, such as an age and a year of birth, count once. Otherwise
 they would dominate the mean over columns. A column that cannot be predicted is left out, and the
 reason is stated.
-
-Columns that almost determine each other, such as an age and a year of birth, count once. Otherwise
-they would dominate a mean over columns. A column that cannot be predicted is left out, and the
-reason is stated.
 """
 
 from __future__ import annotations

@@ -148,8 +148,6 @@ class CommonParts:
 
         These are the changed attributes with the fewest levels; together they have at most a share
         `FEW` of all levels.
-
-        These are the attributes with few levels, which together have a small part of all levels.
         """
         levels = {name: base[name].n_levels for name in self._names}
         by_size = sorted((n for n in self._names if n in changed), key=levels.__getitem__)

@@ -10,16 +10,6 @@ processes releases in the order in which they were made. A release that took ear
 account, which its certificate names, also suppressed the rows that `PrivacyRule.check` suppresses
 for them. If a release did not, every joint class must meet the rule, because nothing can be
 suppressed any more.
-
-Two releases of one table, each k-anonymous, show two groupings of the same persons. A reader may be
-able to link their rows, by shared columns, by order, or by knowledge of the persons. This reader
-sees the common refinement of both, whose classes are smaller. The rule is checked against these
-joint classes.
-
-Absence counts, too: rows that are in one release but not in another form separate classes. Releases
-are taken in the order in which they were made. If a release took earlier ones into account, it also
-suppressed what `PrivacyRule.check` suppresses for them; its certificate names them. If it did not,
-every joint class must meet the rule, because nothing can be suppressed any more.
 """
 
 from __future__ import annotations
@@ -294,8 +284,6 @@ def _groups(attribute: AttributeSummary, mask: Mask, release: str) -> Ints:
     """Return the group of each value under a mask, shape (V,).
 
     Values of a group have the same masked value.
-
-    All values of a group have the same masked value.
     """
     for candidate in (*attribute.candidates, attribute.unmasked):
         if mask in (candidate.mask, candidate.declared):
@@ -436,9 +424,6 @@ class _Joint:
 
         If `leave_out` names an attribute, the code assumes the rows that would be released without
         it. With `as_made`, it assumes the rows that were released.
-
-        If `leave_out` names an attribute, the released rows are those that would be released
-        without it. With `as_made`, they are the rows that were released.
         """
         shown = [self.codes(release, leave_out) for release in releases]
         before = np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start
@@ -458,9 +443,6 @@ class _Joint:
         one.
 
         The second result is the number of rows of each joint class before suppression, shape
-        (classes,).
-
-        The second result is the number of rows in the final classes, before suppression,
         (classes,).
         """
         verdicts = []

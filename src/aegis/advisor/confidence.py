@@ -6,12 +6,6 @@ Journal of Official Statistics 17, 2001; the jackknife of groups goes back to Qu
 configurations are compared by the standard error of their *difference*. They mask the same rows, so
 their scores vary together, and the error of the difference is much smaller than the errors of the
 two scores.
-
-A score is computed again without each of the G folds. With v_g the value without fold g, the
-standard error is sqrt((G - 1) / G * sum_g (v_g - mean v)^2) (Kott, The delete-a-group jackknife,
-Journal of Official Statistics 17, 2001; the jackknife of groups goes back to Quenouille, 1956). Two
-configurations are compared by the standard error of their *difference*. They mask the same rows, so
-their scores vary together, and the error of the difference is much smaller than their own errors.
 """
 
 from __future__ import annotations
@@ -63,9 +57,6 @@ class FoldScorer(Scorer):
 
     Folds are counted by pooled level. If an attribute has more groups than levels, its levels are
     scored.
-
-    If an attribute has more groups than levels, its levels are scored here, because only levels are
-    counted by fold.
     """
 
     def __init__(self, whole: Scorer, fold: int) -> None:
@@ -106,11 +97,6 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
     cube of the number of levels. So on wide tables fewer configurations, or none, get errors. None
     get errors with several labels, or if the measure scores single attributes and the summary has
     attributes without counts by fold.
-
-    Most measures of whole configurations need one factorisation per fold, whose time grows with the
-    cube of the number of levels. So on wide tables fewer configurations, or none, get errors. None
-    get errors with several labels, or if the measure is of single attributes and some attributes
-    were set aside, because these are not counted by fold.
     """
     if measure.label is LabelKind.SEVERAL:
         return 0  # each label's rows are dealt to other folds; its own error is stated
@@ -161,10 +147,6 @@ def jackknife(
 
     Folds without rows are left out; the result is None if fewer than two others remain. If the
     measure is a mean of scores of K folds, a jackknife value is the mean without one fold's score.
-
-    Folds without rows are left out; the result is None if fewer than two others remain. If a
-    measure is a mean of scores by part of the rows, one part's score is left out instead of
-    computing it again.
     """
     if measure.without_parts is not None:
         return _without_parts(scorer, choices, measure)
@@ -241,10 +223,6 @@ def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: f
     The jackknife of an AUC has only five folds, so it varies up to threefold between samples of one
     population. The formula of Hanley and McNeil depends only on the AUC and the rows of each class.
     Its result is about a fifth too large.
-
-    The jackknife of an AUC leaves out one of only five parts, so it varies up to threefold between
-    samples of one population. The formula of Hanley and McNeil depends only on the AUC and the rows
-    of each class. It is about a fifth too large.
     """
     if measure.unit != "AUC":
         return jackknifed
@@ -292,8 +270,6 @@ def shrink_of(summary: Summary, measure: Measure) -> float:
     """Return the factor that converts errors for the folds' rows to errors for the scored rows.
 
     Scores of single attributes use all rows; folds use the co-occurrence sample.
-
-    Scores of single attributes use all rows; folds use the co-occurrence sample.
     """
     if measure.scope is Scope.CONFIGURATION:
         return 1.0
@@ -305,9 +281,6 @@ def student_quantile(freedom: int) -> float:
     freedom.
 
     For few folds it is read from a list, because loading SciPy's special functions takes longer
-    than a small ranking.
-
-    For few folds, it is looked up in a list, because loading SciPy's special functions takes longer
     than a small ranking.
     """
     if freedom <= len(_STUDENT):

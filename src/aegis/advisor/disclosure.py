@@ -18,8 +18,6 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
     """Return the advice with privacy reports before and after masking.
 
     They come from the frequency table on which the rule is checked, so a summary is enough.
-
-    They come from the frequency table that checks the rule, so a summary is enough.
     """
     scorer = Scorer(summary)
     before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))

@@ -105,10 +105,6 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
     each attribute. A missing number counts as the mean of the others, and a second column indicates
     that it is missing.
 
-    The first difference is 0, because the origin does not matter. Numbers are scaled to variance 1,
-    so that a penalty means the same for each attribute. A missing number counts as the mean of the
-    others, and a second column indicates that it is missing.
-
     Parameters
     ----------
     numbers
@@ -201,8 +197,6 @@ class CodedAttribute:
         """Return the co-occurrence of the attribute's columns, lower triangle, shape (K, c, d, d).
 
         It is counted for each of the classes `some`, or over all classes together; then c is 1.
-
-        It is for the classes `some`, or for all classes together; then c is 1.
         """
         if self.steps is None:
             # No row shows two levels; of two thresholds it shows the later one where it shows both.

@@ -1,8 +1,6 @@
 """Define estimates of the deviation from the unmasked table, by which configurations can be ranked.
 
 Packages add estimates through the entry points `aegis.estimates`; see `EstimateCase`.
-
-Packages add estimates through the entry points `aegis.estimates`; see `EstimateCase`.
 """
 
 from __future__ import annotations

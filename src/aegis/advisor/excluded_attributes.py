@@ -19,8 +19,6 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
 
     The fold of each row is drawn at random, because rows with the same value and class are
     interchangeable.
-
-    The fold of each row is drawn at random, because rows with one value and one class are equal.
     """
     added = np.zeros((attribute.n_atoms, attribute.joint.shape[1]), dtype=attribute.joint.dtype)
     np.add.at(added, attribute.atoms, attribute.joint)

@@ -7,14 +7,6 @@ Pillai's trace and its held-out forms account for the smaller chance in expected
 (`Cooccurrence.chance`), and agree with the mean score of drawn rows. Noise cannot improve MI,
 chi-square, g3 and the plug-in trace. It can improve g1 and g2, which count rows with the same
 value: noise spreads them over more values. So do not compare noise masks by g1 or g2.
-
-This is the score of the expectation, not the expectation of the score. Plug-in measures of the
-expected table measure what the noise lets through. Corrected measures of single attributes also
-subtract the chance that released rows would add, so they err on the safe side. Pillai's trace and
-its held-out forms account for the smaller chance in expected counts (`Cooccurrence.chance`); they
-agree with the mean score of drawn rows. MI, chi-square, g3 and the plug-in trace cannot improve by
-noise. g1 and g2 can: they count rows with the same value, and noise spreads these over more values.
-So do not compare noise masks by g1 or g2.
 """
 
 from __future__ import annotations

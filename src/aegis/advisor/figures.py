@@ -22,8 +22,6 @@ class ProvenList:
     The shortlist is proven to contain every admissible configuration above a value of a bounded
     measure.
 
-    It is proven to contain every admissible configuration above a value of a bounded measure.
-
     Attributes
     ----------
     measure
@@ -143,9 +141,6 @@ class SearchFigures:
 
         If a complete search has no result, then no combination meets the rule. A stopped search
         proves nothing.
-
-        If a complete search finds nothing, it has proven that no combination meets the rule. A
-        stopped search has not.
         """
         return self.stopped is None
 

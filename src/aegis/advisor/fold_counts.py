@@ -2,9 +2,6 @@
 
 A block has the counts of two attributes under two masks. Every configuration with these two masks
 uses the same block, so it is counted once, from the non-empty cells of the summary.
-
-A block is for two attributes under two masks. Every configuration with these two masks uses the
-same block, so it is counted once, from the non-empty cells of the summary.
 """
 
 from __future__ import annotations
@@ -78,8 +75,6 @@ class PartBlocks:
 
         If that takes less time, they are returned as factorised common levels and the rest; the
         figures are the same.
-
-        They are split if that takes less time; this changes no figure.
 
         Parameters
         ----------
@@ -209,8 +204,6 @@ class PartBlocks:
         triangle.
 
         `left` must be the last attributes of `shown`.
-
-        `left` must be the last attributes of `shown`.
         """
         parts, classes = self._rows_of(label)[0].shape
         height, width = (sum(len(own.places) for own in of) for of in (left, shown))
@@ -231,8 +224,6 @@ class PartBlocks:
         """Assemble the co-occurrence in the classes `some`, shape (K, c, q, d), from blocks.
 
         Without classes, all rows are counted together and c is 1.
-
-        If no classes are given, all rows are counted together and c is 1.
         """
         parts, classes = self._rows_of(label)[0].shape
         some = None if some is None else slice(some.start, min(some.stop, classes))
@@ -358,8 +349,6 @@ class PartBlocks:
         d_i).
 
         For an attribute with itself, only the lower triangle is returned.
-
-        If both are the same attribute, only the lower triangle is returned.
         """
         if own is other:
             return own.square(some)
@@ -425,8 +414,6 @@ class PartBlocks:
     def _entries(self, pair: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
         """Return atom of i, atom of j, class, part and rows of every non-empty cell of a pair of
         attributes.
-
-        The cells are sorted by class.
 
         The cells are sorted by class.
         """

@@ -123,9 +123,6 @@ class RowGroups:
     columns still by atom. So a configuration reads as many rows of G as it has levels, not all
     rows.
 
-    The cache has half of the work: the rows of one attribute summed under one mask, with columns
-    still by atom. So a configuration reads as many rows of G as it has levels, not all of them.
-
     Parameters
     ----------
     pairs
@@ -147,9 +144,6 @@ class RowGroups:
         """Announce the levels of configurations that will be counted, by attribute and key.
 
         The first of these configurations counts all levels at once; the others use these counts.
-        Noise masks are left out. If there are more than `_TOGETHER` levels, nothing is announced.
-
-        The first of these configurations counts all levels at once; the others read from that.
         Noise masks are left out. If there are more than `_TOGETHER` levels, nothing is announced.
         """
         own = {k: level for k, level in levels.items() if level.ndim == 1}
@@ -189,8 +183,6 @@ class RowGroups:
         """Return `group_counts` of all attributes, or of those with the indices `which`.
 
         If two keys of an attribute are equal, their levels must be equal.
-
-        Equal keys of an attribute must mean equal levels.
         """
         places = range(len(levels)) if which is None else which
         if not (self.remember and len(levels)) or any(level.ndim == 2 for level in levels):
@@ -320,11 +312,6 @@ def drawn_chance(
     channel: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
     """Return a factor B, shape (L, k), of the chance covariance B B' that expected counts lack.
-
-    Suppose that the label is independent of the reports. Let m_r be the rows with report r, n_a the
-    rows of atom a, and K the channel. Then the counts of a class in drawn rows have the covariance
-    diag(m), times the variance of the class. Their expectations given the atoms have only K'
-    diag(n) K. So expected counts lack the difference diag(m) - K' diag(n) K.
 
     Suppose that the label is independent of the reports. Let m_r be the rows with report r, n_a the
     rows of atom a, and K the channel. Then the counts of a class in drawn rows have the covariance

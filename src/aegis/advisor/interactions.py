@@ -5,11 +5,6 @@ Values are put into at most eight bins per attribute, as trees with few leaves w
 and dates, a bin is a range. For other values, the seven most frequent ones have a bin each, and all
 others share one. The interaction of two attributes under two masks is the same in every
 configuration with these masks, so it is computed once.
-
-Values are put into at most eight bins per attribute, as trees with few leaves would do. For numbers
-and dates, a bin is a range; otherwise there are bins for the seven most frequent values and one for
-all others. The interaction of two attributes under two masks is the same in every configuration
-with these masks, so it is computed once.
 """
 
 from __future__ import annotations

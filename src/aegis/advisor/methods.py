@@ -118,9 +118,6 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
 
     Centroids and ranges can be thousands of rare values. A model that fits a coefficient to each of
     them predicts worse on new rows, which the adjusted trace does not measure.
-
-    A model that fits a coefficient to each of thousands of rare values loses by it, and the
-    adjusted trace does not measure this loss. Centroids and ranges are such values.
     """
     best = advice.best
     rival = next(
@@ -221,8 +218,6 @@ class RecordRanker:
         """Make a release of a recipe, with repeatable draws, to compute its figures.
 
         The rule is checked later. An actual release uses other draws.
-
-        Its random draws are repeatable, so that figures are, too. A real release uses other draws.
         """
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 

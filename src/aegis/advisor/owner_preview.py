@@ -1,8 +1,6 @@
 """Preview a release for its owner: columns before and after, suppressed groups, a few rows.
 
 The preview contains values of the table. It appears only in the owner's report, and in no JSON.
-
-These are values of the table. They appear only in the owner's report, and in no JSON.
 """
 
 from __future__ import annotations

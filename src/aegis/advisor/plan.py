@@ -151,8 +151,6 @@ class PrivacyPlan:
         table.
 
         None if there is no population, or if the attribute does not form classes.
-
-        None if there is no population, or if the attribute does not form classes.
         """
         if self._population is None or name not in self._population.values:
             return None
@@ -163,8 +161,6 @@ class PrivacyPlan:
         """Number of values of each attribute under its finest mask, including null.
 
         No record-level release shows more values: see `aegis.release.anonymize`.
-
-        Record-level releases do not show more values: see `aegis.release.anonymize`.
         """
         candidates = {a.name: a.candidates for a in self.summary.all_attributes if a.candidates}
         return self._held() | {n: max(c.size for c in many) for n, many in candidates.items()}
@@ -183,10 +179,6 @@ class PrivacyPlan:
 
         If no candidate shows all values of an attribute, the frequency table has only the values of
         its finest candidate. Then the classes of "unmasked" attributes are those under the finest
-        candidates.
-
-        If no candidate shows all values of an attribute, the frequency table counts it by its
-        finest candidate. Then the classes of "unmasked" attributes are those under the finest
         candidates.
         """
         frequency = self.summary.frequency
@@ -270,9 +262,6 @@ class PrivacyPlan:
 
         They do not with a population, with leaves of hierarchies, with earlier releases, or if a
         criterion compares a class with all rows before suppression.
-
-        This is not the case with a population, with leaves of hierarchies, with earlier releases,
-        and if a criterion compares a class with all rows before suppression.
         """
         whole = any(c.local and not c.model.local for c in self.rule.criteria)
         beside = self._population is not None or self.after_others
@@ -315,8 +304,6 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
 
     If the summary has no frequency table, the engine of `source` counts classes.
 
-    If the summary has no frequency table, classes are counted in the engine of `source`.
-
     Raises
     ------
     PolicyError
@@ -348,9 +335,6 @@ def require_same(summary: Summary, policy: Policy) -> None:
 
     The summary has counted the classes of its own quasi-identifiers. Under a policy with others,
     the rule would be checked on the wrong columns. Rule, measure and weights may differ.
-
-    The summary has the classes of *its* quasi-identifiers. Under a policy with others, the rule
-    would be checked on the wrong columns. Rule, measure and weights may differ.
     """
     own = [] if policy.chosen_label is None else [policy.chosen_label]
     asked = {a.name: (a.role, a.masks) for a in (*policy.features, *own)}

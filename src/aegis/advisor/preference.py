@@ -1,8 +1,6 @@
 """Choose which configuration to recommend among those that score about the same.
 
 The choice depends on the amount of masking, a figure that does not depend on the label.
-
-The amount of masking is a separate figure, which does not depend on the label.
 """
 
 from __future__ import annotations
@@ -116,10 +114,6 @@ def tie_margin(
     label_rows: Sequence[float],
 ) -> float:
     """Return how far below the best score other scores still count as equal to it.
-
-    It is `AUC_MARGIN` for an AUC or an accuracy, and the share `UTILITY_MARGIN` of the unmasked
-    utility for any other measure. It is infinite if scores cannot distinguish masks: the unmasked
-    table has no utility, or the best score is within two standard errors of no utility.
 
     It is `AUC_MARGIN` for an AUC or an accuracy, and the share `UTILITY_MARGIN` of the unmasked
     utility for any other measure. It is infinite if scores cannot distinguish masks: the unmasked

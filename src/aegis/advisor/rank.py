@@ -61,8 +61,6 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
     """Return the privacy guarantee of a configuration's noise masks; None if it has none.
 
     The guarantee does not cover the label, which is released without noise.
-
-    The label is released without noise.
     """
     masks: dict[str, Mask | None] = {n: c.mask for n, c in choice.items()}
     if summary.label.there:
@@ -72,9 +70,6 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
 
 def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
     """Return the policy with `identity` as the only candidate mask, to measure a table as it is.
-
-    In an `original` table, the policy's only mask of the label is kept, because it makes the
-    classes.
 
     In an `original` table, the policy's only mask of the label is kept, because it makes the
     classes.
@@ -112,8 +107,6 @@ def tells_classes_apart(source: Source, policy: Policy) -> bool:
     """Return whether a table still has two label classes, so that there is something to predict.
 
     Without a label, return whether the table has rows.
-
-    Without a label, whether it has rows.
     """
     if not policy.label:
         return source.rows > 0

@@ -114,8 +114,6 @@ class Ranked:
         """Mask of each attribute as text for people: as declared, without fitted parameters.
 
         For a record-level release, the text of each quasi-identifier names the method.
-
-        A record-level release shows its method for every quasi-identifier.
         """
         if self.method is not None:
             own = self.method.shown

@@ -4,11 +4,6 @@ The best configuration is measured in the same way as a release: its rows are ma
 that fail the rule are suppressed, and the remaining rows are summarised like any table. If there is
 only a summary, the frequency table is used, if it has every scored attribute. That is possible only
 for measures without held-out rows.
-
-The best configuration is measured in the same way as a release. Its rows are masked, the classes
-that fail the rule are suppressed, and the remaining rows are summarised like any table. If there is
-only a summary, the frequency table is used, if it has every scored attribute. This is possible for
-measures that hold out no rows.
 """
 
 from __future__ import annotations
@@ -205,8 +200,6 @@ class ReleasedRows:
         """Return the counts of the rows that a configuration keeps; None if they cannot be known.
 
         The kept rows of a release with noise are known only after the noise is drawn.
-
-        The rows of a release with noise are known only after the noise is drawn.
         """
         if any(candidate.noise is not None for candidate in choice.values()):
             return None
@@ -249,11 +242,6 @@ class ReleasedRows:
         in one fold, but a release does not name persons. In a wide table, the attributes that
         measures leave out depend on the masks. And the fold of a row depends on its atoms: masks
         can cut the pooled values of an attribute into more atoms than the unmasked table has.
-
-        This happens in three cases. If persons are counted, the summary keeps all rows of a person
-        in one fold, but a release does not name persons. In a wide table, the attributes that are
-        set aside depend on the masks. And the fold of a row depends on its atoms: masks can cut the
-        pooled values of an attribute into more atoms than the unmasked table has.
         """
         by_persons = self.policy is not None and self.policy.person is not None
         summary = self.plan.summary
@@ -446,10 +434,6 @@ def expected_auc(
     scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]
 ) -> UtilityFigure | None:
     """Return the expected AUC, or R2, of the best configuration on all rows.
-
-    None in these cases: the measure is a model metric itself; the first configuration is not
-    admissible; there is neither a numeric label nor a label with two classes; the summary has no
-    folds; or the table has so many values and classes that it would take longer than the ranking.
 
     None in these cases: the measure is a model metric itself; the first configuration is not
     admissible; there is neither a numeric label nor a label with two classes; the summary has no

@@ -4,10 +4,6 @@ reveal the label.
 A rule covers only the quasi-identifiers. Somebody who knows more about a person may single the
 person out by other released columns. A column that repeats the label in other words makes every
 score too good, if that column is not known when a model is used.
-
-A rule covers only the quasi-identifiers. Somebody who knows more of a person may single the person
-out by other released columns. And a column that has the label in other words makes every score too
-good, if that column is not known where a model is used.
 """
 
 from __future__ import annotations
@@ -153,8 +149,6 @@ def outside_of_release(
     source: Source | None, policy: Policy, choice: Choice, label_mask: Mask | None = None
 ) -> Outside | None:
     """Find the risks in a configuration's release that the rule does not cover, from the rows.
-
-    None if the table is not available or too large, or if a mask draws noise.
 
     None if the table is not available or too large, or if a mask draws noise.
     """

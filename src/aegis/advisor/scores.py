@@ -40,8 +40,6 @@ class AttributeScores(Mapping[str, AttributeScore]):
 
     Few callers need it, and for a label with many classes it takes longer than the score.
 
-    It is rarely needed, and for a label with many classes it takes longer than the score.
-
     Parameters
     ----------
     names
@@ -115,11 +113,6 @@ def utility_kept(
     which may depend on the rows of each class. A score above the reference is chance, and keeps 100
     %. A score worse than a constant prediction keeps 0 %. The result is None if the reference has
     no utility, up to rounding.
-
-    Utility is the difference of a measure from that of a constant prediction (`Measure.worst`),
-    which may depend on the rows of each class. A score better than the reference is so by chance
-    and keeps 100 %. A score worse than a constant prediction keeps 0 %. The result is None if the
-    reference has no utility, up to rounding.
     """
     worst, sign = measure.worst(label_rows), measure.direction.sign
     whole = sign * (reference - worst)

@@ -3,10 +3,6 @@
 The time does not depend on the number of rows, because every score is a function of grouped counts
 (theory.md, section 2). Three things are computed only once: the contingency table of an attribute
 under a mask, its measures, and the information of a pair of attributes under a pair of masks.
-
-The time does not depend on the number of rows, because every score is a function of grouped counts
-(theory.md, section 2). Some parts are computed only once: the contingency table of an attribute
-under a mask, its measures, and the information of a pair of attributes under a pair of masks.
 """
 
 from __future__ import annotations
@@ -162,8 +158,6 @@ class Scorer:
 
         If the measure predicts each column, it is how well the other columns, under their masks,
         predict the attribute.
-
-        Of a measure that predicts each column: how well the others, as they are masked, predict it.
         """
         label = self._label(choice)
 
@@ -219,10 +213,6 @@ class Scorer:
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
         """Return by attribute the loss of utility if it were the only masked attribute.
-
-        If other attributes carry the same information, the loss is small. The result is empty if
-        the unmasked table has more than `MOST_LEVELS` values, because each attribute needs a score
-        of the whole table, whose time grows with the cube of their number.
 
         If other attributes carry the same information, the loss is small. The result is empty if
         the unmasked table has more than `MOST_LEVELS` values, because each attribute needs a score
@@ -458,8 +448,6 @@ class Scorer:
         explain.
 
         These are `learnt` and `explained` of `aegis.measures.columns.ColumnFigures`.
-
-        These are `learnt` and `explained` of `aegis.measures.columns.ColumnFigures`.
         """
         figures = column_figures(self.cooccurrence(choice, (Need.COLUMNS,)))
         names = [self._names[index] for index in self._counted]
@@ -520,8 +508,6 @@ class Scorer:
         """Return the ordered level of each atom under a candidate, and the number of each level.
 
         For an attribute without an order, return its levels and None.
-
-        For an attribute without an order, these are its levels and None.
         """
         key = (attribute.name, candidate)
         if key not in self._orders:

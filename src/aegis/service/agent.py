@@ -4,11 +4,6 @@ The agent opens no port, and rows stay with the provider. It uploads protected s
 on several releases together, and verified masked files, each signed with the provider's key. It
 checks every job against the provider's own policy and floor (minimum protection), and every release
 also against the signatures of its approvers and the agent's own ledger.
-
-It opens no port. Rows stay with the provider. The agent uploads protected summaries, verdicts on
-several releases together, and verified masked files, each signed with the provider's key. It trusts
-nobody: each job is checked against the provider's own policy and floor (minimum protection). A
-release is also checked against the signatures of its approvers and the agent's own ledger.
 """
 
 from __future__ import annotations

@@ -3,10 +3,6 @@
 The record is a ledger (`aegis.safe.ledger`): append-only, chained, and written before anything is
 uploaded. So budgets hold even if the service forgets or lies. Until an output is uploaded, it is
 stored next to the ledger. A repeated job uploads the same output, so it reveals nothing new.
-
-It is a ledger (`aegis.safe.ledger`): append-only, chained, and written before anything is uploaded.
-So budgets hold even if the service forgets or lies. Outputs that are not uploaded yet are stored
-next to it and uploaded unchanged later, so that a repeated job reveals nothing new.
 """
 
 from __future__ import annotations

@@ -142,10 +142,6 @@ class Client:
 
         `step` is "" to begin the setup (needs `password`), `confirm` to end it (`code`), `recovery`
         for new recovery codes (`password`), or `remove` to turn the second factor off (`password`).
-
-        The value of `step` is "" to begin the setup (needs `password`), `confirm` to end it
-        (`code`), `recovery` for new recovery codes (`password`), or `remove` to turn the second
-        factor off (`password`).
         """
         return self._object("POST", f"/me/second-factor/{step}".rstrip("/"), given)
 
@@ -217,8 +213,6 @@ class Client:
         """Describe a data set for other catalogs.
 
         `kind` is croissant, dcat or datapackage.
-
-        `kind` is croissant, dcat or datapackage.
         """
         return self._object("GET", f"/data-sets/{identifier}/exports/{kind}")
 
@@ -288,9 +282,6 @@ class Client:
 
     def step(self, request: str, step: str, **given: Any) -> dict[str, Any]:
         """Move a request one step further, and return it.
-
-        The steps are submit, withdraw, review, choose, approve, return, reject, run, retry, revoke
-        and renew.
 
         The steps are submit, withdraw, review, choose, approve, return, reject, run, retry, revoke
         and renew.

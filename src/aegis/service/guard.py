@@ -1,8 +1,6 @@
 """Check every call before it reaches a route: headers, origin of forms, size, rate.
 
 See OWASP ASVS 5.0: 3.4 (headers), 3.5 (forms from other sites), 2.4 (rates), 5.2 (sizes).
-
-See OWASP ASVS 5.0: 3.4 (headers), 3.5 (forms from other sites), 2.4 (rates), 5.2 (sizes).
 """
 
 from __future__ import annotations
@@ -136,8 +134,6 @@ def _too_often(request: Request, rates: Rates, addresses: Rates) -> Response | N
 
     Calls that sign in count for the address alone, because a caller can invent a new cookie for
     each call.
-
-    Who signs in is known by the address alone: a cookie can be made up anew for each call.
     """
     path = request.url.path
     if path.startswith("/static/"):
@@ -179,9 +175,6 @@ def _from_here(request: Request, settings: ServiceSettings) -> bool:
 
     Browsers send Sec-Fetch-Site and Origin with a form. Programs send neither, and use a token
     instead of a cookie.
-
-    A browser tells where a form stands by Sec-Fetch-Site and Origin; programs send neither, and
-    carry a token in place of a cookie.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in ("same-origin", "none"):

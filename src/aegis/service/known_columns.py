@@ -3,10 +3,6 @@
 The catalog has no rows. If the summary lists the values of a column with protected counts, the same
 criteria as in `aegis init` apply to these values and counts. The proposals contain no information
 beyond the summary.
-
-The catalog sees no rows. If the summary names the values of a column with protected counts, a table
-with these values and counts is measured like a provider's table in `aegis init`. The result has no
-information beyond the summary.
 """
 
 from __future__ import annotations
@@ -43,8 +39,6 @@ _TYPES = {
 
 def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Mask, ...]:
     """Return the masks that `aegis init` would propose for a column in this role.
-
-    Empty if the summary lists none of its values; then the provider must propose masks.
 
     Empty if the summary lists none of its values; then the provider must propose masks.
     """

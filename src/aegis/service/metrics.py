@@ -1,8 +1,6 @@
 """Measure the service for Prometheus: calls, and jobs and requests that wait.
 
 Metrics contain no names of persons, data sets or requests.
-
-Metrics contain no names of persons, data sets or requests.
 """
 
 from __future__ import annotations

@@ -2,11 +2,6 @@
 
 The floor is the minimum protection. The settings are stored next to the data, where the service
 cannot change them. The agent refuses a job that exceeds them, whoever sent it.
-
-They are policies, a floor (minimum protection), and approvers' keys.
-
-All of them are stored next to the data, where the service cannot change them. A job that exceeds
-them is refused, whoever sent it.
 """
 
 from __future__ import annotations

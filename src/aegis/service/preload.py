@@ -12,9 +12,6 @@ def warm_in_background() -> None:
 
     Engine, compiler and solvers take a second or two at their first use. They load while the user
     chooses a table.
-
-    The engine, its compiler and the solvers take a second or two at their first use. Loading them
-    while the person chooses a table saves this time.
     """
     threading.Thread(target=warm, name="aegis-warm", daemon=True).start()
 

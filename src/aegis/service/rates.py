@@ -62,9 +62,6 @@ class SharedRates:
     The file has a fixed number of buckets. If all buckets that a caller could use are taken, the
     one that was idle longest is reused. The file lock ends with a process that is killed.
 
-    The file has a fixed number of places. If all places for a caller are taken, the one that was
-    idle longest is reused. The file lock ends with a process that is killed.
-
     Parameters
     ----------
     calls

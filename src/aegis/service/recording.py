@@ -2,9 +2,6 @@
 
 The line contains the caller and the path. It has no query, body or answer, because these might
 contain values of rows.
-
-A line has the caller and the path, but no query, body or answer, because these might contain data
-of rows.
 """
 
 from __future__ import annotations

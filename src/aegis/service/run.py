@@ -34,11 +34,6 @@ def serve(settings: ServiceSettings, host: str, port: int) -> None:
 
     With several processes, this one listens, restarts the others if they end, and runs background
     jobs. The processes share their state in the database and in the files of `rates`.
-
-    The embedded engine of this process can open only the tables of `--local`.
-
-    With several processes, this one listens, restarts the others if they end, and works on
-    background jobs. Their shared state is in the database, or in the shared files of `rates`.
     """
     if settings.processes == 1:
         uvicorn.run(_Application(settings)(), **_options(settings), host=host, port=port)

@@ -3,10 +3,6 @@
 uvicorn's supervisor waits for the answer of one process before it checks the next, and handles
 signals only after that. While one process started or hung, it replaced no other process, and
 ignored the signal to end. The classes of this module do not wait.
-
-The supervisor of uvicorn waits for the answer of one process before it checks the next one, and
-handles signals after that. So while one process started or hung, no other process was replaced, and
-the service ignored the signal to end.
 """
 
 from __future__ import annotations

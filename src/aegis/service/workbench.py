@@ -2,9 +2,6 @@
 
 A bench holds a table and a policy. After a change of the rule, results come from cached scores.
 After a change of a role or mask, the table is summarised again.
-
-A bench holds one table with one policy. If a control changes the rule, the answer comes at once
-from cached results. If a role or mask changes, the table is summarised again.
 """
 
 from __future__ import annotations
@@ -195,9 +192,6 @@ class _Known:
         Equivalence classes depend on the rule only through the columns whose values are counted in
         each class. If only k or the suppression limit changes, the cached classes are checked
         again.
-
-        The classes depend on the rule only by the columns whose values are counted in them. If only
-        k or the suppression limit changes, the cached classes are checked again.
         """
         choice = self.choices[place][1]
         if plan.in_engine or plan.by_population:
@@ -361,9 +355,6 @@ class Bench:
 
         Scores do not depend on the rule and are cached. If the rule changes, only verdicts are
         computed again.
-
-        Scores do not depend on the rule and are cached. If the rule changes, only the verdicts on
-        configurations are computed again.
         """
         with self.lock:
             started = time.perf_counter()

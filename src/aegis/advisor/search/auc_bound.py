@@ -22,9 +22,6 @@ def has_reach(objective: str, problem: Problem) -> bool:
 
     It does if the objective is the expected AUC of linear scores, the label has no choice of masks,
     and the summary has folds.
-
-    It does if the objective is the expected AUC of linear scores, the label has no masks to choose
-    from, and the summary has folds.
     """
     summary = problem.summary
     if objective not in MEASURES or summary.pairs.folds is None:
@@ -43,12 +40,6 @@ class FinestBound:
     that a finer mask allows, so no configuration exceeds the bound. If a candidate adds noise, the
     atoms are used instead, because the noisy value is a random function of them. All boxes share
     the counts of pairs of attributes, and boxes with the same finest masks share the bound.
-
-    The bound is computed for the finest masks of the box: for each attribute, the common refinement
-    of the levels and ranges of its candidates. A coarser mask allows only some of the linear scores
-    that a finer mask allows, so no configuration exceeds the bound. If a candidate adds noise, the
-    atoms are used instead, because the noisy value is a random function of them. Counts of pairs of
-    attributes are shared by all boxes, and the bound by boxes with the same finest masks.
 
     Parameters
     ----------

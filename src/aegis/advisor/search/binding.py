@@ -49,8 +49,6 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
     """Return for each attribute the next finer candidates, with the rule's verdict on each.
 
     If time runs out, the remaining candidates are left out.
-
-    If time runs out, the remaining candidates are left out.
     """
     problem = searcher.problem
     finer = []
@@ -83,8 +81,6 @@ def _hiding_less(problem: Problem, index: int, current: int) -> list[int]:
 
     An example is ranges of 7 years instead of 10. The list starts with the candidate that hides
     most.
-
-    For example, ranges of 7 years instead of 10. Candidates that hide nearly as much come first.
     """
     variable = problem.variables[index]
     nested = variable.finer[current] | variable.coarser[current]
@@ -130,8 +126,6 @@ def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
 
     A step is a model's own weakening, or 1 % more suppression. A criterion without a weaker step is
     left out: for example distinct l-diversity with l = 2.
-
-    A criterion that has no weaker step is left out: for example distinct l-diversity with l = 2.
     """
     weaker = []
     for index, criterion in enumerate(rule.criteria):

@@ -16,16 +16,6 @@ distinguish values that no single one distinguishes.
 
 When no remaining bound exceeds the value of the best known configuration, that configuration is
 optimal.
-
-A node is a box whose coarsest corner meets the monotone part of the rule. The node with the largest
-bound is tightened: parts of a domain that cannot beat the best configuration found are struck,
-which makes the coarsest corner finer, so that the rule strikes finer candidates of other domains,
-which lowers the bound again. Then it is split in two along one variable: the candidates that refine
-some candidate c, and the rest. In the first half the coarsest corner is finer, so the rule strikes
-candidates from the other domains; in the second the finest grouping is coarser, so the bound falls.
-A domain of many masks that do not compare is not split in two but divided at once, because such
-masks together distinguish values that no single one of them does. When the largest bound left is no
-better than the best configuration found, that configuration is optimal.
 """
 
 from __future__ import annotations
@@ -283,8 +273,6 @@ class BranchAndBound:
 
         The parts are ordered from fine to coarse. The bisection assumes that finer parts fail
         first, which need not hold.
-
-        The parts run from fine to coarse; that finer ones fail first is a guess.
         """
         best, low, high = None, 0, len(parts)
         while low < high:
@@ -344,8 +332,6 @@ class BranchAndBound:
 
         Each split has the decrease in the coarser half, a variable, and the finer half of its
         domain.
-
-        Each is the loss, a variable, and the finer half of its domain.
         """
         whole = self.objective.guess(box)
         if not math.isfinite(whole):
@@ -364,9 +350,6 @@ class BranchAndBound:
         after the rule has removed candidates. This is strong branching with the product rule
         (Achterberg, Koch and Martin, Branching rules revisited, Operations Research Letters 33,
         2005). A decrease that already excludes a half counts no more than that.
-
-        Strong branching with the product rule (Achterberg, Koch and Martin, Branching rules
-        revisited, Operations Research Letters 33, 2005); no half can lose more than what closes it.
         """
         slack = max(self.objective.upper(box) - self._threshold(), _TOLERANCE)
         best: tuple[float, int, int, Box | None] | None = None

@@ -5,12 +5,6 @@ there, the search repeatedly refines the mask with the largest gain. It evaluate
 (Minoux, Accelerated greedy algorithms, 1978): the gain of a move is computed again only when the
 move has the largest known gain. So a step needs few scores if gains shrink as other masks become
 finer. This is a heuristic; the branch and bound that follows proves or improves the result.
-
-The coarsest configuration is the most likely to be admissible, and the cheapest to score. From
-there, the mask with the largest gain is made finer, again and again. Gains are evaluated lazily
-(Minoux, Accelerated greedy algorithms, 1978): the gain of a move is computed again only when it
-comes first. So a step needs few scores if gains shrink as other masks become finer. This is a
-heuristic; the branch and bound that follows proves or improves the result.
 """
 
 from __future__ import annotations
@@ -36,10 +30,6 @@ def coarsest(problem: Problem) -> Iterator[Box]:
     Each variable has its candidate with the fewest groups. In the first configuration, the
     protected attributes and the label have their finest candidate instead, because l-diversity is
     then easiest to meet, and scores are not 0.
-
-    Each variable has its candidate with the fewest groups. In the first configuration, the
-    protected attributes and the label have their finest candidate instead. Then l-diversity is
-    easiest to meet, and scores are not 0.
     """
     frequency = problem.summary.frequency
     sensitive = set(frequency.sensitive) if frequency is not None else set()

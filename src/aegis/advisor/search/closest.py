@@ -20,10 +20,6 @@ class RowsRemoved(Priced):
     If classes merge, criteria that are monotone under suppression remove no more rows. The whole
     rule removes at least as many rows as these criteria. So the number of rows that they remove in
     the coarsest configuration of a box is a lower bound for the box.
-
-    Criteria that are monotone under suppression remove no more rows when classes merge, and the
-    whole rule removes at least as many as they do. So the rows that they remove in the coarsest
-    configuration of a box are a lower bound for the box.
     """
 
     name = "rows removed"
@@ -87,10 +83,6 @@ def find_closest(problem: Problem, plan: PrivacyPlan, clock: Clock) -> Box | Non
 
     The search tries the coarsest configuration first. If time runs out, the result is the best
     configuration so far; None if the search was interrupted before it tried one.
-
-    The result is a box with one candidate per variable. The search tries the coarsest configuration
-    first. If time runs out, the result is the best configuration so far. None if the search was
-    interrupted before it tried one.
     """
     with SILENT.step("") as step:
         outcome = BranchAndBound(

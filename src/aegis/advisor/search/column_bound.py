@@ -29,11 +29,6 @@ class EveryColumn(OfMeasure):
     predicted column varies: the explained scatter is grouped for each candidate, and the best
     candidate counts. So the bound is a sum of maxima, one for each column, and needs one matrix
     inverse.
-
-    Errors on held-out rows are no smaller than the errors of least squares on all rows. The latter
-    are smallest if the other columns have their finest masks in the box. Then only the mask of the
-    predicted column is open: for each candidate the explained scatter is grouped, and the best
-    candidate counts. So the bound is a sum of maxima, one for each column, from one inverse.
     """
 
     bounded = True
@@ -95,9 +90,6 @@ class EveryColumn(OfMeasure):
 
         V is the explained scatter of the candidate's groups, each divided by its rows. The report
         of a noise mask is a random function of the finest levels, so its V is no larger.
-
-        V is the explained scatter of what the candidate shows, each level divided by its rows.
-        Noise shows a random function of the finest levels, of which V is no larger.
         """
         if not len(explained):
             return 0.0

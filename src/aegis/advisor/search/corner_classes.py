@@ -30,8 +30,6 @@ class Parts:
 
     Every class of any configuration in the box is a union of these classes.
 
-    They are parts of the classes of all its configurations.
-
     Attributes
     ----------
     ids
@@ -165,9 +163,6 @@ class Corners:
 
         The coarsest configuration of the larger box is coarser, so its classes only need to be
         refined by the domains that differ.
-
-        The corner of the larger box is coarser, so it is enough to refine its classes by the
-        domains that differ.
         """
         best: tuple[int, Box] | None = None
         for outer in islice(reversed(self._tables), _LATELY):

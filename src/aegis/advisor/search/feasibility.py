@@ -12,18 +12,6 @@ number of rows of the corner's classes that finer configurations can keep
 A protected attribute may have several candidate masks. Models that look at single classes are
 easiest to meet with its finest values, so these are used for a box. This does not hold for models
 that compare a class with the whole table. They are left out until the mask is decided.
-
-A box is checked at its *coarsest* corner, the configuration in which all variables have their
-coarsest grouping. If a monotone rule fails there, it fails for every configuration in the box,
-because each refines the corner. If it fails for a candidate with all other variables at their
-coarsest, this candidate and all that refine it are removed from the domain. Criteria that are not
-monotone under the suppression limit are checked at single configurations; docs/theory.md lists
-them, with proofs. For a box, most of them bound the number of rows of the corner's classes that
-finer configurations can keep (`aegis.privacy.histograms`).
-
-A protected attribute may have several candidate masks. Models that look at single classes are
-easiest to meet with its finest values, so a box is checked with these. This does not hold for
-models that compare a class with the whole table. They are left out until the mask is decided.
 """
 
 from __future__ import annotations
@@ -150,8 +138,6 @@ class InMemory:
         coarsest.
 
         Very large domains stay as they are, but the result is None if nothing in the box passes.
-
-        Very large domains are not narrowed, but the result is None if nothing in the box passes.
         """
         if self._leaves is not None:
             self.clock.check()
@@ -226,8 +212,6 @@ class InMemory:
         """Return whether enough rows of the corner's classes may remain under the finest masks.
 
         Parameters are those of `_passes`; `corner` is a key of the corner.
-
-        Parameters are those of `_passes`; `corner` is a key of the corner.
         """
         inner = box
         if instead is not None:
@@ -270,9 +254,6 @@ class InMemory:
 
     def _large_enough(self, box: Box, instead: tuple[int, int] | None, k: int) -> bool:
         """Return whether all rows in the corner's classes of fewer than `k` rows may be suppressed.
-
-        Counts from searches under other rules are reused: for a smaller k, there are at most as
-        many rows.
 
         Counts from searches under other rules are reused: for a smaller k, there are at most as
         many rows.
@@ -409,8 +390,6 @@ class InEngine:
     """Checks feasibility with database queries, for frequency tables that do not fit in memory.
 
     Each configuration needs a query, so only configurations that could be the best are checked.
-
-    Each configuration takes a query, so only those that could be the best are checked.
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan, clock: Clock) -> None:
@@ -471,8 +450,6 @@ def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRu
 
 def prunable(rule: PrivacyRule) -> PrivacyRule | None:
     """Return the criteria that can remove candidates: they are monotone, and checked on counts.
-
-    If the other criteria require more rows per class than these do, that number is added as a k.
 
     If the other criteria require more rows per class than these do, that number is added as a k.
     """

@@ -216,27 +216,14 @@ def trace_front(
 ) -> Front:
     """Return the best configuration for each value of a parameter of the rule.
 
-    Points are visited from the weakest rule to the strictest, and share their results:
+    Points are visited from the weakest rule to the strictest, and share their results. A stricter
+    monotone rule admits fewer configurations. So unless the objective depends on the rule, the
+    bound of a point is valid for every stricter one. A configuration that reaches the bound and is
+    admissible there is the best, without a search.
 
-    - A stricter monotone rule admits fewer configurations. So unless the objective depends on the
-    rule, the bound of a point is valid for every stricter one. A configuration that reaches the
-    bound and is admissible there is the best, without a search.
-
-    - All configurations from earlier points are tried first.
-
-    - At the end, each point without a proof takes the best of all configurations that it admits. A
-    configuration that meets a stricter rule also meets a weaker one. So no point is worse than a
-    stricter one, even with little time.
-
-    Points are visited from the weakest rule to the strictest, and share their results:
-
-    - A stricter monotone rule admits fewer configurations. So unless the objective depends on the
-    rule, the bound of a point is valid for every stricter one. A configuration that reaches the
-    bound and is admissible there is the best, without a search.
-    - All configurations found so far are tried first.
-    - At the end, each point that is not proven takes the best of all configurations that it admits.
-    A configuration that meets a stricter rule also meets a weaker one. So no point is worse than a
-    stricter one, even with little time.
+    Each search tries all configurations from earlier points first. At the end, each point without a
+    proof takes the best of all configurations that it admits. A configuration that meets a stricter
+    rule also meets a weaker one. So no point is worse than a stricter one, even with little time.
 
     Parameters
     ----------
@@ -369,10 +356,6 @@ def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]
 def _knee(parameter: str, points: Sequence[FrontPoint]) -> float | None:
     """Return the value at the knee: the point with the largest distance from the chord of the
     front.
-
-    The method is by Satopaa et al., Finding a kneedle in a haystack, ICDCS Workshops 2011. Counts
-    and risk are on a logarithmic scale. The result is None with fewer than three points, or if the
-    front does not bend outwards.
 
     The method is by Satopaa et al., Finding a kneedle in a haystack, ICDCS Workshops 2011. Counts
     and risk are on a logarithmic scale. The result is None with fewer than three points, or if the

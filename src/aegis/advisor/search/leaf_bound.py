@@ -4,11 +4,6 @@ In any configuration of a box, a row's class is at most as large as at the coars
 masks hide at least as many bits as the finest masks. If a row fails with this class size and these
 hidden bits, it fails in the whole box: models that depend on leaves (`ModelNeed.LEAVES`) are never
 easier to meet if a class is smaller or hides more.
-
-In any configuration of a box, a row's class is at most as large as at the coarsest corner, and its
-masks hide at least as much as the finest masks. If a row fails for this class size with this amount
-hidden, it fails in the whole box. The reason is that models that depend on leaves
-(`ModelNeed.LEAVES`) are never easier to meet if a class is smaller or hides more.
 """
 
 from __future__ import annotations
@@ -48,10 +43,6 @@ def _bits(variable: Variable, chosen: int) -> Floats:
 
     If no candidate is the finest, the groups of the common refinement are used, with their number
     of values. Groups whose union is a group of a candidate have no more leaves than that group.
-
-    If no candidate is the finest, the groups of the common refinement are used, with their number
-    of values. Groups that together form a group of a candidate do not have more leaves than that
-    group.
     """
     finest = variable.finest(chosen)
     if finest is not None:

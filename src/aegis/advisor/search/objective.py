@@ -45,9 +45,6 @@ class Objective(Protocol):
 
         The search compares the estimates of a box and of its halves. Overestimating the difference
         does less harm than underestimating it.
-
-        The search compares the estimates of a box and of its parts. It does less harm if the
-        difference is estimated too large than too small.
         """
 
     def effort(self, box: Box) -> float:
@@ -89,8 +86,6 @@ class ObjectiveType:
     """A registered objective that is not a measure, such as a loss that another tool minimises.
 
     Packages add objective types through the entry points `aegis.objectives`.
-
-    Packages add them through the entry points `aegis.objectives`.
 
     Attributes
     ----------

@@ -3,10 +3,6 @@
 Every objective gives one number for a box, to be maximised: an upper bound on all configurations in
 the box, and the exact value if the box is a single configuration. Figures for which smaller values
 are better are negated here, and negated again in the result.
-
-Every objective gives one number for a box, to be maximised: an upper bound on all configurations in
-the box, and the exact value if the box is a single configuration. Figures of which smaller values
-are better are negated here, and turned back in the result.
 """
 
 from __future__ import annotations
@@ -48,9 +44,6 @@ class Additive(Priced):
     The sum of the best values in each domain bounds a box. This needs no monotonicity, so corrected
     measures are searched exactly as well. If the label has candidates, the bound is the maximum
     over those in its domain.
-
-    No monotonicity is needed, so corrected measures are searched exactly as well. Where the label
-    has candidates, the bound is the best over those still in its domain.
     """
 
     bounded = True
@@ -110,11 +103,6 @@ class BelowBound(OfMeasure):
     held-out rows only lower a figure; and plug-in figures cannot grow when indicators are grouped.
     The expected AUC never exceeds `reachable_auc`. No bound accounts for the effect of penalties
     and held-out rows. So a proof may need many more boxes than for `adjusted-pillai`.
-
-    The held-out trace and the held-out R2 never exceed the plug-in figures, because penalties and
-    held-out rows only lower a figure; and plug-in figures cannot grow when indicators are grouped.
-    The expected AUC never exceeds `reachable_auc`. No bound accounts for how much penalties and
-    held-out rows lower the figure. So a proof may need many more boxes than for `adjusted-pillai`.
 
     Parameters
     ----------
@@ -211,10 +199,6 @@ def shares_kept(
     Each label is scored by its own measure. If `name` is a measure of label classes, it replaces
     each measure that has no bound: the search then lists configurations by it, and scores them
     afterwards. With `loose`, the loose bounds of the expected AUC are used, too.
-
-    If `name` is a measure of one label's classes, it replaces the measure of each label whose own
-    measure has no bound: the search then lists configurations by it, and scores them afterwards. If
-    `loose` is set, loose bounds count as bounds, too: those of the expected AUC.
     """
     chosen, labels = MEASURES.get(name), []
     for task in scorer.tasks:

@@ -24,11 +24,6 @@ class Pairwise(OfMeasure):
     b_j) is at most 1/2 sum_j max_b w_ij(a, b). Its largest value over the candidates a in the
     domain, summed over i, bounds a box. It is exact for a single configuration. The bound needs no
     monotonicity and no label.
-
-    Half of each pair is counted for each of its attributes. The term 1/2 sum_j w_ij(a, b_j) is at
-    most 1/2 sum_j max_b w_ij(a, b). So the sum over i of the largest of these, over the remaining
-    candidates a, bounds a box. It is exact for a single configuration. Monotonicity is not needed,
-    and the label is not used.
     """
 
     bounded = True

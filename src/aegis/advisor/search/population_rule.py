@@ -17,10 +17,6 @@ class BesidePopulation(InMemory):
     Criteria on the table alone remove candidates in the same way as without a population. Criteria
     on the population are checked at the coarsest corner of a box, if it has one. If such a
     criterion is monotone and fails, or is `hopeless`, nothing in the box is admissible.
-
-    Criteria that use only the table remove candidates as they do without a population. Criteria
-    that use the population are counted at the coarsest corner of a box, if it has one. If such a
-    criterion is monotone and fails, or is `hopeless`, nothing in the box is admissible.
     """
 
     def __init__(

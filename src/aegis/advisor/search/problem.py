@@ -2,9 +2,6 @@
 
 A domain is a set of candidates of one variable, stored as a bit mask. A box has one domain per
 variable. The search removes candidates from boxes until each domain is a single candidate.
-
-A domain is a set of candidates of one variable, stored as a bit mask. A box is one domain per
-variable. The search narrows boxes until each domain is a single candidate.
 """
 
 from __future__ import annotations
@@ -93,9 +90,6 @@ class Variable:
 
         A noise mask is coarser than the unmasked values and finer than a mask with one group. It is
         not comparable with any other mask.
-
-        A noise mask is coarser than the unmasked values and finer than a mask with one group. It is
-        not comparable with any other mask.
         """
         groups = np.stack([c.groups for c in self.candidates])
         if self.people is not None:
@@ -114,8 +108,6 @@ class Variable:
         """Whether the levels of candidate i are at least as fine as those of c, shape (n, n).
 
         Because rare groups are pooled, a finer mask may have coarser levels.
-
-        As rare groups are pooled, a finer mask may have coarser levels.
         """
         return _refinements(np.stack([c.levels for c in self.candidates]))
 
@@ -147,8 +139,6 @@ class Variable:
         """Return the finest grouping that every candidate of a domain refines, shape (V,).
 
         If many candidates are not comparable, it has one group.
-
-        It is the finest such grouping. If many candidates are not comparable, it has one group.
         """
         if domain not in self._meets:
             ends = self._ends(domain, self._order)
@@ -160,9 +150,6 @@ class Variable:
 
         If many candidates of the domain are not comparable, the grouping for all candidates of the
         variable is returned instead.
-
-        It is the coarsest such grouping. If many candidates of the domain are not comparable, the
-        grouping for all candidates of the variable is used instead.
         """
         if domain not in self._joins:
             ends = self._ends(domain, self._order.T)
@@ -178,10 +165,6 @@ class Variable:
 
         Together they cover the domain, and finer parts come first. The result is empty if only few
         candidates are not comparable, because then their common refinement gives a good bound.
-
-        Together they cover the domain; parts of finer candidates come first. The result is empty if
-        only few candidates are not comparable, because then their common refinement gives a good
-        bound.
         """
         if domain not in self._covers:
             few = domain.bit_count() <= _MANY
@@ -193,9 +176,6 @@ class Variable:
 
     def _ends(self, domain: int, beyond: npt.NDArray[np.bool_]) -> list[int]:
         """Return the candidates of a domain that no other candidate of it is beyond.
-
-        `beyond[c]` flags the candidates that are at least as coarse as c, or at least as fine. Of
-        equal candidates, the first is returned.
 
         `beyond[c]` flags the candidates that are at least as coarse as c, or at least as fine. Of
         equal candidates, the first is returned.
@@ -213,9 +193,6 @@ class Variable:
 
         A noise mask counts as its atoms, which carry at least as much information as any channel.
         If the domain has only a noise mask, its channel is returned, shape (A, L).
-
-        A noise mask counts as its atoms, which carry at least as much information as any channel.
-        If it is alone in a domain, its channel is returned, shape (A, L).
         """
         if (alone := self._channel(domain)) is not None:
             return alone
@@ -232,8 +209,6 @@ class Variable:
         (A,).
 
         With a noise mask there is only one level, because noise refines no grouping.
-
-        If there is a noise mask, there is only one level, because noise refines no grouping.
         """
         if domain not in self._level_meets:
             chosen = [self.candidates[i].levels for i in self._ends(domain, self._level_order)]
@@ -285,9 +260,6 @@ class Problem:
 
         Such candidates together distinguish more values than any single one, so the bound of the
         undivided domain is weak. None if there is no such variable.
-
-        Such candidates together distinguish more values than any one of them, so the bound of the
-        undivided domain is weak.
         """
         for index, (variable, domain) in enumerate(zip(self.variables, box, strict=True)):
             if covers := variable.covers(domain):
@@ -363,9 +335,6 @@ def _domain(chosen: npt.NDArray[np.bool_]) -> int:
 
 def _refinements(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Return whether grouping i refines grouping c, shape (n, n), given groupings of shape (n, V).
-
-    One grouping refines another if the other is constant on each of its groups. Then the group of
-    every value in the other is equal to that of the first value in its group.
 
     One grouping refines another if the other is constant on each of its groups. Then the group of
     every value in the other is equal to that of the first value in its group.

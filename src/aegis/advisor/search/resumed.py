@@ -2,9 +2,6 @@
 
 The file contains the best configurations, and the unsearched boxes with their bounds. It is a
 working file of the person who searches: its bounds are not checked.
-
-The file holds the best configurations, and the boxes that may contain better ones, each with its
-bound. It is a working file of the person who searches: its bounds are not checked.
 """
 
 from __future__ import annotations
@@ -131,9 +128,6 @@ def _counts(problem: Problem) -> list[str]:
     """Return texts of all counts of a summary, for a digest that identifies its table.
 
     The fold of a row depends on all of its values. So counts by fold differ between tables whose
-    columns have the same counts one by one.
-
-    The fold of a row depends on all of its values, so counts by fold differ between tables whose
     columns have the same counts one by one.
     """
     summary = problem.summary

@@ -2,9 +2,6 @@
 
 A search does this thousands of times. So classes that are too small are dropped first, and the rest
 is counted in a plain matrix of classes by values.
-
-A search does this thousands of times. So classes that are too small are dropped first, and the rest
-is counted in a plain matrix of classes by values.
 """
 
 from __future__ import annotations
@@ -121,8 +118,6 @@ class Judge:
 
     def possible(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
         """Return whether a configuration, or any finer one, may meet the rule; False is a proof.
-
-        Parameters are those of `admits`.
 
         Parameters are those of `admits`.
         """

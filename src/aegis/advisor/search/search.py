@@ -266,8 +266,6 @@ def prepare(
     """Compute the results that searches of a summary under several rules share.
 
     Parameters are those of `search_combinations`.
-
-    Parameters are as in `search_combinations`.
     """
     given = asked(SearchRequest, request, {})
     objective, measure = given.objective, given.measure

@@ -306,8 +306,6 @@ class Searcher:
 
         If that configuration is admissible, it becomes the best of `outcome`, and the figures say
         so.
-
-        It goes into `outcome` when it is admissible; the figures say so.
         """
         box = None if outcome.complete else find_closest(self.problem, self.plan, clock)
         if box is None or not self.plan.check(self.problem.choice(box)).admissible:

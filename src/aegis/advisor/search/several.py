@@ -4,11 +4,6 @@ Let B_t be an upper bound on the score of label t over a box. Then the share tha
 is an upper bound on the share kept of label t, because shares grow with scores. So the weighted
 mean of these bounds is a bound on the weighted mean share, and their minimum is a bound on the
 smallest share. A search can prove its result if the objective of each label has bounds.
-
-Let B_t be an upper bound on the score of label t over a box. Then the share that belongs to B_t is
-an upper bound on the share kept of label t, because shares grow with scores. So the weighted mean
-of the bounds on shares bounds the weighted mean share, and their minimum bounds the worst share. A
-search can prove its result if the objective of each label has bounds.
 """
 
 from __future__ import annotations

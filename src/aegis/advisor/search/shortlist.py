@@ -5,11 +5,6 @@ and each of them is scored. If a label class is rare, the trace can miss differe
 expected model metric shows. So the masks of the best configurations are changed one at a time, as
 long as the score improves. On request, the remaining time is used to narrow the gap to the loose
 bound.
-
-Branch and bound lists all admissible configurations whose adjusted trace is above a stated value,
-and each of them is scored. If a class is rare, the trace can miss differences that an expected
-merit shows. So the best configurations of the list are changed by one mask at a time, as long as
-the score improves. On request, the remaining time is used to narrow the gap with the loose bound.
 """
 
 from __future__ import annotations
@@ -118,10 +113,6 @@ class Shortlist:
         `bound` of the first result is infinite if the objective has no bound and not every
         admissible configuration was scored. It is `complete` if the search ran to its end.
 
-        The second result is None if the list is empty, or if all combinations are proven. The
-        `bound` of the first result is infinite if the objective has no bound and not every
-        admissible configuration was scored. It is `complete` if the search ended by itself.
-
         Parameters
         ----------
         start
@@ -189,8 +180,6 @@ class Shortlist:
         """Split boxes by the measure's loose bound until the best is proven or time runs out.
 
         Do nothing if no proof was requested, or if the measure has no bound.
-
-        Nothing is done where that is not asked for, or where the measure has no bound.
         """
         if self._reaching is None or not self._prove:
             return

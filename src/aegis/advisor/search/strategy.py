@@ -17,8 +17,6 @@ class SearchStrategy(Protocol):
     """A way to find the best configurations that replaces branch and bound.
 
     Packages add strategies through the entry points `aegis.search_strategies`.
-
-    Packages add strategies through the entry points `aegis.search_strategies`.
     """
 
     @property
@@ -76,8 +74,6 @@ def find_best(
 
     If a later search is to continue this one, branch and bound is used, because it can save its
     unsearched boxes.
-
-    A search that is to be resumed later splits boxes: these are what a later one goes on with.
     """
     for strategy in () if resumable else STRATEGIES:
         if strategy.suits(problem, objective, feasibility):

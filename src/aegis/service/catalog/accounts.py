@@ -587,8 +587,6 @@ def make_token(
 
     A token that another token created ends when that token expires or is revoked.
 
-    If a token creates tokens, they end with it: when it expires or is revoked.
-
     Raises
     ------
     NotAllowed

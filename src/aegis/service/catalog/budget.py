@@ -3,9 +3,6 @@ output.
 
 A reservation is refunded only if its job led neither to an output nor to a refusal that depended on
 noise. The epsilons of one population add up (basic composition).
-
-A reservation is given back only if nothing came of it: neither an output nor a refusal that noise
-decided. Epsilons of one population add up (basic composition).
 """
 
 from __future__ import annotations
@@ -123,9 +120,6 @@ def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
 
     The owner of the population gets those of all data sets. A provider who has joined the
     population gets only those of its own data sets.
-
-    The owner of the population sees those of all data sets, a provider who has joined only their
-    own.
     """
     query = select(SpendRecord).where(SpendRecord.population == data_set.population)
     if not _owns(session, data_set):

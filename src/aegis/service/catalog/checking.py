@@ -3,9 +3,6 @@ releases.
 
 The agent makes this check next to the data. Its answer has the form of a certificate: a
 configuration and verdicts on it. The smallest class size is the only class size in it.
-
-The agent calls this on the table itself. The answer has a configuration and verdicts on it, in the
-form of a certificate. It has no class size except the smallest one.
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@
 Each log entry contains the hash of the entry before, but tables have no such protection. If
 somebody changes a table without the service, no log entry matches. Details that logs of earlier
 versions lack are not compared.
-
-The log is chained; the tables are not. A change of a table without the service leaves no log entry,
-and this comparison reveals it. Details that logs of earlier versions lack are not compared.
 """
 
 from __future__ import annotations

@@ -281,8 +281,6 @@ def add_version(
     """Store a new version of a data set: a new summary with its policy.
 
     `requests.drift` then sends back the unreleased requests for earlier versions.
-
-    `requests.drift` sends back requests for earlier versions that are not released yet.
     """
     data_set = seen(session, by, Action.UPLOAD_SUMMARY, identifier)
     data_set.label = label or data_set.label
@@ -320,8 +318,6 @@ def newest(session: Session, identifier: str) -> Version | None:
 def newest_of(session: Session, identifiers: Sequence[str]) -> dict[str, Version]:
     """Return the newest versions of several data sets, by the data set's name, without the
     policies.
-
-    Data sets without a version are left out.
 
     Data sets without a version are left out.
     """

@@ -60,10 +60,6 @@ class Database:
         Writers wait for each other, so that the log is one chain and decisions use the current
         state. Writers of one process wait in this method. If they waited in the database, each
         would hold a connection, and SQLite would have to poll.
-
-        Writers take turns, so that the log is one chain and decisions use the current state.
-        Writers of one process queue here, because each writer that waits in the database would hold
-        a connection, and SQLite would have to poll.
         """
         with (
             self._turn(),

@@ -3,10 +3,6 @@
 Each upload needs a valid signature and the current attempt number of its job. A certificate must
 match the file, the approved configuration and a rule that the file meets. Object, state and log
 then change in one transaction.
-
-Everything is verified before it is accepted: the signature, whether the job still belongs to this
-attempt, and whether the certificate matches this file, this configuration and a rule that is met.
-Then object, state and log are changed in one transaction.
 """
 
 from __future__ import annotations

@@ -5,12 +5,6 @@ request. The description of a release has the file, its digest and the column ty
 Descriptions contain no values of rows.
 
 Sources: Croissant 1.0 (MLCommons), DCAT 3 (W3C), Data Package 2.0 (datapackage.org).
-
-A data set is described by its schema and terms, without a file, because files are released on
-request. A release is described with its file, its digest and the types of its columns after
-masking. No part of a description comes from rows.
-
-Sources: Croissant 1.0 (MLCommons), DCAT 3 (W3C), Data Package 2.0 (datapackage.org).
 """
 
 from __future__ import annotations
@@ -236,9 +230,6 @@ def croissant(told: Described) -> dict[str, Any]:
 
     Columns of a data set without a file go to `variableMeasured`, because a record set in Croissant
     needs a file to read values from.
-
-    Columns of a data set without a file are in `variableMeasured`, because a record set in
-    Croissant needs a file to read values from.
     """
     document: dict[str, Any] = {
         "@context": _CROISSANT_CONTEXT,

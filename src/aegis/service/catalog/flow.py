@@ -35,8 +35,6 @@ def ask_summary(
     Comments are removed from the policy, because comments of a proposed policy mention values of
     rows.
 
-    Comments of the policy are removed, because comments of a proposed policy mention single values.
-
     Raises
     ------
     WrongState
@@ -175,8 +173,6 @@ def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool =
 
     Its epsilon is refunded, unless noise was drawn (`spent`): then the failure itself reveals
     something.
-
-    Its budget goes back, unless noise was drawn (`spent`): then the failure is an answer, too.
     """
     jobs.fail(session, job.id, job.attempt, reason)
     if spent:

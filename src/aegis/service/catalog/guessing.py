@@ -3,10 +3,6 @@
 The service counts wrong passwords for each pair of caller's network and given name, whether or not
 the account exists. Callers from other networks need not wait. It counts an attempt before it
 compares the password, so simultaneous attempts count, too.
-
-Wrong passwords are counted by the caller's network together with the given name, whether or not
-such an account exists. Callers from other networks need not wait. Each attempt is counted before
-the password is compared, so simultaneous attempts count, too.
 """
 
 from __future__ import annotations

@@ -3,10 +3,6 @@
 The lease says who works on a job. A program that does not renew the lease in time loses the job.
 The next program starts it again with a higher attempt number. Answers of earlier attempts are
 refused, so no job is answered twice.
-
-A lease determines who works on a job. A program that does not renew its lease in time loses it. The
-next program starts the job again with a higher attempt number. Answers of earlier attempts are
-refused, so that a job is never answered twice.
 """
 
 from __future__ import annotations

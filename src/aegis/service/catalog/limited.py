@@ -270,9 +270,6 @@ def limit_memory(memory: int) -> None:
     Call this after the libraries are loaded and have started their threads: some libraries retry
     forever if a thread gets no memory at its start.
 
-    Call this after loading the libraries and starting their threads. Threads that get no memory
-    while they start handle that badly; some retry forever.
-
     Raises
     ------
     LimitError

@@ -63,9 +63,6 @@ def append(
 
     The transaction must be the only writer (`Catalog.writing`). Otherwise two entries could chain
     to the same entry.
-
-    The transaction must be the only writer (`Catalog.writing`). Otherwise two entries would follow
-    the same entry.
     """
     last = session.scalars(select(LogEntry).order_by(LogEntry.number.desc()).limit(1)).first()
     entry = LogEntry(

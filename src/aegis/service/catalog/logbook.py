@@ -75,8 +75,6 @@ def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
     """Check the whole chain of the log; everybody may do so, even without reading all entries.
 
     `noted` is a head that was stored elsewhere, which must still be in the chain.
-
-    `noted` is a head that was stored elsewhere, which must still be in the chain.
     """
     if by.scopes is not None and Action.SEE_LOG not in by.scopes:
         authorise(by, Action.SEE_LOG, NOTHING)

@@ -2,9 +2,6 @@
 
 Notices are derived from the log, which records every step. The number of the last processed entry
 is logged, too. So a restart sends nothing twice, and the log shows what was sent to whom.
-
-They are derived from the log, which has every step. The last processed entry is logged, too. So
-nothing is sent twice after a restart, and the log shows what was sent to whom.
 """
 
 from __future__ import annotations

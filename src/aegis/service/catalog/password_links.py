@@ -2,9 +2,6 @@
 
 The admin gives the link to the person. The service stores only the SHA-256 of its secret. An
 account has at most one link: a new one replaces it, and using it deletes it.
-
-The admin gives the link to the person. The service stores only the SHA-256 of its secret. An
-account has at most one link. A new link or the use of the link ends the old one.
 """
 
 from __future__ import annotations
@@ -60,8 +57,6 @@ class MadeLink:
 
 def invite(session: Session, by: Actor | None, name: str, roles: Iterable[str]) -> MadeLink:
     """Create an account without a password, and a link for setting one.
-
-    `by` must be allowed to administer accounts; None for the command line on the service's machine.
 
     `by` must be allowed to administer accounts; None for the command line on the service's machine.
     """

@@ -3,10 +3,6 @@
 Each function does one step of `aegis.service.catalog.states` in the transaction of its session, and
 adds a log entry. Approval freezes the digests of policy, summary, configuration and terms. If one
 of them differs when the release is to be made, the request is sent back.
-
-Each function does one step of `aegis.service.catalog.states` in the transaction of its session,
-with a log entry. Approval freezes the digests of policy, summary, configuration and terms. If one
-of them is different when the release is made, the request is sent back.
 """
 
 from __future__ import annotations

@@ -112,9 +112,6 @@ def confirm(session: Session, account: Account, code: str) -> list[str] | None:
     Return None if the code does not match the key. After five wrong codes the key is deleted, so
     that nobody can guess a code in a stolen session.
 
-    None if the code does not match the key. After five wrong codes the key is deleted, so that a
-    stolen session cannot be used to guess a code.
-
     Raises
     ------
     WrongState
@@ -159,9 +156,6 @@ def remove(session: Session, account: Account, by: str) -> None:
 
 def fits(session: Session, account: Account, code: str) -> bool:
     """Return whether a code is right, and record its use so that it is not accepted again.
-
-    After five wrong codes no code is accepted for five minutes, and the log records it, because the
-    caller knows the password. A recovery code, which cannot be guessed, is accepted even then.
 
     After five wrong codes no code is accepted for five minutes, and the log records it, because the
     caller knows the password. A recovery code, which cannot be guessed, is accepted even then.

@@ -1,8 +1,6 @@
 """Record when the service last heard from each agent and worker, for admins and auditors.
 
 The service hears from a program when it asks for work, and when it reports progress on a job.
-
-An agent or worker is seen when it checks for work, and when it sends a sign of life for a job.
 """
 
 from __future__ import annotations

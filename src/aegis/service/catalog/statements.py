@@ -4,10 +4,6 @@ time.
 An attacker might control the service, but an approver's key is only on the approver's machine. So
 an agent counts only statements that it can verify with the keys in its settings. The service only
 forwards them.
-
-An attacker might control the service, but an approver's key is only on the approver's machine. So
-an agent counts only statements that it can verify with keys that it knows. The service only
-forwards them.
 """
 
 from __future__ import annotations

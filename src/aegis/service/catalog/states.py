@@ -2,9 +2,6 @@
 
 One table lists all steps. Each step checks this table, and writes the new state and the log entry
 in one transaction.
-
-One table defines all steps. Every step of a request goes through `Catalog`, which checks this table
-and writes the new state and the log entry in one transaction.
 """
 
 from __future__ import annotations

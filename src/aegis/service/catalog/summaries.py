@@ -2,9 +2,6 @@
 
 The catalog accepts no other summaries: a summary with exact counts has another type and file
 format.
-
-The catalog accepts no other summaries. A summary with exact counts has another type and another
-file format, and is refused.
 """
 
 from __future__ import annotations
@@ -162,9 +159,6 @@ def candidates(
 
     Each configuration is YAML as `aegis advise -o` writes it. Unless the summary has verdicts, the
     agent must check on the table whether a configuration meets the rule.
-
-    Each configuration is YAML as written by `aegis advise -o`. Unless the summary has verdicts, the
-    agent must check on the data whether they meet the rule.
     """
     summary = read(bundle)
     advice = search_protected(summary, top=CANDIDATES, time_limit=seconds, progress=progress)
@@ -191,9 +185,6 @@ def as_declared(summary: ProtectedSummary, configuration: Configuration) -> Conf
 
     In the catalog, masks that learn from data were fitted to protected counts. The agent fits them
     to the table.
-
-    Masks that learn from the data were fitted to protected counts here. On the data they will be
-    fitted to the table.
     """
     masks = {
         name: summary.attributes[name].candidate(mask).declared

@@ -59,10 +59,6 @@ def verify_file(masked: MaskedFile) -> list[str]:
     table minus the suppressed rows. The policy's rule is checked over all quasi-identifiers. Every
     figure of the certificate must be correct.
 
-    Columns, types and values must fit the configuration. The number of rows must be that of the
-    table minus the suppressed rows. The policy's rule is checked over all quasi-identifiers. Every
-    figure of the certificate must be correct.
-
     Raises
     ------
     CatalogError

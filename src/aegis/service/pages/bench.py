@@ -303,9 +303,6 @@ def _proposed(summary: ProtectedSummary, policy: Policy, name: str, role: Role) 
 
     If the summary lists none of its values, the present masks stay. A quasi-identifier can always
     be suppressed.
-
-    Where the summary names none of its values, those that it has stay, and a quasi-identifier can
-    be left out.
     """
     masks = proposed_masks(summary, name, role) or policy.attributes[name].masks
     specs = [controls.one_line(mask.spec()) for mask in masks] or ["identity"]
