@@ -105,7 +105,7 @@ def _most(column: str, rivals: Sequence[Mapping[str, float | None]]) -> float | 
 
 
 def notes_on_labels(scorer: Scorer, served: Sequence[ServedLabel]) -> tuple[str, ...]:
-    """Return notes on labels that lose much, or whose figures need an explanation."""
+    """Return notes on labels that keep little, have missing values, or use a replaced measure."""
     notes = [note for task in tasks_of(scorer) for note in task.notes]
     notes += [
         f"{counted(missing, 'row without a value counts', 'rows without a value count')} for privacy but "
