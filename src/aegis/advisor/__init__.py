@@ -1,4 +1,4 @@
-"""Scoring, ranking and exact search of masking configurations."""
+"""Score, rank and exactly search masking configurations."""
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.advise import rank_configurations

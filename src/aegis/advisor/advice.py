@@ -1,4 +1,4 @@
-"""Advice: a ranking with its reasons, as frozen results that display themselves."""
+"""Hold a ranking of configurations with its reasons, in immutable results that print themselves."""
 
 from __future__ import annotations
 

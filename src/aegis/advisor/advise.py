@@ -108,7 +108,9 @@ def _settled(
     preference: Prefer,
     progress: Progress,
 ) -> tuple[list[Ranked], tuple[str, ...], tuple[str, ...]]:
-    """Return the ranking with errors and ties resolved, and notes on both."""
+    """Add standard errors and ties to scored entries; return the ranking, and notes on errors and
+    ties.
+    """
     choices = _compared_choices(scored)
     ranking = [ranked for ranked, _ in scored]
     ranking = list(with_confidence(ranking, choices, scorer, measure, progress))
@@ -120,7 +122,9 @@ def _settled(
 def _advice(
     ranking: Sequence[Ranked], scorer: Scorer, measure: Measure, policy: Policy, *, proven: bool
 ) -> Advice:
-    """Return the advice of a ranking; `proven` where its order is that of the measure."""
+    """Build the advice of a ranking; `proven` means that the ranking is in the order of the
+    measure.
+    """
     possible, labels = combinations(scorer.summary), served_by_ranking(scorer, ranking)
     return Advice(
         measure=measure.name,
@@ -140,7 +144,7 @@ def _advice(
 
 
 def _note_on_estimates(policy: Policy, case: EstimateCase | None) -> tuple[str, ...]:
-    """Return the warnings on a ranking by estimates, before anything is counted."""
+    """Return warnings about ranking by estimated figures."""
     if case is None:
         return ()
     policy.require_label("An estimate")
@@ -155,7 +159,7 @@ def _scored(
     measure: Measure,
     progress: Progress,
 ) -> list[tuple[Ranked, Choice]]:
-    """Return the configurations with scores and verdicts, in the order of the ranking."""
+    """Score the configurations and check the rule; return them in ranking order."""
     choices = [scorer.choose(configuration) for configuration in listed]
     scorer.in_common.expect(choices)
     scored = []
@@ -174,7 +178,7 @@ def _by_estimate(
     measure: str | None,
     progress: Progress,
 ) -> list[tuple[Ranked, Choice]]:
-    """Return configurations with their estimates, the smallest deviation first."""
+    """Return the configurations with their estimated deviations, the smallest first."""
     choices = {ranked.name: choice for ranked, choice in scored}
     estimates = case.estimates(summary, choices, measure=measure, progress=progress)
     told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
@@ -183,9 +187,10 @@ def _by_estimate(
 
 
 def _compared_choices(scored: Sequence[tuple[Ranked, Choice]]) -> list[Choice]:
-    """Return the configurations to compute errors for, in their order.
+    """Return the configurations for which standard errors are computed, in their order.
 
-    Only admissible configurations can be chosen. So the others matter only if none is admissible.
+    Only admissible configurations can be recommended. So inadmissible ones get errors only if none
+    is admissible.
     """
     admissible = [choice for ranked, choice in scored if ranked.admissible]
     return admissible or [choice for _, choice in scored]
@@ -234,7 +239,8 @@ def weight_notes(summary: Summary) -> list[str]:
 
 
 def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
-    """Return warnings on samples, left-out rows and columns, and unchecked privacy."""
+    """Return warnings about sampling, left-out rows and columns, and a rule that was not checked.
+    """
     notes = []
     if summary.unnamed:
         notes.append(

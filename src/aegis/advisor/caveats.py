@@ -1,4 +1,4 @@
-"""Reasons why a recommendation may be of little use, although it meets the rule."""
+"""Warn if a release that meets the rule may be of little use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def caveats_of(advice: Advice) -> tuple[str, ...]:
 
 
 def _few_rows(advice: Advice) -> tuple[str, ...]:
-    """Return a warning if a class has too few rows to predict what models would reach."""
+    """Return a warning if a label class has too few rows to predict the metric of trained models.
+    """
     label_rows = {
         name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0
     }
@@ -95,7 +96,7 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
 def with_caveats(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
     """Return the advice with its caveats among the warnings.
 
-    They replace the earlier ones, `told`.
+    `told` lists the earlier caveats, which are removed.
     """
     others = tuple(text for text in advice.warnings if text not in told)
     return replace(advice, warnings=(*others, *caveats_of(advice)))

@@ -1,4 +1,4 @@
-"""Choose the masks for methods that suppress cells, next to releases that suppress rows."""
+"""Choose the masks under which methods that suppress single cells are ranked."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def beside_rows(
     policy: Policy,
     progress: Progress,
 ) -> tuple[Recipe, ...]:
-    """Return the recipes, with additional ones that suppress cells under masks of the ranking.
+    """Return the recipes, with additional recipes that suppress cells under masks of the ranking.
 
-    The masks of the leading configuration are used, so that the same masks are ranked with rows
-    suppressed and with cells suppressed. Finer masks are used, too: those that would be best if a
-    tenth of the rows could be suppressed, because suppressing cells costs less.
+    One recipe uses the masks of the leading configuration. So the ranking compares suppressed cells
+    with suppressed rows under the same masks. Another uses finer masks, which would be best if a
+    tenth of the rows could be suppressed, because suppressed cells cost less than suppressed rows.
     """
     cells = [
         recipe
@@ -58,8 +58,9 @@ def beside_rows(
 
 
 def _masks(ranked: Ranked, policy: Policy) -> dict[str, Any] | None:
-    """Return the masks of the quasi-identifiers; None if no rows are suppressed or a mask is
-    random.
+    """Return the masks of the quasi-identifiers as a policy writes them.
+
+    None if the entry suppresses no rows, or if a mask is random.
     """
     if not ranked.suppressed_rows:
         return None
@@ -72,7 +73,9 @@ def _masks(ranked: Ranked, policy: Policy) -> dict[str, Any] | None:
 def _finer(
     advice: Advice, summary: Summary, source: Source, policy: Policy, progress: Progress
 ) -> Ranked | None:
-    """Return the best if `BREAKING` of the rows could be suppressed; None if there is none."""
+    """Return the best configuration if a share `BREAKING` of the rows could be suppressed; None if
+    none.
+    """
     rows = summary.rows
     if advice.search is None:
         sign = MEASURES.get(advice.measure).direction.sign

@@ -1,4 +1,4 @@
-"""How well each column of a release is predicted from the other columns, on held-out rows."""
+"""Measure how well the other columns of a release predict each column, on held-out rows."""
 
 from __future__ import annotations
 
@@ -45,12 +45,14 @@ class ColumnFigure:
 
     @property
     def kept(self) -> float | None:
-        """Percent of the unmasked score that the release keeps, at most 100; None if that is 0."""
+        """Percent of the unmasked score that the release keeps, at most 100; None if the unmasked
+        score is 0.
+        """
         return min(100 * self.score / self.unmasked, 100.0) if self.unmasked > 0 else None
 
     @property
     def role(self) -> ColumnRole:
-        """How much the column counts, and why."""
+        """The weight of the column in the measure, and the reason for it."""
         return ColumnRole(self.weight, self.left_out, self.twins)
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,7 +61,7 @@ class ColumnFigure:
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> ColumnFigure:
-        """Return the figure that `to_dict` made."""
+        """Rebuild a figure from the JSON values of `to_dict`."""
         known = {key: value for key, value in entries.items() if key != "kept"}
         return cls(**known | {"twins": tuple(entries["twins"])})
 
@@ -67,7 +69,9 @@ class ColumnFigure:
 def columns_of(
     scorer: Scorer, choice: Choice, measure: Measure, whole: Scorer
 ) -> dict[str, ColumnFigure]:
-    """Return how well each column is predicted; empty if the measure predicts no columns.
+    """Return how well each column of a release is predicted from the others.
+
+    Empty if the measure does not predict columns.
 
     Parameters
     ----------
@@ -92,7 +96,7 @@ def columns_of(
 
 
 def stated_roles(columns: object) -> dict[str, ColumnRole]:
-    """Return how much each column counts according to the figures that a certificate states.
+    """Return each column's weight and twins according to the figures in a certificate.
 
     Empty if `columns` does not have the form of such figures.
     """
@@ -112,7 +116,7 @@ def stated_roles(columns: object) -> dict[str, ColumnRole]:
 def columns_differ(
     columns: Any, scorer: Scorer, measure: Measure
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield for each figure of a column its name, and its values in a certificate and a release."""
+    """Yield name, stated value and recomputed value of each column figure of a certificate."""
     if Need.COLUMNS not in measure.needs:
         return
     if not stated_roles(columns):

@@ -1,7 +1,7 @@
-"""How much each column counts in a measure that predicts every column from the others.
+"""Weight the columns in a measure that predicts every column from the others.
 
 Columns that almost determine each other, such as an age and a year of birth, count once. Otherwise
-they would dominate a mean over columns. A column that cannot be predicted is left out, and the
+they would dominate the mean over columns. A column that cannot be predicted is left out, and the
 reason is stated.
 """
 
@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ColumnRole:
-    """How much a column counts.
+    """The weight of a column in the mean over columns, and the reason for it.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class ColumnRole:
 
 
 def column_roles(summary: Summary) -> Mapping[str, ColumnRole]:
-    """Return how much each attribute counts, by its unmasked values."""
+    """Return the weight of each attribute in the mean over columns, from its unmasked values."""
     why = {a.name: _left_out(a, summary.rows) for a in summary.attributes.values()}
     counted = [name for name, reason in why.items() if not reason]
     sets = {name: {name} for name in counted}
@@ -65,7 +65,7 @@ def column_roles(summary: Summary) -> Mapping[str, ColumnRole]:
 
 
 def _left_out(attribute: AttributeSummary, rows: int) -> str:
-    """Return why a column cannot be predicted; empty where it can."""
+    """Return why a column cannot be predicted; empty if it can be."""
     if np.count_nonzero(attribute.counts) < 2:
         return "it has one value"
     if attribute.aside:
@@ -76,7 +76,7 @@ def _left_out(attribute: AttributeSummary, rows: int) -> str:
 
 
 def _twins(summary: Summary, first: str, second: str) -> bool:
-    """Whether two columns tell each other, value by value or range by range."""
+    """Return whether two columns almost determine each other, by values or by ranges of values."""
     names = summary.pairs.names
     places = sorted((names.index(first), names.index(second)))
     a, b, _, rows = summary.pairs.cells(places[0], places[1])
@@ -95,7 +95,10 @@ def _tell_each_other(x: npt.NDArray[np.integer], y: npt.NDArray[np.integer], row
 
 
 def _explained(table: Floats) -> float:
-    """Return Goodman and Kruskal's tau: the share of the variance of columns that rows explain."""
+    """Return Goodman and Kruskal's tau of a contingency table, in [0, 1].
+
+    Tau is the share of the variance of the column variable that the row variable explains.
+    """
     n, rows, columns = table.sum(), table.sum(axis=1), table.sum(axis=0)
     whole = n - float((columns**2).sum()) / max(n, 1.0)
     if whole <= 0:

@@ -1,4 +1,4 @@
-"""The parts that configurations of one ranking share, so that they are solved only once."""
+"""Factorise the counts that many configurations share only once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ Count = Callable[[Sequence[int], Sequence["Candidate"], "Candidate | None"], Coo
 
 @dataclass(frozen=True, eq=False)
 class _Agreed:
-    """Masks of some attributes, by index, and the shared levels for each mask of the label."""
+    """Masks that configurations share, by attribute index, with the factorised counts for each
+    label mask.
+    """
 
     masked: Mapping[int, Candidate]
     levels: dict[Candidate | None, SharedLevels] = field(default_factory=dict)
@@ -45,13 +47,15 @@ class _Agreed:
 
 
 class InCommon(Protocol):
-    """Is told which configurations will be scored, so that their shared parts are counted once."""
+    """An object that is informed which configurations will be scored, and counts shared masks only
+    once.
+    """
 
     def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
-        """Announce configurations."""
+        """Announce configurations that will be scored."""
 
     def share(self, masked: Mapping[str, Candidate]) -> None:
-        """Announce masks of some attributes that many of the configurations will have."""
+        """Announce masks of some attributes that many configurations will have in common."""
 
     def expect_alone(
         self, unmasked: Mapping[str, Candidate], choice: Mapping[str, Candidate]
@@ -59,18 +63,18 @@ class InCommon(Protocol):
         """Announce variants of the unmasked table, each with one attribute masked."""
 
     def expect_near(self, base: Mapping[str, Candidate], changed: Collection[str]) -> None:
-        """Announce variants of a configuration, each with another mask for one attribute."""
+        """Announce variants of a configuration, each of which changes the mask of one attribute."""
 
 
 class CommonParts:
-    """Attributes with masks that many configurations share.
+    """Sets of masks that many configurations have in common, with factorised counts.
 
     Parameters
     ----------
     names
         Names of the attributes.
     groups
-        Adds up rows. If it has no cache, nothing is shared.
+        Sums counts by level. If it has no cache, nothing is shared.
     count
         Function that returns the counts of only some attributes.
     coded
@@ -86,7 +90,9 @@ class CommonParts:
         self._parts: deque[_Agreed] = deque(maxlen=_PARTS)
 
     def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
-        """Announce configurations that will be scored, so that shared parts are solved once."""
+        """Announce configurations that will be scored; factorise the counts of their common masks
+        once.
+        """
         if len(choices) < 2:
             return
         if self._groups.remember:
@@ -96,7 +102,7 @@ class CommonParts:
             self.share({n: first[n] for n in self._names if all(c[n] == first[n] for c in choices)})
 
     def share(self, masked: Mapping[str, Candidate]) -> None:
-        """Announce masks of some attributes that many of the configurations will have."""
+        """Announce masks of some attributes that many configurations will have in common."""
         common = {
             place: masked[name]
             for place, name in enumerate(self._names)
@@ -107,7 +113,7 @@ class CommonParts:
             self._parts.append(part)
 
     def _count_together(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
-        """Count the levels of all configurations together, under each coding."""
+        """Count the levels of all announced configurations in one pass, under each encoding."""
         expected: tuple[dict[tuple[int, Hashable], Levels], ...] = ({}, {})
         for place, name in enumerate(self._names):
             for candidate in dict.fromkeys(choice[name] for choice in choices):
@@ -126,21 +132,22 @@ class CommonParts:
         self.expect([{**unmasked, name: choice[name]} for name in few])
 
     def expect_near(self, base: Mapping[str, Candidate], changed: Collection[str]) -> None:
-        """Announce variants of a configuration, each with another mask for one attribute."""
+        """Announce variants of a configuration, each of which changes the mask of one attribute."""
         if not self._known(base):
             few = self.beside(base, changed)
             self.share({name: own for name, own in base.items() if name not in few})
 
     def _known(self, choice: Mapping[str, Candidate]) -> bool:
-        """Return whether a configuration shares enough with announced parts."""
+        """Return whether announced common masks cover nearly all levels of a configuration."""
         own = [choice[name] for name in self._names]
         part, levels = self._fitting(own), sum(candidate.n_levels for candidate in own)
         return part is not None and part.n_levels >= (1 - FEW) * levels
 
     def beside(self, base: Mapping[str, Candidate], changed: Collection[str]) -> list[str]:
-        """Return the changed attributes that are solved separately from the shared part.
+        """Return the changed attributes that stay outside of the common masks.
 
-        These are the attributes with few levels, which together have a small part of all levels.
+        These are the changed attributes with the fewest levels; together they have at most a share
+        `FEW` of all levels.
         """
         levels = {name: base[name].n_levels for name in self._names}
         by_size = sorted((n for n in self._names if n in changed), key=levels.__getitem__)
@@ -148,12 +155,18 @@ class CommonParts:
         return by_size[: int(np.searchsorted(before, sum(levels.values()) * FEW, side="right"))]
 
     def places(self, candidates: Sequence[Candidate]) -> Sequence[int]:
-        """Return the indices of the attributes in the largest shared part of a configuration."""
+        """Return the indices of the attributes in the largest common set of masks of a
+        configuration.
+        """
         part = self._fitting(candidates)
         return () if part is None else tuple(part.masked)
 
     def of(self, candidates: Sequence[Candidate], label: Candidate | None) -> Sharing | None:
-        """Return the largest part that a configuration shares, and the levels of all attributes."""
+        """Return the factorised counts of the largest common set of masks, and the levels of all
+        attributes.
+
+        None if the configuration has no common masks or nothing is cached.
+        """
         part = self._fitting(candidates) if self._groups.remember else None
         if part is None:
             return None
@@ -165,6 +178,8 @@ class CommonParts:
         return Sharing(part.levels[label], which, together)
 
     def _fitting(self, candidates: Sequence[Candidate]) -> _Agreed | None:
-        """Return the largest part that a configuration shares; None if there is none."""
+        """Return the announced masks that a configuration has, the set with most levels; None if
+        none.
+        """
         fitting = [part for part in self._parts if part.is_of(candidates)]
         return max(fitting, key=lambda part: part.n_levels, default=None)

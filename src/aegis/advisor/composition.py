@@ -1,14 +1,15 @@
-"""Releases together: the classes that two or more of them form if their rows can be linked.
+"""Check releases together: the classes that several releases form if their rows can be linked.
 
-Two releases of one table, each k-anonymous, show two groupings of the same persons. A reader may be
-able to link their rows, by shared columns, by order, or by knowledge of the persons. This reader
-sees the common refinement of both, whose classes are smaller. The rule is checked against these
-joint classes.
+Two releases of one table, each k-anonymous, show two groupings of the same persons. An attacker may
+link their rows by shared columns, by their order, or by knowledge of the persons. The attacker then
+sees the common refinement of both groupings, whose classes are smaller. Aegis checks the rule on
+these joint classes.
 
-Absence counts, too: rows that are in one release but not in another form separate classes. Releases
-are taken in the order in which they were made. If a release took earlier ones into account, it also
-suppressed what `PrivacyRule.check` suppresses for them; its certificate names them. If it did not,
-every joint class must meet the rule, because nothing can be suppressed any more.
+Absence counts, too: rows that are in one release but not in another form separate classes. Aegis
+processes releases in the order in which they were made. A release that took earlier ones into
+account, which its certificate names, also suppressed the rows that `PrivacyRule.check` suppresses
+for them. If a release did not, every joint class must meet the rule, because nothing can be
+suppressed any more.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class AttributeShare:
-    """The effect on joint classes if no release showed an attribute.
+    """The number of failing rows that would remain if no release showed one attribute.
 
     Attributes
     ----------
@@ -160,7 +161,7 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
 
 
 def _certificate(file: Path) -> tuple[dict[str, Any], str, tuple[Mapping[str, Any], ...]]:
-    """Return the masks in a certificate, its digest, and the earlier releases that it names."""
+    """Return the masks in a certificate, its digest, and the earlier releases that it lists."""
     try:
         document = json.loads(read_text(file, "certificate", DataError))
         masks = dict(document["configuration"]["masks"])
@@ -238,7 +239,7 @@ def summary_after(
 
 
 def _narrowed(summary: Summary, policy: Policy) -> Summary:
-    """Return the summary with only the candidates of the policy."""
+    """Return the summary without candidates that the policy does not list."""
     attributes = {}
     for name, attribute in summary.attributes.items():
         own = len(policy.attributes[name].masks)
@@ -247,7 +248,9 @@ def _narrowed(summary: Summary, policy: Policy) -> Summary:
 
 
 def after(summary: Summary, releases: Sequence[Configuration], policy: Policy) -> Summary:
-    """Return the summary with classes that also distinguish what earlier releases showed."""
+    """Return the summary with classes that also distinguish the values that earlier releases
+    showed.
+    """
     frequency = _frequency(summary)
     joint = _Joint(summary, policy.privacy, policy.protected_hierarchies)
     earlier = joint.trace(releases, start=frequency.earlier)
@@ -265,7 +268,9 @@ def _frequency(summary: Summary) -> FrequencyTable:
 
 
 def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) -> Ints:
-    """Return the class of each cell in one release, shape (cells,)."""
+    """Return the equivalence class of each cell of the frequency table in one release, shape
+    (cells,).
+    """
     columns = []
     for name in frequency.quasi:
         mask = release.masks.get(name)
@@ -278,7 +283,7 @@ def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) 
 def _groups(attribute: AttributeSummary, mask: Mask, release: str) -> Ints:
     """Return the group of each value under a mask, shape (V,).
 
-    All values of a group have the same masked value.
+    Values of a group have the same masked value.
     """
     for candidate in (*attribute.candidates, attribute.unmasked):
         if mask in (candidate.mask, candidate.declared):
@@ -375,7 +380,9 @@ def compose(
 def summary_of(
     table: Any, policy: Policy, releases: Sequence[Configuration], progress: Progress = SILENT
 ) -> Summary:
-    """Return a summary of a table that has the masks of all releases as candidates."""
+    """Summarise a table with the masks of all releases as candidates; check a given summary
+    instead.
+    """
     require_joint_rule(policy)
     if isinstance(table, Summary):
         require_same(table, policy)
@@ -385,7 +392,7 @@ def summary_of(
 
 
 class _Joint:
-    """The classes that several releases form together, and the checks of a rule."""
+    """The joint classes of several releases, and checks of a rule on them."""
 
     def __init__(self, summary: Summary, rule: PrivacyRule, hierarchies: Mapping[str, Any]) -> None:
         self.summary, self.rule = summary, rule
@@ -393,14 +400,14 @@ class _Joint:
         self.plan = PrivacyPlan(summary, rule, hierarchies=hierarchies)
 
     def codes(self, release: Configuration, leave_out: str | None = None) -> Ints:
-        """Return the class of each cell in a release, (cells,); `leave_out` is an attribute to
-        ignore.
+        """Return the class of each cell in a release, shape (cells,); `leave_out` names an
+        attribute to ignore.
         """
         masks = {n: m for n, m in release.masks.items() if n != leave_out}
         return _codes(self.summary, self.frequency, Configuration(release.name, masks))
 
     def check(self, releases: Sequence[Configuration]) -> Verdict:
-        """Return the rule's verdict on the joint classes, with the cells of all releases."""
+        """Check the rule on the joint classes of releases that all show every cell."""
         codes = [self.codes(release) for release in releases]
         return self.rule.check(self._count(combine(codes, self.frequency.cells), releases))
 
@@ -412,10 +419,11 @@ class _Joint:
         leave_out: str | None = None,
         as_made: bool = False,
     ) -> Ints:
-        """Return a code of what releases show of each cell, absence included: see `traces`.
+        """Return a code of the values that releases show of each cell, including absence: see
+        `traces`.
 
-        If `leave_out` names an attribute, the released rows are those that would be released
-        without it. With `as_made`, they are the rows that were released.
+        If `leave_out` names an attribute, the code assumes the rows that would be released without
+        it. With `as_made`, it assumes the rows that were released.
         """
         shown = [self.codes(release, leave_out) for release in releases]
         before = np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start
@@ -431,10 +439,10 @@ class _Joint:
     def judged(
         self, releases: Sequence[Configuration], leave_out: str | None = None
     ) -> tuple[Verdict, Ints]:
-        """Return the first failing verdict of a release with its predecessors, else the last
-        verdict.
+        """Check each release with its predecessors; return the first failing verdict, or the last
+        one.
 
-        The second result is the number of rows in the final classes, before suppression,
+        The second result is the number of rows of each joint class before suppression, shape
         (classes,).
         """
         verdicts = []
@@ -453,8 +461,8 @@ class _Joint:
         return next(broken, verdicts[-1]), table.sizes
 
     def _shown(self, releases: Sequence[Configuration], leave_out: str | None) -> ClassTable:
-        """Return the classes of all rows in any release, from which nothing can be suppressed any
-        more.
+        """Return the joint classes of all rows in any release; nothing in them can be suppressed
+        any more.
 
         Raises
         ------
@@ -472,7 +480,9 @@ class _Joint:
     def _count(
         self, ids: Ints, releases: Sequence[Configuration], earlier: Ints | None = None
     ) -> ClassTable:
-        """Return the classes `ids` (cells,), with protected values at the detail of `releases`."""
+        """Return the classes `ids`, shape (cells,), with protected values at the detail of
+        `releases`.
+        """
         frequency = replace(self.frequency, earlier=earlier)
         sensitive = {}
         for name in self.rule.sensitive:
@@ -484,8 +494,8 @@ class _Joint:
     def _protected(
         self, name: str, releases: Sequence[Configuration]
     ) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
-        """Return the groups of protected values at the joint detail of all releases, and their
-        names.
+        """Return group and group names of a protected attribute's values, at the joint detail of
+        all releases.
         """
         attribute = self.summary.attributes.get(name)
         if attribute is None:

@@ -1,11 +1,11 @@
-"""Standard errors of a ranking: delete-a-group jackknife over the folds of the summary's rows.
+"""Compute standard errors of a ranking by the delete-a-group jackknife over folds of the rows.
 
 A score is computed again without each of the G folds. With v_g the value without fold g, the
 standard error is sqrt((G - 1) / G * sum_g (v_g - mean v)^2) (Kott, The delete-a-group jackknife,
-Journal of Official Statistics 17, 2001; the jackknife of groups goes back to Quenouille, 1956).
-Two configurations are compared by the standard error of their *difference*. They mask the same
-rows, so their scores vary together, and the error of the difference is much smaller than their own
-errors.
+Journal of Official Statistics 17, 2001; the jackknife of groups goes back to Quenouille, 1956). Two
+configurations are compared by the standard error of their *difference*. They mask the same rows, so
+their scores vary together, and the error of the difference is much smaller than the errors of the
+two scores.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ Floats = npt.NDArray[np.float64]
 
 
 class FoldScorer(Scorer):
-    """Scores configurations on the rows of all folds except one.
+    """Scores configurations on all folds but one.
 
-    If an attribute has more groups than levels, its levels are scored here, because only levels are
-    counted by fold.
+    Folds are counted by pooled level. If an attribute has more groups than levels, its levels are
+    scored.
     """
 
     def __init__(self, whole: Scorer, fold: int) -> None:
@@ -74,7 +74,9 @@ class FoldScorer(Scorer):
         *,
         measure: Measure | None = None,
     ) -> Contingency:
-        """Return the contingency table of the levels of a masked attribute and the label."""
+        """Return the contingency table of an attribute's levels and the label, without the left-out
+        fold.
+        """
         counts = self.summary.pairs.joints[self._names.index(attribute.name)]
         level = self.levels(attribute, candidate)
         if level.ndim == 2:
@@ -88,12 +90,13 @@ class FoldScorer(Scorer):
 
 
 def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int:
-    """Return how many configurations, from the best on, get standard errors; at most `COMPARED`.
+    """Return for how many of the best configurations to compute standard errors, at most
+    `COMPARED`.
 
     Most measures of whole configurations need one factorisation per fold, whose time grows with the
     cube of the number of levels. So on wide tables fewer configurations, or none, get errors. None
-    get errors with several labels, or if the measure is of single attributes and some attributes
-    were set aside, because these are not counted by fold.
+    get errors with several labels, or if the measure scores single attributes and the summary has
+    attributes without counts by fold.
     """
     if measure.label is LabelKind.SEVERAL:
         return 0  # each label's rows are dealt to other folds; its own error is stated
@@ -120,7 +123,8 @@ def _set_aside(summary: Summary) -> bool:
 
 
 def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> tuple[str, ...]:
-    """Return a sentence if standard errors are left out because they would take too long."""
+    """Return a sentence if some configurations get no standard errors because these take too long.
+    """
     few = compared(scorer, choices, measure)
     if measure.label is LabelKind.SEVERAL or few == min(len(choices), COMPARED):
         return ()
@@ -141,9 +145,8 @@ def jackknife(
 ) -> Floats | None:
     """Return the score of each configuration without each fold, shape (G, len(choices)).
 
-    Folds without rows are left out; the result is None if fewer than two others remain. If a
-    measure is a mean of scores by part of the rows, one part's score is left out instead of
-    computing it again.
+    Folds without rows are left out; the result is None if fewer than two others remain. If the
+    measure is a mean of scores of K folds, a jackknife value is the mean without one fold's score.
     """
     if measure.without_parts is not None:
         return _without_parts(scorer, choices, measure)
@@ -170,7 +173,10 @@ def _without_parts(scorer: Scorer, choices: Sequence[Choice], measure: Measure) 
 
 
 def standard_errors(values: Floats) -> Floats:
-    """Return the delete-a-group standard error of each column of `values`, shape (G, n)."""
+    """Return the delete-a-group jackknife error of each column of `values`, shape (n,).
+
+    `values` has shape (G, n): the score of each configuration without each fold.
+    """
     groups = len(values)
     spread = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
     errors: Floats = np.sqrt((groups - 1) / groups * spread)
@@ -184,15 +190,15 @@ def with_confidence(
     measure: Measure,
     progress: Progress = SILENT,
 ) -> list[Ranked]:
-    """Return a ranking whose first entries have standard errors and marks of ties with the best.
+    """Return a ranking whose first entries state standard errors and ties with the best.
 
     Parameters
     ----------
     ranking
         Configurations, best first.
     choices
-        The candidates of each of the first entries, in the same order. `compared` says how many are
-        used.
+        The candidates of each of the first entries, in the same order. `compared` determines how
+        many are used.
     scorer, measure
         The scorer and the measure that scored them.
     progress
@@ -212,11 +218,11 @@ def with_confidence(
 
 
 def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: float) -> float:
-    """Return the standard error of a score: for an AUC by formula, otherwise by the jackknife.
+    """Return the standard error of a score: by formula for an AUC, otherwise the jackknife's.
 
-    The jackknife of an AUC leaves out one of only five parts, so it varies up to threefold between
-    samples of one population. The formula of Hanley and McNeil depends only on the AUC and the rows
-    of each class. It is about a fifth too large.
+    The jackknife of an AUC has only five folds, so it varies up to threefold between samples of one
+    population. The formula of Hanley and McNeil depends only on the AUC and the rows of each class.
+    Its result is about a fifth too large.
     """
     if measure.unit != "AUC":
         return jackknifed
@@ -225,7 +231,7 @@ def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: f
 
 
 def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ranked]:
-    """Return a ranking whose first entries have standard errors and marks of ties with the best.
+    """Return a ranking whose first entries state standard errors and ties with the best.
 
     Parameters
     ----------
@@ -251,7 +257,9 @@ def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ran
 
 
 def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
-    """Whether a configuration does not differ significantly from the best; None without a best."""
+    """Return whether a configuration does not differ significantly from the best; None without a
+    best.
+    """
     if not (best.admissible and ranked.admissible):
         return None
     rounding = 1e-12 * max(abs(best.score), 1.0)
@@ -259,7 +267,7 @@ def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
 
 
 def shrink_of(summary: Summary, measure: Measure) -> float:
-    """Return the factor that converts errors for the rows of the folds to errors for the score.
+    """Return the factor that converts errors for the folds' rows to errors for the scored rows.
 
     Scores of single attributes use all rows; folds use the co-occurrence sample.
     """
@@ -269,9 +277,10 @@ def shrink_of(summary: Summary, measure: Measure) -> float:
 
 
 def student_quantile(freedom: int) -> float:
-    """Return the quantile `CERTAINTY` of Student's t with `freedom` degrees of freedom.
+    """Return the quantile `CERTAINTY` of Student's t distribution with `freedom` degrees of
+    freedom.
 
-    For few folds, it is looked up in a list, because loading SciPy's special functions takes longer
+    For few folds it is read from a list, because loading SciPy's special functions takes longer
     than a small ranking.
     """
     if freedom <= len(_STUDENT):

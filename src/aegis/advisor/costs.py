@@ -1,4 +1,4 @@
-"""Compute the cost of each candidate mask, when it is the only mask in the table."""
+"""Compute the utility that each candidate mask costs if it is the only mask."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aegis.summary import Summary
 
 @dataclass(frozen=True)
 class MaskCost:
-    """The cost of one candidate mask for the whole table.
+    """The utility that one candidate mask costs the whole table.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ def mask_costs(
     measure
         Name of a measure; by default the one of rankings.
     scorer
-        A scorer that was used for this summary before, to reuse its work.
+        A scorer of this summary whose cached counts are used.
     """
     chosen, _ = measure_for(summary, measure)
     own = scorer or scorer_of(summary)

@@ -1,4 +1,4 @@
-"""Choose the measure that ranks, searches and measures releases if no measure is named."""
+"""Choose the measure for ranking, search and release if the user names none."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
 
 
 def out_of_reach(summary: Summary) -> str | None:
-    """Return why the expected model metric cannot be computed, or not in time; None if it can."""
+    """Return why the expected model metric cannot be computed in reasonable time; None if it can.
+    """
     if summary.pairs.folds is None:
         return "the summary holds no folds of the rows, so that none can be held out"
     classes = int(np.count_nonzero(summary.label.counts))

@@ -1,4 +1,4 @@
-"""Privacy before masking and of the release that an advice recommends."""
+"""Measure the privacy of the unmasked table and of the recommended release."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from aegis.summary import Summary
 
 
 def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Policy) -> Advice:
-    """Return the advice with the figures of privacy before masking and after.
+    """Return the advice with privacy reports before and after masking.
 
-    They come from the frequency table that checks the rule, so a summary is enough.
+    They come from the frequency table on which the rule is checked, so a summary is enough.
     """
     scorer = Scorer(summary)
     before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))
@@ -33,7 +33,10 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
 def _after(
     advice: Advice, scorer: Scorer, plan: PrivacyPlan, policy: Policy
 ) -> PrivacyReport | None:
-    """Return the privacy of the best, else of the closest entry without suppression; else None."""
+    """Return the privacy report of the best configuration, with its suppression.
+
+    If none is admissible, report the closest entry without suppression; None for an empty ranking.
+    """
     ranked = advice.best or advice.closest
     if ranked is None:
         return None

@@ -1,4 +1,4 @@
-"""The levels that masks show of attributes, under an encoding."""
+"""Encode the levels of masked attributes as indicators, thresholds or numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CodedMasks(NamedTuple):
 
 
 class Codings(NamedTuple):
-    """A configuration under each encoding; levels without an order are the same under all.
+    """A configuration under each encoding; levels without an order are indicators in all of them.
 
     Attributes
     ----------
@@ -72,7 +72,8 @@ def codings(
     levels
         As in `CodedMasks`.
     orders
-        For each attribute, its levels in order and the number of each; or its levels and None.
+        For each attribute, the ordered level of each atom and each level's number. None instead of
+        the numbers if there is no order.
     """
     ranges, numbers = [level for level, _ in orders], [known for _, known in orders]
     ordered = [(own, known is not None) for own, known in zip(candidates, numbers, strict=True)]
@@ -97,12 +98,12 @@ def mean_numbers(level: Levels, count: Floats, total: Floats) -> Floats:
 
 
 def steps_of(numbers: Floats, rows: Floats) -> Floats:
-    """Return the difference of each level's number from that of the level before, shape (L, 1 or
-    2).
+    """Return the difference between each level's number and the number of the level before.
 
-    The first difference is 0, because the origin does not matter. Numbers are scaled to variance 1,
-    so that a penalty means the same for each attribute. A missing number counts as the mean of the
-    others, and a second column indicates that it is missing.
+    The shape is (L, 1), or (L, 2) if a number is missing. The first difference is 0, because the
+    origin does not matter. Numbers are scaled to variance 1, so that a penalty means the same for
+    each attribute. A missing number counts as the mean of the others, and a second column indicates
+    that it is missing.
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CodedAttribute:
-    """One attribute under one mask and one encoding, without levels that carry no information.
+    """One attribute under one mask and one encoding, without levels that no row has.
 
     Attributes
     ----------
@@ -168,8 +169,8 @@ class CodedAttribute:
 
     @classmethod
     def number(cls, of: CodedAttribute, numbers: Floats) -> CodedAttribute:
-        """Return the attribute encoded as a number, from its thresholds and the numbers of levels
-        (L,).
+        """Encode an attribute as a number, from its thresholds `of` and the numbers of its levels,
+        shape (L,).
         """
         by_level = of.by_level
         steps = steps_of(numbers[of.there], by_level.joint.sum(axis=(0, 1)))
@@ -186,16 +187,16 @@ class CodedAttribute:
 
     @property
     def thresholds(self) -> CodedAttribute:
-        """The thresholds that are counted for a number.
+        """The thresholds from which a number is counted; for other encodings the attribute itself.
 
         For other attributes, it is the attribute itself.
         """
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
-        """Return the co-occurrence of the columns with each other, lower triangle, (K, c, d, d).
+        """Return the co-occurrence of the attribute's columns, lower triangle, shape (K, c, d, d).
 
-        It is for the classes `some`, or for all classes together; then c is 1.
+        It is counted for each of the classes `some`, or over all classes together; then c is 1.
         """
         if self.steps is None:
             # No row shows two levels; of two thresholds it shows the later one where it shows both.
@@ -207,9 +208,7 @@ class CodedAttribute:
         return np.tril(weighted @ told)
 
     def shown(self, block: Floats, axis: int) -> Floats:
-        """Return a block of counts by level, converted to the columns of the encoding along an
-        axis.
-        """
+        """Convert counts by level to counts by column of the encoding, along one axis."""
         if self.ordered:
             block = later(block, axis)
         whole = len(self.places) == block.shape[axis]
@@ -217,12 +216,13 @@ class CodedAttribute:
 
 
 def _in_classes(joint: Floats, some: slice | None) -> Floats:
-    """Return the classes `some` of joint counts (K, C, L), or the sum of all as one class."""
+    """Return counts (K, C, L) of the classes `some`, or summed over all classes, shape (K, 1, L).
+    """
     return joint.sum(axis=1, keepdims=True) if some is None else joint[:, some]
 
 
 def indicators(level: Levels) -> Floats:
-    """Return the 0/1 matrix of each atom's level, shape (A, L), or the channel itself."""
+    """Return the 0/1 matrix of each atom's level, shape (A, L); for a noise mask, the channel."""
     if level.ndim == 2:
         return level
     return np.eye(int(level.max(initial=0)) + 1)[level]

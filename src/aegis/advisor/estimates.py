@@ -1,4 +1,4 @@
-"""Estimates of the deviation from the unmasked table, by which configurations can be ranked.
+"""Define estimates of the deviation from the unmasked table, by which configurations can be ranked.
 
 Packages add estimates through the entry points `aegis.estimates`; see `EstimateCase`.
 """
@@ -18,7 +18,7 @@ from aegis.summary import Information, Summary
 
 @dataclass(frozen=True)
 class AttributeEstimate:
-    """The measure of an unmasked attribute, estimated from its masked values.
+    """The measure of an unmasked attribute, as estimated from its masked values.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class AttributeEstimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Least and greatest |unmasked - masked| within the bounds; None if there are no bounds."""
+        """Least and greatest |unmasked - masked| within the bounds; None without bounds."""
         if self.lower is None or self.upper is None:
             return None
         ends = abs(self.lower - self.masked), abs(self.upper - self.masked)
@@ -85,14 +85,14 @@ class Estimate:
 
     @property
     def place(self) -> float:
-        """The PUD for comparisons: rounded, so that rounding errors do not decide the order."""
+        """The PUD, rounded for sorting, so that rounding errors do not decide the order."""
         parts = (abs(x) for a in self.attributes.values() for x in (a.masked, a.estimate))
         largest = max(parts, default=0.0)
         digits = 9 - math.ceil(math.log10(largest)) if largest > 0 else 9
         return round(self.pud, digits)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as JSON values."""
+        """Return the estimate as JSON values, with the deviation of each attribute."""
         return {
             "configuration": self.configuration,
             "case": self.case,
@@ -126,11 +126,13 @@ class EstimateCase(Protocol):
 
     @property
     def summary(self) -> str:
-        """One sentence that names the estimated figures, and the information that they use."""
+        """One sentence that names the estimated figures and the information that they need."""
 
     @property
     def caution(self) -> str | None:
-        """A warning before you rely on the estimate; None if there is none."""
+        """A warning that the user should read before relying on the estimate; None if there is
+        none.
+        """
 
     def estimates(
         self,
@@ -140,7 +142,8 @@ class EstimateCase(Protocol):
         measure: str | None,
         progress: Progress,
     ) -> Mapping[str, Estimate]:
-        """Return the estimate of each configuration by name.
+        """Estimate the deviation of each configuration; return the estimates by the configuration's
+        name.
 
         Parameters
         ----------

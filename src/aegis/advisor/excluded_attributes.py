@@ -1,4 +1,4 @@
-"""Attributes that measures of a whole configuration leave out: their own scores, and a warning."""
+"""Score the attributes that measures of a whole configuration leave out, and warn about them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _FOLDS = 10
 
 
 def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
-    """Return the summary of one attribute, from its values by class.
+    """Return a summary of a single attribute, from its counts by value and class.
 
-    The fold of each row is drawn at random, because rows with one value and one class are equal.
+    The fold of each row is drawn at random, because rows with the same value and class are
+    interchangeable.
     """
     added = np.zeros((attribute.n_atoms, attribute.joint.shape[1]), dtype=attribute.joint.dtype)
     np.add.at(added, attribute.atoms, attribute.joint)
@@ -34,12 +35,13 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
 
 
 def sets_aside(summary: Summary) -> bool:
-    """Whether scores of whole configurations leave out some attributes."""
+    """Return whether scores of whole configurations leave out attributes of this summary."""
     return any(attribute.aside for attribute in summary.attributes.values())
 
 
 def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
-    """Return a sentence that names the attributes that a score leaves out, and the consequence."""
+    """Return a sentence that names the attributes that a score leaves out, and says what follows.
+    """
     aside = [a for a in summary.attributes.values() if a.aside]
     if not aside or measure.scope is not Scope.CONFIGURATION:
         return ()

@@ -1,12 +1,12 @@
-"""Measures of expected counts, to score a noise mask without drawing rows.
+"""Score noise masks from expected counts, without drawing rows.
 
-This is the score of the expectation, not the expectation of the score. Plug-in measures of the
-expected table measure what the noise lets through. Corrected measures of single attributes also
-subtract the chance that released rows would add, so they err on the safe side. Pillai's trace and
-its held-out forms account for the smaller chance in expected counts (`Cooccurrence.chance`); they
-agree with the mean score of drawn rows. MI, chi-square, g3 and the plug-in trace cannot improve by
-noise. g1 and g2 can: they count rows with the same value, and noise spreads these over more values.
-So do not compare noise masks by g1 or g2.
+The result is the score of the expectation, not the expectation of the score. Plug-in measures of
+the expected table score the information that passes the noise. Corrected measures of single
+attributes also subtract the chance that drawn rows would add, so they are slightly too low.
+Pillai's trace and its held-out forms account for the smaller chance in expected counts
+(`Cooccurrence.chance`), and agree with the mean score of drawn rows. Noise cannot improve MI,
+chi-square, g3 and the plug-in trace. It can improve g1 and g2, which count rows with the same
+value: noise spreads them over more values. So do not compare noise masks by g1 or g2.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ class ExpectedContingency(Contingency):
 
     @cached_property
     def n(self) -> Any:
-        """Rows of data behind the table: noise neither adds nor drops any; weights make fractions."""
+        """Number of rows behind the table, which noise does not change; weights can make it a
+        fraction.
+        """
         total = float(self.row_totals @ self.multiplicity)
         whole = round(total)
         return whole if abs(total - whole) <= _NOTHING * max(total, 1.0) else total
 
 
 def contingency(expected: npt.NDArray[np.float64], measure: Measure | None) -> Contingency:
-    """Return expected counts in a form that `measure` accepts.
+    """Return expected counts as a contingency table that `measure` accepts.
 
     Parameters
     ----------

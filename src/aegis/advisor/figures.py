@@ -1,4 +1,6 @@
-"""Results of a search in addition to its ranking: proof, obstacles, and the front."""
+"""Hold the results of a search beside its ranking: proof, binding constraints, and the Pareto
+front.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ NOTHING = 5e-5
 
 @dataclass(frozen=True)
 class ProvenList:
-    """The list that a search scored when the objective has no sharp bound.
+    """The shortlist that a search scored because its objective has no sharp bound.
 
-    It is proven to contain every admissible configuration above a value of a bounded measure.
+    The shortlist is proven to contain every admissible configuration above a value of a bounded
+    measure.
 
     Attributes
     ----------
@@ -62,7 +65,7 @@ class ProvenList:
 
 @dataclass(frozen=True)
 class SearchWork:
-    """The work of a search.
+    """Size, amount of work and time of a search.
 
     Attributes
     ----------
@@ -136,8 +139,8 @@ class SearchFigures:
     def complete(self) -> bool:
         """Whether the search ran to its end.
 
-        If a complete search finds nothing, it has proven that no combination meets the rule. A
-        stopped search has not.
+        If a complete search has no result, then no combination meets the rule. A stopped search
+        proves nothing.
         """
         return self.stopped is None
 
@@ -155,7 +158,7 @@ class SearchFigures:
 
 @dataclass(frozen=True)
 class FinerMask:
-    """The next finer mask of one attribute, and its effect on the rule.
+    """The next finer mask of one attribute, and why the best configuration does not have it.
 
     Attributes
     ----------
@@ -188,7 +191,7 @@ class FinerMask:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The gain from relaxing the rule by one step.
+    """The gain in utility from relaxing the rule by one step.
 
     Attributes
     ----------
@@ -221,7 +224,9 @@ class Relaxation:
 
 @dataclass(frozen=True)
 class Binding:
-    """Why the best configuration is not finer: obstacles, and the gains from a relaxed rule."""
+    """Why the best configuration is not finer: requirements that finer masks violate, and gains
+    from relaxing the rule.
+    """
 
     finer: tuple[FinerMask, ...]
     relaxations: tuple[Relaxation, ...]
@@ -272,7 +277,7 @@ class FrontPoint:
 
     @property
     def reached(self) -> float | None:
-        """The optimised value: the objective, or the measure if they are the same."""
+        """The value that the search optimised at this point: the objective, or else the measure."""
         return self.score if self.objective is None else self.objective
 
     def to_dict(self) -> dict[str, Any]:
@@ -325,7 +330,8 @@ class Front:
 
 @dataclass(frozen=True)
 class MaskChange:
-    """The effect on the best configuration if one attribute had another mask.
+    """The estimated change of the score if one attribute of the best configuration had another
+    mask.
 
     Attributes
     ----------
@@ -351,14 +357,14 @@ class MaskChange:
 
 @dataclass(frozen=True)
 class EstimatedScores:
-    """How scores were estimated from protected counts.
+    """How scores were estimated from protected counts, and how close the alternatives are.
 
     Attributes
     ----------
     estimator
         `codes`; or `tables` if only the table of each attribute with the label is known.
     changes
-        The effect of every other mask of one attribute of the best; empty if there is no best.
+        The effect of replacing each mask of the best configuration; empty if there is none.
     """
 
     estimator: str
@@ -371,7 +377,7 @@ class EstimatedScores:
 
 @dataclass(frozen=True)
 class ProxyFigures:
-    """Results of small models that were trained on sampled rows of the best configurations.
+    """Results of small models trained on sampled rows of the best configurations.
 
     Attributes
     ----------

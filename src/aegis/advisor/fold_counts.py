@@ -1,8 +1,7 @@
-"""Co-occurrence of masked values by part of the rows and class, in blocks that configurations
-share.
+"""Count masked values by fold and class for pairs of attributes, and share the counts.
 
-A block is for two attributes under two masks. Every configuration with these two masks uses the
-same block, so it is counted once, from the non-empty cells of the summary.
+A block has the counts of two attributes under two masks. Every configuration with these two masks
+uses the same block, so it is counted once, from the non-empty cells of the summary.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class PartBlocks:
-    """Counts by part for many configurations of the same rows.
+    """Counts by fold for many configurations of the same rows.
 
     Parameters
     ----------
@@ -74,7 +73,8 @@ class PartBlocks:
     ) -> PartCounts | SplitCounts:
         """Return the counts of one configuration, without levels that all rows or no rows have.
 
-        They are split if that takes less time; this changes no figure.
+        If that takes less time, they are returned as factorised common levels and the rest; the
+        figures are the same.
 
         Parameters
         ----------
@@ -97,11 +97,11 @@ class PartBlocks:
     def in_one_piece(
         self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> PartCounts:
-        """Return the same counts as `counts`, in one matrix that is never split."""
+        """Return the counts of one configuration as one matrix, never factorised."""
         return self._whole(self._attributes_of(which, coded, label), label)
 
     def _whole(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> PartCounts:
-        """Return the counts of some attributes unsplit, as a lower triangle."""
+        """Return the counts of some attributes as one matrix, lower triangle."""
         rows, outside = self._rows_of(label)
         return PartCounts(
             rows,
@@ -115,7 +115,8 @@ class PartBlocks:
         )
 
     def _response_of(self, shown: Sequence[CodedAttribute]) -> Response | None:
-        """Return the sums of a numeric label over the encoded attributes.
+        """Return the sums of a numeric label by column of the encoding; None for a label with
+        classes.
 
         The result is None if the label has classes.
         """
@@ -141,7 +142,10 @@ class PartBlocks:
         )
 
     def _in_parts(self, by_fold: npt.NDArray[Any]) -> Floats:
-        """Sum values by fold, shape (F, ...), over the folds of each part, shape (K, ...)."""
+        """Sum values by fold, shape (F, ...), to values by part, shape (K, ...).
+
+        Part i contains the folds whose number is i modulo K.
+        """
         added = np.zeros((self.parts, *by_fold.shape[1:]))
         np.add.at(added, np.arange(len(by_fold)) % self.parts, by_fold)
         return added
@@ -149,7 +153,7 @@ class PartBlocks:
     def _splits(
         self, shown: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
     ) -> bool:
-        """Return whether eliminating the levels of common attributes first takes less time."""
+        """Return whether it takes less time to eliminate the levels of common attributes first."""
         if self._pairs.responses is not None or any(own.chance is not None for own in shown):
             return False
         levels = sum(len(own.places) for own in shown)
@@ -196,7 +200,8 @@ class PartBlocks:
         shown: Sequence[CodedAttribute],
         label: Candidate | None,
     ) -> ClassCounts:
-        """Return the counts of the attributes `left` with all in `shown`, as a lower triangle.
+        """Return the co-occurrence of the attributes `left` with all in `shown`, as a lower
+        triangle.
 
         `left` must be the last attributes of `shown`.
         """
@@ -216,10 +221,9 @@ class PartBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return the counts of the classes `some`, shape (K, c, q, d), from blocks of two
-        attributes.
+        """Assemble the co-occurrence in the classes `some`, shape (K, c, q, d), from blocks.
 
-        If no classes are given, all rows are counted together and c is 1.
+        Without classes, all rows are counted together and c is 1.
         """
         parts, classes = self._rows_of(label)[0].shape
         some = None if some is None else slice(some.start, min(some.stop, classes))
@@ -242,7 +246,7 @@ class PartBlocks:
     def table(
         self, pair: tuple[int, int], bins: tuple[Levels, Levels], label: Candidate | None
     ) -> Floats:
-        """Return the rows by part, class and the bins of two attributes, shape (K, C, a, b)."""
+        """Return the rows by part, class, and bins of two attributes, shape (K, C, a, b)."""
         a, b, y, part, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
         height, width = map(_counted_by, bins)
@@ -265,7 +269,9 @@ class PartBlocks:
         return rows
 
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherParts]:
-        """Return the rows by part and class, shape (K, C), and the counts outside each part."""
+        """Return the rows by part and class, shape (K, C), and the counts of all rows outside each
+        part.
+        """
         if label not in self._rows:
             rows = self._rows_by_atom(0, label).sum(axis=2)
             if (shown := np.count_nonzero(rows.sum(axis=0))) > MOST_CLASSES:
@@ -301,7 +307,7 @@ class PartBlocks:
         *,
         linear: bool = False,
     ) -> CodedAttribute:
-        """Return one attribute under one mask and encoding."""
+        """Return one attribute under one mask and encoding, from the cache or newly counted."""
         if linear and numbers is not None:
             if (key, label, linear) not in self._attributes:
                 thresholds = self._attribute(key, level, numbers, label)
@@ -339,10 +345,10 @@ class PartBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return the co-occurrence of two attributes in some classes by part, shape (K, c, d_j,
+        """Return the co-occurrence of two attributes by part in some classes, shape (K, c, d_j,
         d_i).
 
-        If both are the same attribute, only the lower triangle is returned.
+        For an attribute with itself, only the lower triangle is returned.
         """
         if own is other:
             return own.square(some)
@@ -384,9 +390,7 @@ class PartBlocks:
     def _entries_of(
         self, pair: tuple[int, int], label: Candidate | None, some: slice
     ) -> tuple[npt.NDArray[Any], slice | npt.NDArray[np.intp]]:
-        """Return the class of a pair's entries in the neighbouring classes `some`, and their
-        indices.
-        """
+        """Return class and index of a pair's cells whose class is in the range `some`."""
         y = self._entries(pair)[2]  # ascending
         group, label_classes = self._label_classes(label)
         if label is None:
@@ -399,14 +403,17 @@ class PartBlocks:
         return own[places], places
 
     def _place(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> npt.NDArray[Any]:
-        """Return the level of every entry of a pair on one side; for a noise mask, the atom."""
+        """Return the level of each cell of a pair, for the attribute on one side; for a noise mask,
+        the atom.
+        """
         atoms = self._entries(pair)[side]
         if of.level.ndim == 2:
             return atoms
         return self._placed.get((pair, side, of.key[1]), lambda: of.level[atoms].astype(np.int32))
 
     def _entries(self, pair: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
-        """Return atom of i, atom of j, class, part and rows of every non-empty cell of a pair.
+        """Return atom of i, atom of j, class, part and rows of every non-empty cell of a pair of
+        attributes.
 
         The cells are sorted by class.
         """
@@ -432,13 +439,15 @@ class PartBlocks:
 
 
 def _factors(remembered: Iterable[CommonLevels]) -> int:
-    """Return the size of the factors of common levels under all penalties, in numbers."""
+    """Return how many numbers the factors of common levels have under all penalties."""
     return len(PENALTIES) * sum(common.numbers for common in remembered)
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
-    """Return the chance that drawing rows adds to expected counts, shape (d, k); None without
-    noise.
+    """Return the factor of the chance that expected counts lack, shape (d, k); None without noise
+    masks.
+
+    See `aegis.advisor.grouping.drawn_chance`.
     """
     own = [attribute.chance for attribute in shown]
     if all(chance is None for chance in own):
@@ -454,12 +463,13 @@ def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
 
 
 def _counted_by(level: Levels) -> int:
-    """Return the number of levels by which rows are counted; for a noise mask, the atoms."""
+    """Return the number of levels by which rows are counted; for a noise mask, the number of atoms.
+    """
     return len(level) if level.ndim == 2 else widths(level)
 
 
 def widths(level: Levels) -> int:
-    """Return the number of levels."""
+    """Return the number of levels of an attribute."""
     return level.shape[1] if level.ndim == 2 else int(level.max(initial=0)) + 1
 
 
@@ -469,7 +479,8 @@ def pair_block(
     levels: tuple[Levels, Levels],
     label: Candidate | None,
 ) -> npt.NDArray[Any]:
-    """Return the counts of two masked attributes by (masked) class, shape (C, L_i, L_j)."""
+    """Return the rows by (masked) class and masked values of two attributes, shape (C, L_i, L_j).
+    """
     label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)
     rows, columns = map(_counted_by, levels)
@@ -486,7 +497,7 @@ def pair_block(
 
 
 def _shown(block: Floats, levels: tuple[Levels, Levels]) -> Floats:
-    """Return a block of expected counts: atoms of noise masks become reports, (.., L_i, L_j)."""
+    """Convert counts by atom of noise masks to expected counts by report, shape (.., L_i, L_j)."""
     shown = block
     if levels[0].ndim == 2:
         shown = levels[0].T @ shown

@@ -69,7 +69,7 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
 
 
 def _ladder(attributes: Sequence[AttributeSummary], most: int) -> list[tuple[int, ...]]:
-    """Return the least masked combination, then coarser ones, at most `most` in all."""
+    """Return the least masked combination, then ever coarser ones, at most `most`."""
     # From the candidate that shows the most values to the one that shows the fewest; ties as declared.
     orders = [
         np.argsort([-c.size for c in a.candidates], kind="stable").tolist() for a in attributes
@@ -89,7 +89,10 @@ def _ladder(attributes: Sequence[AttributeSummary], most: int) -> list[tuple[int
 
 
 def _decode(number: int, attributes: Sequence[AttributeSummary]) -> tuple[int, ...]:
-    """Return the combination with this number in mixed-radix order."""
+    """Return the combination with this number, as one candidate index per attribute.
+
+    Combinations are numbered in mixed radix.
+    """
     digits = []
     for attribute in reversed(attributes):
         number, digit = divmod(number, len(attribute.candidates))

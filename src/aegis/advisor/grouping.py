@@ -1,4 +1,4 @@
-"""Sum counts between atoms to counts between levels: S' G S of theory.md, section 2."""
+"""Sum counts by atom to counts by level: S' G S of theory.md, section 2."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _DENSE_INDICATORS = 1 << 16
 
 
 class GroupedCounts(NamedTuple):
-    """Counts between levels; they are expected counts if there is a noise mask.
+    """Counts by level; expected counts if there is a noise mask.
 
     Attributes
     ----------
     counted
-        Co-occurrence, shape (d, d), as a matrix or as a part of the counts of several
+        Co-occurrence, shape (d, d), as a matrix or as a selection from the counts of several
         configurations.
     joint
         Rows by level and class, shape (d, C).
@@ -50,7 +50,7 @@ class GroupedCounts(NamedTuple):
 
 
 class StackedCounts(Protocol):
-    """Counts between atoms or levels, with those of all attributes stacked."""
+    """Counts by atom or level, with the atoms of all attributes in one sequence."""
 
     @property
     def total(self) -> Matrix:
@@ -62,7 +62,7 @@ class StackedCounts(Protocol):
 
 
 def group_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCounts:
-    """Return S' G S of theory.md for one grouping of each attribute's atoms.
+    """Sum counts by atom to counts by level, for one configuration (S' G S of theory.md).
 
     Parameters
     ----------
@@ -80,14 +80,14 @@ def group_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCount
 
 
 def _whole(summed: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
-    """Return sums as whole numbers where they are that: rows, not effective rows of weights."""
+    """Return sums as integers if all are whole, as floats otherwise (rows with weights)."""
     rounded = np.rint(summed)
     return rounded.astype(np.int64) if np.array_equal(rounded, summed) else summed
 
 
 @dataclass(eq=False)
 class _Expected:
-    """Levels of configurations that will be counted, by attribute and key.
+    """Levels of announced configurations, by attribute and key, with their co-occurrence.
 
     Attributes
     ----------
@@ -109,17 +109,19 @@ class _Expected:
 
 @dataclass(frozen=True, eq=False)
 class _SomeCounts:
-    """`StackedCounts` of some of the attributes."""
+    """`StackedCounts` of a selection of the attributes."""
 
     total: Matrix
     stacked_joint: npt.NDArray[np.float64]
 
 
 class RowGroups:
-    """`group_counts` for many groupings of the same counts, with a cache per attribute.
+    """Computes `group_counts` for many configurations of the same counts, with a cache per
+    attribute.
 
-    The cache has half of the work: the rows of one attribute summed under one mask, with columns
-    still by atom. So a configuration reads as many rows of G as it has levels, not all of them.
+    The cache has one half of each product: the rows of one attribute summed under one mask, with
+    columns still by atom. So a configuration reads as many rows of G as it has levels, not all
+    rows.
 
     Parameters
     ----------
@@ -139,9 +141,9 @@ class RowGroups:
         self._some: dict[tuple[int, ...], _SomeCounts] = {}
 
     def expect(self, levels: Mapping[tuple[int, Hashable], Levels], configurations: int) -> None:
-        """Announce the levels, by attribute and key, of configurations that will be counted.
+        """Announce the levels of configurations that will be counted, by attribute and key.
 
-        The first of these configurations counts all levels at once; the others read from that.
+        The first of these configurations counts all levels at once; the others use these counts.
         Noise masks are left out. If there are more than `_TOGETHER` levels, nothing is announced.
         """
         own = {k: level for k, level in levels.items() if level.ndim == 1}
@@ -152,8 +154,8 @@ class RowGroups:
             self._expected.append(_Expected(own, places, configurations))
 
     def together(self, which: Sequence[int], keys: Sequence[Hashable]) -> Together | None:
-        """Return a configuration's counts from those of an expected group that contains it; else
-        None.
+        """Return the counts of a configuration from announced levels; None if some were not
+        announced.
         """
         wanted = list(zip(which, keys, strict=True))
         for expected in self._expected:
@@ -168,7 +170,8 @@ class RowGroups:
 
     @property
     def remember(self) -> bool:
-        """Whether there is a cache. Only then can some attributes be counted without the others."""
+        """Whether counts are cached. Only then can some attributes be counted without the others.
+        """
         return not is_sparse(self._pairs.total)
 
     def counts(
@@ -179,7 +182,7 @@ class RowGroups:
     ) -> GroupedCounts:
         """Return `group_counts` of all attributes, or of those with the indices `which`.
 
-        Equal keys of an attribute must mean equal levels.
+        If two keys of an attribute are equal, their levels must be equal.
         """
         places = range(len(levels)) if which is None else which
         if not (self.remember and len(levels)) or any(level.ndim == 2 for level in levels):
@@ -192,7 +195,7 @@ class RowGroups:
         return GroupedCounts(counted, np.concatenate(joint), offsets)
 
     def _of(self, places: tuple[int, ...]) -> StackedCounts:
-        """Return the counts between the atoms of the attributes with these indices."""
+        """Return the counts by atom of the attributes with these indices."""
         if places == tuple(range(len(self._offsets) - 1)):
             return self._pairs
         if places not in self._some:
@@ -202,8 +205,8 @@ class RowGroups:
         return self._some[places]
 
     def _total(self, own: Sequence[tuple[int, Levels, Hashable]]) -> npt.NDArray[np.float64]:
-        """Return the co-occurrence of the levels of attributes; an attribute may occur several
-        times.
+        """Return the co-occurrence of the levels of attributes, which may include an attribute
+        several times.
         """
         by_atom = np.concatenate([self._grouped(*attribute) for attribute in own])
         columns = []
@@ -215,7 +218,8 @@ class RowGroups:
         return total
 
     def _grouped(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[np.float64]:
-        """Return an attribute's rows of the matrix, summed by level, shape (L, D).
+        """Return the co-occurrence of an attribute's levels with the atoms of all attributes, shape
+        (L, D).
 
         The columns are atoms of all attributes.
         """
@@ -236,7 +240,8 @@ class RowGroups:
         return self._joints[known]
 
     def _indicators(self, index: int, level: Levels, key: Hashable) -> Matrix | None:
-        """Return the indicators of each atom's level, (A, L); None if each atom is a level."""
+        """Return the 0/1 matrix of each atom's level, shape (A, L); None if each atom is a level.
+        """
         known = (index, key)
         if known not in self._told:
             size = int(level.max(initial=0)) + 1
@@ -252,7 +257,9 @@ class RowGroups:
 def stacked_grouping(
     levels: Sequence[npt.NDArray[np.integer]],
 ) -> tuple[sparse.csr_array, npt.NDArray[np.int64]]:
-    """Return S of theory.md, (D, d), and the index of each attribute's first level, (m + 1,)."""
+    """Return S of theory.md, shape (D, d), and the index of each attribute's first level, shape (m
+    + 1,).
+    """
     from scipy import sparse  # taking long to load, and seldom asked for
 
     sizes = [int(level.max(initial=0)) + 1 for level in levels]
@@ -275,7 +282,8 @@ def _summed(total: Matrix, grouping: sparse.csr_array) -> npt.NDArray[np.float64
 
 
 def _expected_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCounts:
-    """Return `group_counts` with channels: K_i' G K_j, with expected counts on the diagonal."""
+    """Return the expected counts under noise masks: K_i' G K_j, with expected rows on the diagonal.
+    """
     from scipy import sparse  # as above
 
     parts = [
@@ -303,7 +311,7 @@ def _expected_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedC
 def drawn_chance(
     channel: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return B, shape (L, k), where B B' is the chance that drawing rows adds to expected counts.
+    """Return a factor B, shape (L, k), of the chance covariance B B' that expected counts lack.
 
     Suppose that the label is independent of the reports. Let m_r be the rows with report r, n_a the
     rows of atom a, and K the channel. Then the counts of a class in drawn rows have the covariance
@@ -330,7 +338,10 @@ def drawn_chance(
 def group_rows(
     counts: npt.NDArray[Any], groups: npt.NDArray[np.integer], size: int
 ) -> npt.NDArray[Any]:
-    """Add up the rows of `counts`, shape (V, C), by group; float sums are exact below 2**53."""
+    """Sum the rows of `counts`, shape (V, C), by group, to shape (size, C).
+
+    Sums of floats are exact below 2**53.
+    """
     return _added(counts, groups, size).astype(counts.dtype)
 
 
@@ -342,7 +353,7 @@ def _added(
 
 
 def masked_classes(joint: npt.NDArray[Any], label: Candidate | None) -> npt.NDArray[Any]:
-    """Return `joint`, shape (d, C), with its classes grouped by the label's mask."""
+    """Sum the columns of `joint`, shape (d, C), by the label's mask; unchanged without a mask."""
     return joint if label is None else group_classes(joint, label.groups)
 
 
@@ -355,7 +366,7 @@ def group_classes(joint: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> n
 def shared_losses(
     attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
 ) -> npt.NDArray[np.float64]:
-    """Return `pooled_losses` of the groups that share a candidate's last level."""
+    """Return `pooled_losses` of the groups that are pooled in a candidate's last level."""
     if attribute.aside:  # nothing of it is shown, so nothing is shared
         return np.zeros(len(UNPOOLED))
     counts = masked_classes(attribute.joint, label)

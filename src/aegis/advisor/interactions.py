@@ -1,9 +1,10 @@
-"""Tables of pairs of attributes by part and class, for interactions beyond the sum of both effects.
+"""Count pairs of attributes by fold and class, to measure interactions beyond the sum of both
+effects.
 
 Values are put into at most eight bins per attribute, as trees with few leaves would do. For numbers
-and dates, a bin is a range; otherwise there are bins for the seven most frequent values and one for
-all others. The interaction of two attributes under two masks is the same in every configuration
-with these masks, so it is computed once.
+and dates, a bin is a range. For other values, the seven most frequent ones have a bin each, and all
+others share one. The interaction of two attributes under two masks is the same in every
+configuration with these masks, so it is computed once.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _AT_ONCE = 1_000_000
 
 
 class Interactions:
-    """Interactions of pairs of attributes, for many configurations of the same rows.
+    """Computes interactions of pairs of attributes for many configurations of the same rows.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def binned_levels(level: Levels, rows: Floats, ordered: bool) -> Levels:
 
 
 def _bins(shown: Floats, ordered: bool) -> npt.NDArray[np.int64]:
-    """Return the bin of each level, from the rows of the levels."""
+    """Return the bin of each level, given the rows of each level."""
     bins = np.zeros(len(shown), dtype=np.int64)
     there = np.flatnonzero(shown > 0)
     if len(there) <= BINS:

@@ -1,4 +1,4 @@
-"""Warn if model metrics disagree: the best configuration by one metric may be poor by another."""
+"""Warn if the best configuration by one model metric is poor by another."""
 
 from __future__ import annotations
 

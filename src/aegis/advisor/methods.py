@@ -114,10 +114,10 @@ def with_methods(
 
 
 def _doubt(advice: Advice, summary: Summary) -> str | None:
-    """Return a warning if a configuration is better than the leading release on held-out rows.
+    """Return a warning if a configuration beats the leading record-level release on held-out rows.
 
-    A model that fits a coefficient to each of thousands of rare values loses by it, and the
-    adjusted trace does not measure this loss. Centroids and ranges are such values.
+    Centroids and ranges can be thousands of rare values. A model that fits a coefficient to each of
+    them predicts worse on new rows, which the adjusted trace does not measure.
     """
     best = advice.best
     rival = next(
@@ -140,7 +140,7 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
 
 
 def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
-    """Return the recipes with names that no configuration of the advice has."""
+    """Rename the recipes whose name a configuration of the advice has."""
     taken = {ranked.name for ranked in advice.ranking}
     return tuple(
         replace(recipe, name=f"{recipe.name} (records)") if recipe.name in taken else recipe
@@ -149,7 +149,7 @@ def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
 
 
 def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
-    """Return the advice with these record-level releases added, sorted as the ranking is."""
+    """Add record-level releases to the advice, and sort the ranking again."""
     sign = MEASURES.get(advice.measure).direction.sign
     ordered = sorted((*advice.ranking, *ranked), key=lambda r: r.ranking_key(sign))
     seconds = sum(release.method.seconds for release in ranked if release.method is not None)
@@ -168,7 +168,7 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
 
 
 class RecordRanker:
-    """Makes and ranks record-level releases of one table.
+    """Makes and scores record-level releases of one table.
 
     Parameters
     ----------
@@ -215,14 +215,14 @@ class RecordRanker:
         self._number = original.summary.number
 
     def make(self, recipe: Recipe) -> Anonymized:
-        """Make a release of a recipe to estimate its figures, before the rule is checked.
+        """Make a release of a recipe, with repeatable draws, to compute its figures.
 
-        Its random draws are repeatable, so that figures are, too. A real release uses other draws.
+        The rule is checked later. An actual release uses other draws.
         """
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
     def rank(self, made: Anonymized) -> Ranked:
-        """Return one release with its score, the verdict of the rule, and its losses."""
+        """Score a release, check the rule, and return it as an entry of the ranking."""
         released, left, verdict = check_release(made, self.policy)
         before = self._score(released, made.data)
         removed = verdict.suppressed_rows > made.rows - made.data.num_rows
@@ -248,7 +248,9 @@ class RecordRanker:
         )
 
     def _number_of(self, rest: pa.Table) -> dict[str, float] | None:
-        """Return mean and standard deviation of a numeric label in a release; None for classes."""
+        """Return mean and standard deviation of a numeric label in a release; None if the label has
+        classes.
+        """
         if self._number is None:
             return None
         shown = rest.column(self.policy.label.column)
@@ -258,7 +260,8 @@ class RecordRanker:
         }
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
-        """Return the held-out trace of a released table, if the measure needs it; else None."""
+        """Return the held-out trace of a released table; None if the measure needs no such check.
+        """
         doubting = self.measure.doubted_by
         if doubting is None or not self._tells_apart(data):
             return None
@@ -266,7 +269,7 @@ class RecordRanker:
         return scorer.value(scorer.unmasked, MEASURES.get(doubting))
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
-        """Return the score of a released table, compared with the original."""
+        """Score a released table, and compare it with the original."""
         worst = self.measure.worst(self._label_rows)
         unmasked = {
             name: attribute.unmasked for name, attribute in self._unmasked.attributes.items()
@@ -287,7 +290,7 @@ class RecordRanker:
         return ConfigurationScore(value, share, scores)
 
     def _tells_apart(self, data: pa.Table) -> bool:
-        """Whether a release has two classes of the label; without a label, whether it has rows."""
+        """Return whether a release has at least two label classes or, without a label, any rows."""
         if not self.policy.label:
             return bool(data.num_rows)
         shown = pc.unique(data.column(self.policy.label.column).drop_null())

@@ -1,4 +1,4 @@
-"""Compare the rule of a summary's owner with the rule that a user declares."""
+"""Compare a user's privacy rule with the rule of the summary's owner."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
 
 
 def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, override: bool) -> None:
-    """Raise as `check_owner_rule` does if a rule of a front is weaker than the owner's rule."""
+    """Raise an error if a rule of a front is weaker than the owner's, as `check_owner_rule` does.
+    """
     if summary.terms is None or not summary.terms.binding:
         return
     owner = summary.terms.owner
@@ -46,7 +47,7 @@ def check_front_rules(summary: Summary, rules: Iterable[PrivacyRule], *, overrid
 
 
 def with_owner_rule(advice: Advice, summary: Summary, override: RuleOverride | None) -> Advice:
-    """Return the advice with the rule of its summary's owner, and the rule that replaced it."""
+    """Return the advice with the owner's rule and, if the user replaced it, the difference."""
     if summary.terms is None or not summary.terms.binding:
         return advice
     said = () if override is None else (override.sentence,)

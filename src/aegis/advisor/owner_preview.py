@@ -1,6 +1,6 @@
-"""Preview of a release for its owner: columns before and after, suppressed groups, a few rows.
+"""Preview a release for its owner: columns before and after, suppressed groups, a few rows.
 
-These are values of the table. They appear only in the owner's report, and in no JSON.
+The preview contains values of the table. It appears only in the owner's report, and in no JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Share:
-    """Number of rows of a group, and how many of them the release leaves out."""
+    """Number of rows of a group, and number of suppressed rows among them."""
 
     column: str
     value: str
@@ -41,13 +41,13 @@ class Share:
 
     @property
     def part(self) -> float:
-        """Share of the group's rows that are left out, 0 to 1."""
+        """The share of the group's rows that are suppressed, from 0 to 1."""
         return self.left_out / self.rows if self.rows else 0.0
 
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """The most frequent values of a column before masking and after, each with its rows."""
+    """The most frequent values of a column before and after masking, each with its rows."""
 
     name: str
     before: tuple[tuple[str, int], ...]
@@ -58,7 +58,7 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class Shown:
-    """Values of the table for the owner's report.
+    """The values of the table that the owner's report shows.
 
     Attributes
     ----------
@@ -122,7 +122,9 @@ def _frequent(labels: tuple[str, ...], rows: Floats) -> tuple[tuple[str, int], .
 def _left_out(
     summary: Summary, plan: PrivacyPlan, choice: Choice
 ) -> tuple[tuple[Share, ...], tuple[Share, ...]]:
-    """Return suppressed rows by class of the label, and the groups that lose most rows."""
+    """Return suppressed rows by class of the label, and the groups with the largest suppressed
+    share.
+    """
     frequency = summary.frequency
     if frequency is None:
         return (), ()
@@ -162,7 +164,10 @@ def _shares(
 def _preview(
     source: Source | None, policy: Policy, choice: Choice, label_mask: Mask | None
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return column names and a few released rows as text; empty without a table, or with noise."""
+    """Return column names and a few released rows as text.
+
+    Empty if no table is available, or if a mask adds noise.
+    """
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if source is None or drawn:
         return (), ()

@@ -1,4 +1,4 @@
-"""How well pairs of masked attributes predict each other; each pair of masks is computed once."""
+"""Score how well pairs of masked attributes predict each other, once for each pair of masks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aegis.summary import Candidate, PairCounts
 
 
 class PairValues:
-    """Values of measures that use only pairs of attributes.
+    """Values of measures that use only pairs of attributes, with a cache.
 
     Parameters
     ----------
@@ -37,7 +37,10 @@ class PairValues:
     def value(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
     ) -> float:
-        """Return the value of a measure for two attributes, given by their indices."""
+        """Return the value of a measure for two masked attributes.
+
+        `places` are the attributes' indices, `candidates` their masks.
+        """
         if places[0] > places[1]:
             return self.value(places[::-1], candidates[::-1], measure)
         key = (measure.name, places, candidates)
@@ -46,7 +49,8 @@ class PairValues:
         return self._values[key]
 
     def mean(self, chosen: Sequence[Candidate], measure: Measure) -> float:
-        """Return the mean over all pairs, with one candidate per attribute.
+        """Return the mean of a measure over all pairs of attributes; 0 with fewer than two
+        attributes.
 
         It is 0 with fewer than two attributes.
         """
@@ -59,7 +63,9 @@ class PairValues:
     def mean_of_one(
         self, place: int, candidate: Candidate, others: Sequence[Candidate], measure: Measure
     ) -> float:
-        """Return the mean over the pairs of one attribute with all others; 0 if there are none."""
+        """Return the mean of a measure over the pairs of one attribute with each other; 0 without
+        others.
+        """
         values = [
             self.value((place, j), (candidate, other), measure)
             for j, other in enumerate(others)
@@ -100,7 +106,9 @@ class PairValues:
         return measure.of_pair(block, told_apart)
 
     def _told(self, place: int, candidate: Candidate, level: Levels) -> float:
-        """Return the effective number of values after masking: sum of p_a P(r | a)^2 / p_r."""
+        """Return the effective number of values after masking: the sum of p_a P(r | a)^2 / p_r over
+        a and r.
+        """
         key = (place, candidate)
         if key not in self._told_apart:
             atoms = self._pairs.joints[place].sum(axis=1).astype(np.float64)

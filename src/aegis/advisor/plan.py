@@ -1,4 +1,4 @@
-"""Check from the frequency table whether a configuration meets the rule, without reading rows."""
+"""Check from the frequency table whether configurations meet the rule, without reading rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Groups = npt.NDArray[np.integer]
 
 
 class PrivacyPlan:
-    """Checks configurations against a privacy rule.
+    """Checks whether configurations meet a privacy rule.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class PrivacyPlan:
                 raise PolicyError.unknown("sensitive attribute of the summary", name, known)
 
     def _require_leaves(self) -> None:
-        """Raise if the number of values behind each masked value is not known."""
+        """Raise an error if the number of original values behind each masked value is unknown."""
         frequency = self.summary.frequency
         if frequency is None:
             raise PolicyError(
@@ -143,11 +143,12 @@ class PrivacyPlan:
 
     @property
     def by_population(self) -> bool:
-        """Whether classes are compared with the population."""
+        """Whether the rule compares classes with the population of the sample."""
         return self._population is not None
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Groups | None:
-        """Return the group of each value of the population, (W,), numbered like the table's groups.
+        """Return the group of each of the population's values, shape (W,), numbered as in the
+        table.
 
         None if there is no population, or if the attribute does not form classes.
         """
@@ -159,7 +160,7 @@ class PrivacyPlan:
     def values(self) -> dict[str, int]:
         """Number of values of each attribute under its finest mask, including null.
 
-        Record-level releases do not show more values: see `aegis.release.anonymize`.
+        No record-level release shows more values: see `aegis.release.anonymize`.
         """
         candidates = {a.name: a.candidates for a in self.summary.all_attributes if a.candidates}
         return self._held() | {n: max(c.size for c in many) for n, many in candidates.items()}
@@ -176,8 +177,8 @@ class PrivacyPlan:
     def as_it_is(self) -> bool:
         """Whether the classes of the unmasked table can be counted.
 
-        If no candidate shows all values of an attribute, the frequency table counts it by its
-        finest candidate. Then the classes of "unmasked" attributes are those under the finest
+        If no candidate shows all values of an attribute, the frequency table has only the values of
+        its finest candidate. Then the classes of "unmasked" attributes are those under the finest
         candidates.
         """
         frequency = self.summary.frequency
@@ -191,7 +192,7 @@ class PrivacyPlan:
         )
 
     def under(self, rule: PrivacyRule) -> PrivacyPlan:
-        """Return a plan of the same summary for another rule."""
+        """Return a plan for another rule on the same summary."""
         return PrivacyPlan(
             self.summary,
             rule,
@@ -201,11 +202,15 @@ class PrivacyPlan:
         )
 
     def check(self, choice: Choice) -> Verdict:
-        """Return whether the release of a configuration would meet the rule."""
+        """Return the rule's verdict on the release of a configuration."""
         return self.rule.check(self.classes(choice))
 
     def classes(self, choice: Choice, sensitive: Sequence[str] | None = None) -> ClassTable:
-        """Return the classes of a configuration, with counts of `sensitive` (by default the rule's)."""
+        """Return the equivalence classes of a configuration, with counts of the sensitive
+        attributes.
+
+        `sensitive` names the counted attributes; by default those that the rule protects.
+        """
         frequency = self.summary.frequency
         if frequency is None:
             if self._counter is None:
@@ -225,7 +230,9 @@ class PrivacyPlan:
         return self._population.with_people(table, frequency, choice)
 
     def hidden(self, choice: Choice) -> npt.NDArray[np.float64]:
-        """Return the share of bits that masks hide, for each cell, shape (cells,)."""
+        """Return for each cell of the frequency table the share of bits that masks hide, shape
+        (cells,).
+        """
         frequency = self.summary.frequency
         if frequency is None:
             raise InternalError("A plan without frequency table has no cells.")
@@ -234,7 +241,8 @@ class PrivacyPlan:
     def _hidden(
         self, table: ClassTable, frequency: FrequencyTable, choice: Choice
     ) -> npt.NDArray[np.float64]:
-        """Return the share of bits that masks hide, for each class.
+        """Return the share of bits that masks hide for each class; it is equal for all rows of a
+        class.
 
         It is equal for all rows of a class.
         """
@@ -250,10 +258,10 @@ class PrivacyPlan:
 
     @property
     def counts_alone(self) -> bool:
-        """Whether the counts of a class alone decide whether it meets the rule.
+        """Whether the counts of a class alone decide if it meets the rule.
 
-        This is not the case with a population, with leaves of hierarchies, with earlier releases,
-        and if a criterion compares a class with all rows before suppression.
+        They do not with a population, with leaves of hierarchies, with earlier releases, or if a
+        criterion compares a class with all rows before suppression.
         """
         whole = any(c.local and not c.model.local for c in self.rule.criteria)
         beside = self._population is not None or self.after_others
@@ -261,13 +269,13 @@ class PrivacyPlan:
 
     @property
     def after_others(self) -> bool:
-        """Whether classes also distinguish what earlier releases showed."""
+        """Whether classes also distinguish the values that earlier releases showed."""
         frequency = self.summary.frequency
         return frequency is not None and frequency.earlier is not None
 
     def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, npt.NDArray[np.int64]]:
-        """Return the ancestors in hierarchies of the shown protected values, if the rule needs
-        them.
+        """Return the hierarchy ancestors of the shown protected values, by attribute, if the rule
+        needs them.
         """
         asked = {}
         for name in self.rule.hierarchical:
@@ -279,8 +287,8 @@ class PrivacyPlan:
         return asked
 
     def protected(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
-        """Return the group of each value of a sensitive attribute under a choice, and the groups'
-        texts.
+        """Return the group of each value of a sensitive attribute under a configuration, and the
+        groups' names.
         """
         if name in choice:
             return choice[name].in_order
@@ -292,9 +300,9 @@ class PrivacyPlan:
 
 
 def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> PrivacyPlan:
-    """Return a plan that checks configurations of a summary against the rule of a policy.
+    """Return a plan that checks configurations of a summary against a policy's rule.
 
-    If the summary has no frequency table, classes are counted in the engine of `source`.
+    If the summary has no frequency table, the engine of `source` counts classes.
 
     Raises
     ------
@@ -323,10 +331,10 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
 
 
 def require_same(summary: Summary, policy: Policy) -> None:
-    """Raise `PolicyError` if a summary was made for other roles or masks than the policy's.
+    """Raise `PolicyError` unless roles and masks of the summary and the policy are equal.
 
-    The summary has the classes of *its* quasi-identifiers. Under a policy with others, the rule
-    would be checked on the wrong columns. Rule, measure and weights may differ.
+    The summary has counted the classes of its own quasi-identifiers. Under a policy with others,
+    the rule would be checked on the wrong columns. Rule, measure and weights may differ.
     """
     own = [] if policy.chosen_label is None else [policy.chosen_label]
     asked = {a.name: (a.role, a.masks) for a in (*policy.features, *own)}

@@ -1,6 +1,6 @@
-"""Choose the first among configurations that score about the same.
+"""Choose which configuration to recommend among those that score about the same.
 
-The amount of masking is a separate figure, which does not depend on the label.
+The choice depends on the amount of masking, a figure that does not depend on the label.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Prefer(StrEnum):
-    """Which configuration comes first among those that score about the same."""
+    """The configurations to recommend among those that score about the same."""
 
     LEAST_MASKING = "least-masking"
     MOST_PRIVATE = "most-private"
@@ -49,7 +49,7 @@ class Prefer(StrEnum):
 
     @property
     def sign(self) -> int:
-        """1 if more masking comes first, -1 if less masking does."""
+        """1 if more masking is preferred, -1 if less masking is."""
         return 1 if self is Prefer.MOST_PRIVATE else -1
 
 
@@ -90,7 +90,7 @@ def _entropy(weights: Floats) -> float:
 
 
 def configuration_masking(choice: Choice, scorer: Scorer) -> float:
-    """Return how much a configuration masks, as the mean of `hidden_share` over its attributes."""
+    """Return the mean over attributes of `hidden_share`, from 0 (nothing masked) to 1."""
     attributes = {a.name: a for a in scorer.summary.all_attributes}
     shares = [
         hidden_share(attributes[name], candidate, _channel(attributes[name], candidate, scorer))
@@ -113,7 +113,7 @@ def tie_margin(
     error: float | None,
     label_rows: Sequence[float],
 ) -> float:
-    """Return the distance below the best score within which scores count as equal to it.
+    """Return how far below the best score other scores still count as equal to it.
 
     It is `AUC_MARGIN` for an AUC or an accuracy, and the share `UTILITY_MARGIN` of the unmasked
     utility for any other measure. It is infinite if scores cannot distinguish masks: the unmasked
@@ -145,7 +145,8 @@ def preferred_first(
     measure: Measure,
     prefer: Prefer,
 ) -> tuple[list[Ranked], str | None]:
-    """Return the ranking with the preferred of the tied configurations first, and the reason.
+    """Move the preferred one of the tied configurations to the front; return the ranking and the
+    reason.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def preferred_first(
 
 
 def why_first(prefer: Prefer, best: float, margin: float, first: float, highest: float) -> str:
-    """Return why a configuration comes before the one with the best score, as a clause.
+    """Explain in a clause why the first configuration is not the one with the best score.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def rank_choice(
     measure: Measure,
     verdict: Verdict | None = None,
 ) -> Ranked:
-    """Return a configuration with its score and the verdict of the rule."""
+    """Score a configuration, check the rule, and return it as an entry of the ranking."""
     said = plan.check(choice) if verdict is None else verdict
     score = scorer.score(choice, measure)
     return Ranked(
@@ -46,7 +46,11 @@ def rank_choice(
 
 
 def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, float]:
-    """Return the loss by each mask of the best configuration alone; empty if there is no best."""
+    """Return by attribute the loss if only the best configuration's mask of that attribute is
+    applied.
+
+    Empty if no configuration is admissible.
+    """
     best = next(
         (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
     )
@@ -54,9 +58,9 @@ def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> d
 
 
 def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
-    """Return the privacy guarantee of a configuration's noise.
+    """Return the privacy guarantee of a configuration's noise masks; None if it has none.
 
-    The label is released without noise.
+    The guarantee does not cover the label, which is released without noise.
     """
     masks: dict[str, Mask | None] = {n: c.mask for n, c in choice.items()}
     if summary.label.there:
@@ -65,7 +69,7 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
 
 
 def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
-    """Return the policy with `identity` as the only candidate, to measure a table without masks.
+    """Return the policy with `identity` as the only candidate mask, to measure a table as it is.
 
     In an `original` table, the policy's only mask of the label is kept, because it makes the
     classes.
@@ -80,7 +84,7 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
 
 
 def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
-    """Return the advice with the label's fitted mask in each configuration, if it has only one."""
+    """Add the label's fitted mask to each configuration, if the policy has only one mask for it."""
     column, mask = summary.label.column, summary.label.mask
     if policy.label_mask is None or mask is None:
         return advice
@@ -100,9 +104,9 @@ def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
 
 
 def tells_classes_apart(source: Source, policy: Policy) -> bool:
-    """Whether a table still has two classes of the label, so that there is something to predict.
+    """Return whether a table still has two label classes, so that there is something to predict.
 
-    Without a label, whether it has rows.
+    Without a label, return whether the table has rows.
     """
     if not policy.label:
         return source.rows > 0

@@ -1,4 +1,4 @@
-"""One entry of a ranking, and the privacy figures before and after masking."""
+"""Hold one entry of a ranking, and privacy figures before and after masking."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ranked:
-    """One configuration, or record-level release, with its score and whether it meets the rule.
+    """A configuration or record-level release with its score and its verdict under the rule.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Ranked:
         return self.configuration.name
 
     def ranking_key(self, sign: int) -> tuple[bool, float, str]:
-        """Return the sort key of the ranking; `sign` is 1 if larger is better, else -1."""
+        """Return the sort key of the ranking; `sign` is 1 if larger scores are better, else -1."""
         return (self.admissible is False, -sign * self.score, self.name)
 
     @property
@@ -113,7 +113,7 @@ class Ranked:
     def shown(self) -> dict[str, str]:
         """Mask of each attribute as text for people: as declared, without fitted parameters.
 
-        A record-level release shows its method for every quasi-identifier.
+        For a record-level release, the text of each quasi-identifier names the method.
         """
         if self.method is not None:
             own = self.method.shown
@@ -162,7 +162,7 @@ class Ranked:
 
 @dataclass(frozen=True, eq=False)
 class PrivacyChange:
-    """Privacy figures before masking, and of the release that an advice recommends.
+    """Privacy figures of the unmasked table and of the recommended release.
 
     Attributes
     ----------
@@ -172,8 +172,8 @@ class PrivacyChange:
         Figures of the release. If no configuration is admissible, of the closest one without
         suppression; None if nothing was ranked.
     finest
-        Whether `before` is for the finest candidate masks instead. If no candidate shows all
-        values, a summary has no finer counts.
+        Whether `before` describes the table under its finest candidate masks instead. If no
+        candidate shows all values, a summary has no finer counts.
     """
 
     before: PrivacyReport

@@ -1,4 +1,4 @@
-"""Details of a record-level release in a ranking: its recipe and its losses."""
+"""Hold the details of a record-level release in a ranking: its recipe and its losses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RecordLevel:
-    """Details of a record-level release: its recipe and its losses.
+    """The recipe and the losses of a record-level release.
 
     Attributes
     ----------
@@ -55,11 +55,11 @@ class RecordLevel:
 
     @property
     def shown(self) -> str:
-        """The method with its k, displayed instead of a mask."""
+        """The method with its k, as reports show it in place of a mask."""
         return f"{self.recipe.method}(k={self.recipe.options['k']})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the privacy report, as JSON values."""
+        """Return all fields except the privacy report as JSON values."""
         return {
             **self.recipe.to_dict(),
             "groups": self.groups,

@@ -1,9 +1,9 @@
-"""The utility of the rows that a release keeps, measured before it is written.
+"""Measure the utility of the rows that a release would keep, before it is written.
 
-The best configuration is measured in the same way as a release. Its rows are masked, the classes
+The best configuration is measured in the same way as a release: its rows are masked, the classes
 that fail the rule are suppressed, and the remaining rows are summarised like any table. If there is
-only a summary, the frequency table is used, if it has every scored attribute. This is possible for
-measures that hold out no rows.
+only a summary, the frequency table is used, if it has every scored attribute. That is possible only
+for measures without held-out rows.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
 
 
 def _cut_by_masks(attribute: AttributeSummary) -> bool:
-    """Return whether candidate masks cut an attribute into more atoms than its values alone make."""
+    """Return whether the candidate masks cut an attribute into more atoms than its values would
+    make.
+    """
     own = attribute.unmasked
     alone = [own.levels] if own.ranges is None else [own.levels, own.ranges]
     return attribute.n_atoms > int(common_refinement(alone).max(initial=-1)) + 1
@@ -77,7 +79,7 @@ def error_of(scorer: Scorer, choice: Choice, measure: Measure) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class KeptRows:
-    """The counts of the rows that a release keeps.
+    """The counts of the rows that a release keeps, for one label.
 
     Attributes
     ----------
@@ -96,7 +98,7 @@ class KeptRows:
     constant: bool = False
 
     def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
-        """Return the utility of these rows; None if the measure cannot score them.
+        """Return the utility of the kept rows; None if the measure cannot score them.
 
         Parameters
         ----------
@@ -133,21 +135,24 @@ class KeptRows:
 
 @dataclass(frozen=True, eq=False)
 class KeptLabels:
-    """The rows that a release keeps, counted for each of several labels.
+    """The counts of the rows that a release keeps, for each of several labels.
 
     Attributes
     ----------
     labels
-        Per label who counts its rows, and the rows.
+        For each label, the counter of its released rows, and the rows.
     lost
-        Nothing: the figure of each label says which of its classes are lost.
+        Always empty: the figure of each label lists its lost classes.
     """
 
     labels: tuple[tuple[ReleasedRows, KeptRows], ...]
     lost: Mapping[str, int] = field(default_factory=dict)
 
     def figure(self, measure: Measure, reference: float, whole: Scorer) -> UtilityFigure | None:
-        """Return the utility of these rows, with that of each label; parameters as of `KeptRows`."""
+        """Return the utility of the kept rows, with that of each label.
+
+        The parameters are those of `KeptRows.figure`.
+        """
         assert isinstance(whole, SeveralScorer)
         figures = {}
         for (rows, kept_rows), task in zip(self.labels, whole.tasks, strict=True):
@@ -163,7 +168,7 @@ class KeptLabels:
 
 
 class ReleasedRows:
-    """Counts the rows that releases keep.
+    """Counts the rows that releases of a table keep.
 
     Parameters
     ----------
@@ -188,13 +193,13 @@ class ReleasedRows:
         self.seed = seed
 
     def under(self, plan: PrivacyPlan) -> ReleasedRows:
-        """Return the same table under another rule."""
+        """Return a counter for the same table under another rule."""
         return ReleasedRows(plan, self.source, self.policy, self.seed)
 
     def of(self, choice: Choice) -> KeptRows | KeptLabels | None:
-        """Return the rows that a configuration keeps; None if that cannot be known.
+        """Return the counts of the rows that a configuration keeps; None if they cannot be known.
 
-        The rows of a release with noise are known only after the noise is drawn.
+        The kept rows of a release with noise are known only after the noise is drawn.
         """
         if any(candidate.noise is not None for candidate in choice.values()):
             return None
@@ -217,7 +222,7 @@ class ReleasedRows:
         return KeptLabels(tuple(zip(alone, counted, strict=True)))
 
     def _counted(self, rest: Source, summary: Summary, choice: Choice) -> KeptRows:
-        """Return the kept rows of a table, counted as they are."""
+        """Summarise the kept rows of a release, and return their counts."""
         assert self.policy is not None
         policy = self.policy
         if policy.weight is not None:
@@ -234,9 +239,9 @@ class ReleasedRows:
         """Whether a release and its certificate are counted differently from the summary.
 
         This happens in three cases. If persons are counted, the summary keeps all rows of a person
-        in one fold, but a release does not name persons. In a wide table, the attributes that are
-        set aside depend on the masks. And the fold of a row depends on its atoms: masks can cut the
-        pooled values of an attribute into more atoms than the unmasked table has.
+        in one fold, but a release does not name persons. In a wide table, the attributes that
+        measures leave out depend on the masks. And the fold of a row depends on its atoms: masks
+        can cut the pooled values of an attribute into more atoms than the unmasked table has.
         """
         by_persons = self.policy is not None and self.policy.person is not None
         summary = self.plan.summary
@@ -247,7 +252,9 @@ class ReleasedRows:
         )
 
     def reference(self, measure: Measure, on_all_rows: float) -> float:
-        """Return the score of the unmasked table, counted as a release and its certificate count it."""
+        """Return the score of the unmasked table, counted in the same way as a release and its
+        certificate.
+        """
         lacking = self.source is None or self.policy is None or bool(self.policy.tasks)
         if lacking or not self.counts_otherwise:
             return on_all_rows
@@ -260,7 +267,7 @@ class ReleasedRows:
         measure: Measure,
         scorer: Scorer,
     ) -> UtilityFigure:
-        """Return the utility of the kept rows, or else the utility of the masks on all rows."""
+        """Return the utility of the kept rows; without kept rows, that of the masks on all rows."""
         if kept_rows is None:
             return on_all_rows
         reference = self.reference(measure, on_all_rows.reference)
@@ -268,7 +275,8 @@ class ReleasedRows:
         return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
 
     def _roles(self) -> Mapping[str, ColumnRole]:
-        """Return how much each column counts, as the unmasked table says."""
+        """Return the weight of each column in a mean over columns, according to the unmasked table.
+        """
         return self._column_roles
 
     @cached_property
@@ -300,7 +308,7 @@ class ReleasedRows:
         return Source(kept_rows, f"the released rows of {source.origin}")
 
     def _from_cells(self, summary: Summary, choice: Choice) -> KeptRows | None:
-        """Count the kept rows from the cells of the frequency table, as far as possible."""
+        """Count the kept rows from the frequency table; None if it lacks a needed attribute."""
         frequency = summary.frequency
         if frequency is None or not summary.label.has_classes:
             return None
@@ -349,7 +357,7 @@ class ReleasedRows:
 def with_utility(
     advice: Advice, released: ReleasedRows, scorer: Scorer, progress: Progress = SILENT
 ) -> Advice:
-    """Return the advice with the utility of its best release, and of each point of its front.
+    """Add to the advice the utility of its best release, and of each point of its front.
 
     Parameters
     ----------
@@ -390,7 +398,10 @@ def with_utility(
 
 
 def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | KeptLabels | None:
-    """Return the rows that a release keeps: those of a table that is released as it is are counted."""
+    """Return the counts of the rows that the best release keeps.
+
+    If the release has no masks and suppresses no rows, these are the counts of the summary.
+    """
     choice = scorer.choose(best.configuration)
     if (
         tasks_of(scorer)
@@ -403,7 +414,8 @@ def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | Ke
 
 
 def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer) -> Front:
-    """Return the front with the utility of each point, measured on the rows that it keeps."""
+    """Return the front with the utility of each point, measured on the rows that its release keeps.
+    """
     measure, rule = MEASURES.get(advice.measure), released.plan.rule
     reference = released.reference(measure, advice.unmasked)
     points = []
@@ -421,7 +433,7 @@ def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer)
 def expected_auc(
     scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]
 ) -> UtilityFigure | None:
-    """Return the expected AUC, or R2, of the first configuration of a ranking, on all rows.
+    """Return the expected AUC, or R2, of the best configuration on all rows.
 
     None in these cases: the measure is a model metric itself; the first configuration is not
     admissible; there is neither a numeric label nor a label with two classes; the summary has no

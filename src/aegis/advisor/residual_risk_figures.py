@@ -1,4 +1,4 @@
-"""Risks in a release that the rule does not cover, as figures and sentences."""
+"""State the risks of a release that the rule does not cover, as figures and sentences."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from aegis.words import percent
 
 @dataclass(frozen=True)
 class MissingLeak:
-    """A column whose nulls reveal a class of the label: it is null mainly in, or outside of, the
-    class.
+    """A column whose nulls reveal a label class: nearly all of them are in that class, or outside
+    of it.
 
     Attributes
     ----------
     label_class
         The class.
     within, besides
-        Share of null rows in the class, and in all other classes.
+        Share of rows with a null, in this class and in all other classes.
     """
 
     label_class: str
@@ -34,7 +34,7 @@ class MissingLeak:
 
 @dataclass(frozen=True, kw_only=True)
 class Uncovered(Outside):
-    """Risks of the best release that the rule does not cover, and columns that reveal the label.
+    """The risks of the best release that the rule does not cover.
 
     Attributes
     ----------
@@ -51,13 +51,13 @@ class Uncovered(Outside):
     def of(
         cls, outside: Outside, leaks: Mapping[str, float], missing: Mapping[str, MissingLeak]
     ) -> Uncovered:
-        """Return the risks of a release together with the columns that reveal the label."""
+        """Combine the risks of a release with the columns that reveal the label."""
         own = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
         return cls(**own, leaks=leaks, missing_leaks=missing)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The risks in words, for a privacy officer."""
+        """The risks as sentences for a privacy officer."""
         said = list(super().sentences)
         for name, share in self.leaks.items():
             said.append(

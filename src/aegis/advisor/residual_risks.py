@@ -1,9 +1,9 @@
-"""Risks that the privacy rule does not cover: other identifying columns, and columns that reveal
-the label.
+"""Find risks that the privacy rule does not cover: other identifying columns, and columns that
+reveal the label.
 
-A rule covers only the quasi-identifiers. Somebody who knows more of a person may single the person
-out by other released columns. And a column that has the label in other words makes every score too
-good, if that column is not known where a model is used.
+A rule covers only the quasi-identifiers. Somebody who knows more about a person may single the
+person out by other released columns. A column that repeats the label in other words makes every
+score too good, if that column is not known when a model is used.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def with_residual_risks(
     plan: PrivacyPlan | None = None,
     known: CodedRows | None = None,
 ) -> Advice:
-    """Return the advice with the risks of its best release that the rule does not cover.
+    """Add to the advice the risks of its best release that the rule does not cover.
 
     Parameters
     ----------
@@ -97,7 +97,8 @@ def _told(advice: Advice, uncovered: Uncovered) -> Advice:
 def _outside_known(
     known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
 ) -> Outside | None:
-    """Return `outside_of_release` from the rows as codes; None if they are not enough for it."""
+    """Return `outside_of_release` from rows that are known as codes; None if these are not enough.
+    """
     summary, frequency = plan.summary, plan.summary.frequency
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if known is None or frequency is None or frequency.earlier is not None:
@@ -147,8 +148,7 @@ def _null_groups(candidate: Candidate) -> npt.NDArray[np.int64]:
 def outside_of_release(
     source: Source | None, policy: Policy, choice: Choice, label_mask: Mask | None = None
 ) -> Outside | None:
-    """Return the risks in the release of a configuration that the rule does not cover, from its
-    rows.
+    """Find the risks in a configuration's release that the rule does not cover, from the rows.
 
     None if the table is not available or too large, or if a mask draws noise.
     """

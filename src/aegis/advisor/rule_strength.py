@@ -1,4 +1,4 @@
-"""A privacy rule with one parameter set, as at a point of a front."""
+"""Set one parameter of a privacy rule, for a point of a front."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from aegis.privacy import MODELS, PrivacyRule
 
 
 def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
-    """Return `rule` with one parameter set; k, or a risk of 1 / k, is added if the rule has none.
+    """Return `rule` with one parameter set.
+
+    If the rule has no k, `k` or a risk of 1 / k is added.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Scores of configurations, and the share of the utility that they keep."""
+"""Hold scores of configurations, and compute the share of the utility that they keep."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class AttributeScore:
 
     @property
     def change(self) -> float:
-        """Masked minus unmasked, with its sign."""
+        """The masked score minus the unmasked score."""
         return self.score - self.unmasked
 
 
 class AttributeScores(Mapping[str, AttributeScore]):
-    """The measure of each attribute alone, computed on first use.
+    """The measure of each attribute alone, computed when first read.
 
-    It is rarely needed, and for a label with many classes it takes longer than the score.
+    Few callers need it, and for a label with many classes it takes longer than the score.
 
     Parameters
     ----------
@@ -107,12 +107,12 @@ def utility_kept(
     measure: Measure,
     label_rows: Sequence[float] | None = None,
 ) -> float | None:
-    """Return the percent of the utility of a reference that is kept, from 0 to 100.
+    """Return the percentage of a reference's utility that a score keeps, from 0 to 100.
 
     Utility is the difference of a measure from that of a constant prediction (`Measure.worst`),
-    which may depend on the rows of each class. A score better than the reference is so by chance
-    and keeps 100 %. A score worse than a constant prediction keeps 0 %. The result is None if the
-    reference has no utility, up to rounding.
+    which may depend on the rows of each class. A score above the reference is chance, and keeps 100
+    %. A score worse than a constant prediction keeps 0 %. The result is None if the reference has
+    no utility, up to rounding.
     """
     worst, sign = measure.worst(label_rows), measure.direction.sign
     whole = sign * (reference - worst)

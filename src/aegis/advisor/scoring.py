@@ -1,7 +1,7 @@
-"""Score configurations from a summary, with a cache of the parts that they share.
+"""Score configurations from a summary, with a cache of shared counts and values.
 
 The time does not depend on the number of rows, because every score is a function of grouped counts
-(theory.md, section 2). Some parts are computed only once: the contingency table of an attribute
+(theory.md, section 2). Three things are computed only once: the contingency table of an attribute
 under a mask, its measures, and the information of a pair of attributes under a pair of masks.
 """
 
@@ -74,7 +74,7 @@ MOST_LEVELS = 1_000
 
 
 class Scorer:
-    """Scores configurations of one summary.
+    """Scores the configurations of one summary.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Scorer:
 
     @property
     def in_common(self) -> InCommon:
-        """Is told which configurations will be scored, so that shared parts are counted once."""
+        """The cache that counts common masks once, if configurations are announced to it."""
         return self.common
 
     @cached_property
@@ -127,7 +127,7 @@ class Scorer:
         return {a.name: a.untouched for a in self.summary.all_attributes}
 
     def choose(self, configuration: Configuration) -> Choice:
-        """Return the candidates for the masks of a configuration.
+        """Return the summarised candidates that correspond to the masks of a configuration.
 
         Raises
         ------
@@ -146,15 +146,18 @@ class Scorer:
         return choice
 
     def score(self, choice: Choice, measure: Measure) -> ConfigurationScore:
-        """Score one configuration."""
+        """Return the measure of a configuration, the utility that it keeps, and each attribute's
+        measure.
+        """
         value = self.value(choice, measure)
         percent = utility_kept(value, self.value(self.unmasked, measure), measure, self.label_rows)
         return ConfigurationScore(value, percent, self._alone_scores(choice, measure))
 
     def _alone_scores(self, choice: Choice, measure: Measure) -> AttributeScores:
-        """Return what each attribute of a configuration tells alone, masked and unmasked.
+        """Return the measure of each attribute alone, masked and unmasked.
 
-        Of a measure that predicts each column: how well the others, as they are masked, predict it.
+        If the measure predicts each column, it is how well the other columns, under their masks,
+        predict the attribute.
         """
         label = self._label(choice)
 
@@ -171,7 +174,9 @@ class Scorer:
 
     @one_blas_thread
     def value(self, choice: Choice, measure: Measure) -> float:
-        """Return the measure of a configuration; for attribute measures, the weighted mean."""
+        """Return the measure of a configuration; for attribute measures, the weighted mean over
+        attributes.
+        """
         label = self._label(choice)
         if measure.scope is Scope.ATTRIBUTE:
             attributes = self.summary.attributes.values()
@@ -201,11 +206,13 @@ class Scorer:
         return self._pairs.value(places, candidates, measure)
 
     def levels_of(self, place: int, candidate: Candidate) -> Levels:
-        """Return `levels` of the attribute with this index in the summary."""
+        """Return the level of each atom of the attribute with this index, or a noise mask's
+        channel.
+        """
         return self.levels(self.summary.attributes[self._names[place]], candidate)
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
-        """Return the loss if only one attribute of the table is masked, by attribute.
+        """Return by attribute the loss of utility if it were the only masked attribute.
 
         If other attributes carry the same information, the loss is small. The result is empty if
         the unmasked table has more than `MOST_LEVELS` values, because each attribute needs a score
@@ -279,7 +286,7 @@ class Scorer:
     def _reports(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> npt.NDArray[np.float64]:
-        """Return the expected reports of a noise mask by (masked) class, shape (R, C)."""
+        """Return the expected number of reports of a noise mask by (masked) class, shape (R, C)."""
         key = (attribute.name, candidate, label)
         if key not in self._expected:
             joint = masked_classes(attribute.joint, label)
@@ -296,7 +303,7 @@ class Scorer:
         return self._channels[key]
 
     def cooccurrence(self, choice: Choice, needs: Collection[Need] = ()) -> Cooccurrence:
-        """Return the second-order counts of a configuration (S' G_y S of theory.md).
+        """Return the counts of pairs of levels of a configuration by class (S' G_y S of theory.md).
 
         Parameters
         ----------
@@ -322,7 +329,7 @@ class Scorer:
         label: Candidate | None,
         needs: Collection[Need],
     ) -> Cooccurrence:
-        """Return cached counts of some attributes, with the missing needs filled in."""
+        """Return cached counts of some attributes, after adding the counts that `needs` lists."""
         known, filled = self._counts.get(key, (None, frozenset()))
         if known is None:
             known = self._whole(which, candidates, label)
@@ -343,13 +350,13 @@ class Scorer:
     def _some(
         self, places: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Cooccurrence:
-        """Return the counts of some attributes only, by level and by ordered level."""
+        """Return the counts of a selection of attributes, by level and by ordered level."""
         which = [self._counted[place] for place in places]
         order = self._in_order(which, candidates, label)
         return self._whole(which, candidates, label).extended(order=order)
 
     def _coded(self, place: int, candidate: Candidate) -> Coded:
-        """Return the levels of a candidate, unordered and ordered, each with its key."""
+        """Return the unordered and the ordered levels of a candidate, each with its cache key."""
         index = self._counted[place]
         levels = self.levels_of(index, candidate), self._orders_of([index], [candidate])[0][0]
         return [((index, (candidate, bool(order))), own) for order, own in enumerate(levels)]
@@ -357,7 +364,7 @@ class Scorer:
     def _whole(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Cooccurrence:
-        """Return the co-occurrence of all rows."""
+        """Return the co-occurrence of some attributes over all rows."""
         levels = self._levels(which, candidates)
         grouped = self._grouped(which, levels, [(c, False) for c in candidates])
         return Cooccurrence(
@@ -371,9 +378,7 @@ class Scorer:
     def _grouped(
         self, which: Sequence[int], levels: Sequence[Levels], keys: Sequence[Any]
     ) -> GroupedCounts:
-        """Return the counts of these attributes from cached sums; a single attribute is counted
-        directly.
-        """
+        """Return counts by level from the cache of sums; a single attribute is counted directly."""
         if len(which) > 1 or len(self._names) == 1:
             return self._groups.counts(levels, keys, which)
         index, level = which[0], levels[0]
@@ -389,7 +394,7 @@ class Scorer:
 
     @cached_property
     def _fill(self) -> Mapping[Need, Callable[..., dict[str, Any]]]:
-        """The function that computes each need of a measure."""
+        """The function that computes each kind of counts that a measure can need."""
         return {
             Need.PAIRS: lambda *of: {"pairs": self._pairs.informations(*of)},
             Need.ORDER: lambda *of: {"order": self._in_order(*of)},
@@ -401,7 +406,9 @@ class Scorer:
     def _in_parts(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return functions that count each encoding, and pairs, by part of the rows."""
+        """Return functions that count each encoding, and interactions of pairs, by part of the
+        rows.
+        """
         coded = self._codings(which, candidates)
         common = self.common.places(candidates) if which is self._counted else ()
         count, pairs = self._part_blocks.counts, self._interactions.gains
@@ -422,7 +429,9 @@ class Scorer:
     def _columns(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return what counts all columns by part of the rows in one piece, and their weights."""
+        """Return the function that counts all columns by part of the rows, and the columns'
+        weights.
+        """
         shown = self._codings(which, candidates).thresholds
         roles = [self.column_roles.get(self._names[index]) for index in which]
         weights = [0.0 if role is None else role.weight for role in roles]
@@ -431,11 +440,12 @@ class Scorer:
 
     @cached_property
     def column_roles(self) -> Mapping[str, ColumnRole]:
-        """How much each column counts in measures that predict every column from the others."""
+        """The weight of each column in measures that predict every column from the others."""
         return column_roles(self.summary) if self._roles is None else self._roles()
 
     def columns(self, choice: Choice) -> dict[str, tuple[float, float]]:
-        """Return for each column how well the others predict it, and its explained variance.
+        """Return for each column how well the others predict it, and the share of variance they
+        explain.
 
         These are `learnt` and `explained` of `aegis.measures.columns.ColumnFigures`.
         """
@@ -450,7 +460,9 @@ class Scorer:
 
     @property
     def parts(self) -> int:
-        """Number of non-empty parts of the rows; 0 if the summary has no folds."""
+        """Number of non-empty parts into which the rows are divided for held-out scores; 0 without
+        folds.
+        """
         folds = self.summary.pairs.folds
         if folds is None:
             return 0
@@ -481,7 +493,7 @@ class Scorer:
     def _in_order(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> OrderedCounts:
-        """Return the second-order counts with levels in the order of their values."""
+        """Return the counts of pairs of levels, with levels in the order of their values."""
         orders = self._orders_of(which, candidates)
         counts = self._grouped(
             which, [level for level, _ in orders], [(c, True) for c in candidates]
@@ -493,9 +505,9 @@ class Scorer:
     def order(
         self, attribute: AttributeSummary, candidate: Candidate
     ) -> tuple[Levels, npt.NDArray[np.float64] | None]:
-        """Return a candidate's ranges and the number of each.
+        """Return the ordered level of each atom under a candidate, and the number of each level.
 
-        For an attribute without an order, these are its levels and None.
+        For an attribute without an order, return its levels and None.
         """
         key = (attribute.name, candidate)
         if key not in self._orders:
@@ -516,7 +528,8 @@ class Scorer:
     def _losses(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> npt.NDArray[np.float64]:
-        """Return the loss of a held-out trace by pooled values, summed over the attributes."""
+        """Return the loss of a held-out trace by pooling rare values, summed over the attributes.
+        """
         masked = zip(self._scored(which), candidates, strict=True)
         by_attribute = [self.losses(*attribute, label) for attribute in masked]
         total: npt.NDArray[np.float64] = np.sum(by_attribute, axis=0)
@@ -525,7 +538,7 @@ class Scorer:
     def losses(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> npt.NDArray[np.float64]:
-        """Return `pooled_losses` of the groups that share the last level of a candidate."""
+        """Return `pooled_losses` of the groups that are pooled in a candidate's last level."""
         key = (attribute.name, candidate, label)
         if key not in self._lost:
             self._lost[key] = shared_losses(attribute, candidate, label)
@@ -538,7 +551,7 @@ class Scorer:
         label: Candidate | None,
         needs: Collection[Need] = (),
     ) -> Cooccurrence:
-        """Return the counts of a configuration with a single attribute."""
+        """Return the counts of a single attribute as a configuration."""
         which = [self._names.index(attribute.name)]
         return self._filled((attribute.name, candidate, label), which, [candidate], label, needs)
 
@@ -557,12 +570,13 @@ __all__ = ["AttributeScore", "Choice", "ConfigurationScore", "Scorer", "utility_
 
 
 class AsideScorers:
-    """Scores attributes that were set aside, each as if it were the only attribute.
+    """Scores attributes that measures of a whole configuration leave out, each as the only
+    attribute.
 
     Parameters
     ----------
     summary
-        The summary in which they were set aside.
+        The summary whose measures leave the attributes out.
     scorer
         Function that makes a scorer from the summary of one attribute.
     """
@@ -579,7 +593,7 @@ class AsideScorers:
         label: Candidate | None,
         measure: Measure,
     ) -> float:
-        """Return the measure of one attribute under one of its candidates."""
+        """Return the measure of one attribute under one candidate mask."""
         if attribute.name not in self._known:
             full = in_full(attribute, self._summary.max_levels)
             self._known[attribute.name] = self._scorer(summary_of_one(self._summary, full)), full

@@ -1,4 +1,5 @@
-"""The utility that one release keeps for each of several labels, and the price of serving all."""
+"""State the utility that a release keeps for each of several labels, and the price of serving all.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ ERASED = 1.0
 
 @dataclass(frozen=True)
 class ServedLabel:
-    """One of several labels under the recommended configuration, on all rows.
+    """The utility of one of several labels under the recommended configuration, on all rows.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class ServedLabel:
     def of(
         cls, task: TaskScorer, choice: Choice, alone: float | None = None, *, proven: bool = False
     ) -> ServedLabel:
-        """Return a label under a configuration."""
+        """Compute the figures of a label under a configuration."""
         score, rows = task.value(choice), task.scorer.label_rows
         share = task.share(score)
         percent = None if share is None else 100 * share
@@ -71,7 +72,9 @@ class ServedLabel:
 
     @property
     def price(self) -> float | None:
-        """Percentage points that this label loses because others are served; None if unknown."""
+        """Percentage points that this label loses because the configuration serves others, too;
+        None if unknown.
+        """
         if self.utility_kept is None or self.alone is None:
             return None
         return self.alone - self.utility_kept
@@ -82,7 +85,7 @@ class ServedLabel:
 
 
 def served_by_ranking(scorer: Scorer, ranking: Sequence[Ranked]) -> tuple[ServedLabel, ...]:
-    """Return the labels under the first configuration of a ranking.
+    """Return the figures of each label under the first configuration of a ranking.
 
     Each label is compared with the configuration of the ranking that is best for it. Empty if the
     first entry is not admissible or is a record-level release.
@@ -102,7 +105,7 @@ def _most(column: str, rivals: Sequence[Mapping[str, float | None]]) -> float | 
 
 
 def notes_on_labels(scorer: Scorer, served: Sequence[ServedLabel]) -> tuple[str, ...]:
-    """Return notes for the reader on single labels."""
+    """Return notes on labels that keep little, have missing values, or use a replaced measure."""
     notes = [note for task in tasks_of(scorer) for note in task.notes]
     notes += [
         f"{counted(missing, 'row without a value counts', 'rows without a value count')} for privacy but "

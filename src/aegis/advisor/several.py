@@ -1,8 +1,7 @@
 """Score configurations for several labels: one scorer per label, and a combination of shares kept.
 
-No score is computed here. Each label has a scorer for a table with that label alone. A
-configuration of the whole table is also a configuration of each label's table, with the candidates
-at the same positions.
+Each label has a scorer for a table with this label alone. A configuration of the whole table is
+also a configuration of each label's table, with the candidates at the same positions.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class TaskScorer:
     Attributes
     ----------
     whole
-        The summary of the whole table, whose candidates configurations hold.
+        The summary of the whole table; configurations refer to its candidates.
     task
         The summary of the table with this label alone, and the label's weight and measure.
     scorer
@@ -50,7 +49,7 @@ class TaskScorer:
 
     @classmethod
     def of(cls, whole: Summary, task: TaskSummary) -> TaskScorer:
-        """Return the scorer of a label."""
+        """Create the scorer of one label."""
         measure, notes = measure_for(task.summary, task.measure)
         told = tuple(f"{task.column}: {note}" for note in notes)
         return cls(whole, task, Scorer(task.summary), measure, told)
@@ -62,7 +61,7 @@ class TaskScorer:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The attributes in the label's table, and the label if its mask is to be chosen."""
+        """The attributes in the label's table, and the label itself if its mask is to be chosen."""
         return tuple(a.name for a in self.task.summary.all_attributes)
 
     @cached_property
@@ -71,11 +70,13 @@ class TaskScorer:
         return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def choice(self, choice: Choice) -> Choice:
-        """Return the candidates of the label's own table that correspond to those of `choice`."""
+        """Return the candidates of the label's table that correspond to a configuration of the
+        whole table.
+        """
         return {name: self.candidate(name, choice[name]) for name in self.names}
 
     def candidate(self, name: str, candidate: Candidate) -> Candidate:
-        """Return the candidate of the label's own table that corresponds to `candidate`."""
+        """Return the candidate of the label's table that corresponds to one of the whole table."""
         if candidate not in self._own:
             whole, own = self.whole.attribute(name), self.task.summary.attribute(name)
             pairs = zip(
@@ -85,14 +86,16 @@ class TaskScorer:
         return self._own[candidate]
 
     def value(self, choice: Choice) -> float:
-        """Return the score of a configuration."""
+        """Return the label's measure of a configuration of the whole table."""
         own = self.choice(choice)
         if self.hides_label(own):
             return self.measure.worst(self.scorer.label_rows)
         return self.scorer.value(own, self.measure)
 
     def hides_label(self, own: Choice) -> bool:
-        """Whether at most one class of the label is shown, so that there is nothing to predict."""
+        """Return whether the label's mask shows at most one class, so that nothing can be
+        predicted.
+        """
         label = own.get(self.column)
         if label is None or label.noise is not None:
             return False
@@ -108,7 +111,9 @@ class TaskScorer:
         return None if percent is None else percent / 100
 
     def alone(self, name: str, candidate: Candidate, label: Candidate | None) -> float | None:
-        """Return the share of the label's utility that one masked attribute has by itself."""
+        """Return the share of the label's utility that one masked attribute has by itself, from 0
+        to 1.
+        """
         if name not in self.task.summary.attributes:
             return 0.0
         own = self.candidate(name, candidate)
@@ -133,7 +138,7 @@ class SeveralScorer(Scorer):
 
     @property
     def in_common(self) -> InCommon:
-        """Is told which configurations will be scored, and tells the scorer of each label."""
+        """The caches of all labels' scorers, which count common masks once."""
         return CommonOfTasks(self.tasks)
 
     def value(self, choice: Choice, measure: Measure) -> float:
@@ -152,7 +157,8 @@ class SeveralScorer(Scorer):
         measure: Measure,
         label: Candidate | None = None,
     ) -> float:
-        """Return the combination of the shares that one masked attribute alone keeps of each label.
+        """Return the combined shares of the labels' utility that one masked attribute keeps by
+        itself.
 
         For a measure that is not for several labels, return its value for the whole table.
         """
@@ -161,7 +167,7 @@ class SeveralScorer(Scorer):
         return self.combine([task.alone(attribute.name, candidate, None) for task in self.tasks])
 
     def combine(self, shares: Sequence[float | None]) -> float:
-        """Return the combination of shares kept, given one share per label."""
+        """Combine the shares kept, one for each label, into one figure."""
         return combined(self.serve, shares, [task.task.weight for task in self.tasks])
 
     def kept(self, choice: Choice) -> dict[str, float | None]:
@@ -171,7 +177,7 @@ class SeveralScorer(Scorer):
 
 
 class CommonOfTasks:
-    """Tells the scorer of each label which masks configurations share.
+    """Announces configurations to the scorer of each label, so that each counts common masks once.
 
     The scorer then counts the shared parts only once.
     """
@@ -180,12 +186,12 @@ class CommonOfTasks:
         self._tasks = tasks
 
     def expect(self, choices: Sequence[Choice]) -> None:
-        """Announce configurations."""
+        """Announce configurations that will be scored."""
         for task in self._tasks:
             task.scorer.common.expect([task.choice(choice) for choice in choices])
 
     def share(self, masked: Choice) -> None:
-        """Announce masks of some attributes that many of the configurations will have."""
+        """Announce masks of some attributes that many configurations will have in common."""
         for task in self._tasks:
             known = [name for name in masked if name in task.names]
             task.scorer.common.share({name: task.candidate(name, masked[name]) for name in known})
@@ -196,14 +202,14 @@ class CommonOfTasks:
             task.scorer.common.expect_alone(task.choice(base), task.choice(changed))
 
     def expect_near(self, base: Choice, changed: Collection[str]) -> None:
-        """Announce variants of a configuration, each with another mask for one attribute."""
+        """Announce variants of a configuration, each of which changes the mask of one attribute."""
         for task in self._tasks:
             own = [name for name in changed if name in task.names]
             task.scorer.common.expect_near(task.choice(base), own)
 
 
 def scorer_of(summary: Summary) -> Scorer:
-    """Return the scorer for the configurations of a summary, with one label or several."""
+    """Return a scorer for the configurations of a summary, with one label or several."""
     return Scorer(summary) if summary.several is None else SeveralScorer(summary)
 
 

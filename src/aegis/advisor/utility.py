@@ -1,8 +1,8 @@
-"""The utility of a release: the same figure, with the same reference, in all outputs.
+"""Compute the utility of a release: one figure, with the same reference in all outputs.
 
 A ranking compares masks on all rows. A release suppresses rows, and its readers do not know the
-order of its ranges. So the utility of a release is measured on the released rows. It is the same in
-an advice, a front, a report and the certificate.
+order of its ranges. So its utility is measured on the released rows, and is the same in an advice,
+a front, a report and the certificate.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Reference(StrEnum):
 
     @property
     def short(self) -> str:
-        """The reference as the end of a phrase."""
+        """The reference as the end of a phrase, such as "unmasked"."""
         return {
             Reference.UNMASKED: "unmasked",
             Reference.FINEST: "with the finest masks",
@@ -114,13 +114,15 @@ class UtilityFigure:
         label_rows: Sequence[float] | None,
         **more: Any,
     ) -> UtilityFigure:
-        """Return the figure for a value, with the percent of the reference that it keeps."""
+        """Return the figure for a value, with the percentage of the reference's utility that it
+        keeps.
+        """
         percent = utility_kept(value, reference, measure, label_rows)
         return cls(measure.name, value, reference, utility_kept=percent, **more)
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> UtilityFigure:
-        """Return the figure that `to_dict` made."""
+        """Rebuild a figure from the JSON values of `to_dict`."""
         return cls(
             measure=str(entries["measure"]),
             value=float(entries["value"]),
@@ -166,7 +168,7 @@ class UtilityFigure:
     def exceeds(self) -> bool:
         """Whether the release scores better than its reference.
 
-        This can happen because models learn fewer values better.
+        This can happen because models learn better from fewer values.
         """
         sign = MEASURES.get(self.measure).direction.sign
         return sign * self.value > sign * self.reference
@@ -178,16 +180,14 @@ class UtilityFigure:
 
     @property
     def _error(self) -> str:
-        """The prediction errors for a numeric label, as a part of a sentence; empty if there are
-        none.
-        """
+        """The prediction errors for a numeric label, as the end of a sentence; empty if unknown."""
         if self.rmse is None or self.reference_rmse is None:
             return ""
         return f", error of a prediction {short(self.rmse)} instead of {short(self.reference_rmse)}"
 
     @property
     def on(self) -> str:
-        """The rows that the figure is measured on, in words."""
+        """The rows on which the figure was measured, in words."""
         return "the released rows" if self.rows is Rows.RELEASED else "all rows"
 
     @property
@@ -247,7 +247,8 @@ class UtilityFigure:
 
     @property
     def plus_minus(self) -> str:
-        """How far a trained model may be from the value, such as " (+-0.02 when trained)".
+        """How far the figure of a trained model may be from the value, such as " (+-0.02 when
+        trained)".
 
         For metrics other than the AUC, only the sampling error is stated. Empty without a standard
         error.
@@ -259,7 +260,7 @@ class UtilityFigure:
         return f" (+-{self.stderr:.{self.digits}f})"
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
-        """Return warnings on a release that suppresses so many rows.
+        """Return warnings on the suppressed rows of a release.
 
         Warnings on lost label classes come first.
         """

@@ -1,4 +1,4 @@
-"""Share summaries safely: protected summaries, audits of what a file reveals, privacy budgets."""
+"""Share summaries safely: protect them, audit what a file reveals, and keep privacy budgets."""
 
 PROTECTED = ".protected"
 """Extension of a protected summary on disk."""

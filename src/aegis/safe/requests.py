@@ -1,4 +1,4 @@
-"""Requests for protected summaries: frozen records for command line, Study and service."""
+"""Define requests for protected summaries, for the command line, `Study` and the service."""
 
 from __future__ import annotations
 

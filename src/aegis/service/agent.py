@@ -1,9 +1,9 @@
-"""The agent: runs next to the data, fetches jobs from the service, and uploads only allowed output.
+"""Run the provider's agent next to the data: it fetches jobs from the service and uploads results.
 
-It opens no port. Rows stay with the provider. The agent uploads protected summaries, verdicts on
-several releases together, and verified masked files, each signed with the provider's key. It trusts
-nobody: each job is checked against the provider's own policy and floor (minimum protection). A
-release is also checked against the signatures of its approvers and the agent's own ledger.
+The agent opens no port, and rows stay with the provider. It uploads protected summaries, verdicts
+on several releases together, and verified masked files, each signed with the provider's key. It
+checks every job against the provider's own policy and floor (minimum protection), and every release
+also against the signatures of its approvers and the agent's own ledger.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Heartbeat:
         self._thread.join()
 
     def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
-        """Start a step, as in `aegis.progress.Progress`."""
+        """Start a named step of the job, whose progress the service shows."""
         return self._step(title, total)
 
     @contextmanager
@@ -105,11 +105,11 @@ class _AgentCounter:
     told: dict[str, Any]
 
     def advance(self, amount: float = 1) -> None:
-        """Count units of work as done."""
+        """Add to the number of finished units of work that the service shows for this step."""
         self.told["done"] = self.told.get("done", 0) + amount
 
     def note(self, text: str) -> None:
-        """Show a text next to the step."""
+        """Show a text next to the step on the service's page of the job."""
         self.told["note"] = text
 
 
@@ -118,9 +118,9 @@ class _NoSourceError(DataError):
 
 
 def _sayable(error: AegisError) -> str:
-    """Return what the service is told of an error: nothing that may hold a value of a row.
+    """Return the error message that the agent may send to the service, without values of rows.
 
-    Most errors quote what they speak of; in full they stand in the agent's own output.
+    Most messages quote the data. The agent prints them in full only on its own machine.
     """
     if isinstance(error, _NoSourceError | LimitError | RefusedError):
         return str(error)
@@ -130,7 +130,7 @@ def _sayable(error: AegisError) -> str:
 
 
 class Agent:
-    """Works on jobs for a provider's data sets.
+    """The program of a provider that does the jobs for its data sets.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class Agent:
         }
 
     def run(self, *, until: threading.Event | None = None) -> None:
-        """Fetch jobs until told to stop, with longer pauses while there are none."""
+        """Fetch and do jobs until `until` is set; pause longer the longer there is no job."""
         over = until or threading.Event()
         wait = 0.5
         while not over.is_set():
@@ -176,7 +176,7 @@ class Agent:
                 over.wait(wait)
 
     def once(self) -> bool:
-        """Fetch and do one job; return whether there was one."""
+        """Fetch and do one job; return False if the service has no job."""
         job = self.client.work(self.settings.name)
         if job is None:
             return False
@@ -190,7 +190,8 @@ class Agent:
         return True
 
     def _work(self, job: dict[str, Any]) -> None:
-        """Do a job here, or in a process of its own where it has limits."""
+        """Do a job in this process or, if the settings limit memory or time, in a separate process.
+        """
         limits = self.settings.work
         if limits is None:
             self.do(job)
@@ -201,7 +202,7 @@ class Agent:
             self._give_up(job, error)
 
     def _give_back(self, job: Mapping[str, Any]) -> None:
-        """Let another agent take a job at once, as this one is told to end."""
+        """Return a job to the queue when this agent shuts down, so that another agent can do it."""
         try:
             self.client.give_back(job["id"], job["attempt"])
         except AegisError as error:  # it is another's, or its lease ends in a few seconds
@@ -234,7 +235,9 @@ class Agent:
             self._give_up(job, error)
 
     def _do(self, job: dict[str, Any], life: Progress) -> None:
-        """Do a job that is held against what is pinned; the book has what was refused."""
+        """Do a job after checking it against the pinned settings; record a refusal in the agent's
+        ledger.
+        """
         require_shape(job)
         name = job["task"]["source"]
         source, policy = self._source(name), policy_of(job["task"]["policy"])
@@ -246,7 +249,8 @@ class Agent:
             raise
 
     def _give_up(self, job: dict[str, Any], error: AegisError) -> None:
-        """Say that a job failed; one that was cancelled or given to another meanwhile is let go."""
+        """Report to the service that a job failed, unless it was cancelled or reassigned meanwhile.
+        """
         self.say(f"failed: {error}")
         try:
             self.client.failed(job["id"], job["attempt"], _sayable(error), spent=error.noise_drawn)
@@ -306,7 +310,9 @@ class Agent:
         self.client.checked(job.id, job.attempt, answer)
 
     def _masks_seen(self, job: PinnedJob) -> dict[str, list[Any]]:
-        """Return by attribute the masks, as written, that this agent answered with before."""
+        """Return the masks, by attribute, of the configurations that this agent has checked and
+        reported.
+        """
         seen: dict[str, list[Any]] = {}
         for note in self.book.noted(job.name, "checked"):
             if note["policy"] == policy_digest(job.policy):
@@ -338,7 +344,7 @@ class Agent:
         book.handed_in(job.name, key, "release")
 
     def _require_checked(self, job: PinnedJob, approved: str) -> None:
-        """Raise unless this agent found the configuration to hold with all that it released."""
+        """Raise an error unless this agent checked the configuration against all its releases."""
         own = {release["number"] for release in self.book.releases(job.name)}
         for note in self.book.noted(job.name, "checked"):
             same = (note["configuration"], note["policy"]) == (approved, policy_digest(job.policy))
@@ -372,7 +378,8 @@ class Agent:
         return MadeOutput({"certificate": self._certified(text, job.given["data_set"])}, content)
 
     def _certified(self, certificate: str, name: str) -> str:
-        """Return a certificate that names the table as the catalog does, not where it lies here.
+        """Return the certificate with the catalog's name for the table, not its local path, and
+        sign it.
 
         It is signed: who receives the file can tell that it comes from this provider.
         """
@@ -427,21 +434,21 @@ class PinnedJob:
 
     @property
     def id(self) -> str:
-        """Number of the job."""
+        """The service's identifier of the job."""
         return str(self.given["id"])
 
     @property
     def attempt(self) -> int:
-        """Number of the attempt."""
+        """How many times the service has handed out this job, counting this time."""
         return int(self.given["attempt"])
 
     @property
     def task(self) -> Mapping[str, Any]:
-        """The task of the job."""
+        """The task of the job as JSON values: source, policy and options."""
         task: Mapping[str, Any] = self.given["task"]
         return task
 
     @property
     def name(self) -> str:
-        """Name of its source."""
+        """Name of the table in the agent's settings file."""
         return str(self.task["source"])

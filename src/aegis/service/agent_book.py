@@ -1,8 +1,8 @@
-"""An agent's own record, on its disk, of outputs, budgets, checks and refusals.
+"""Record an agent's outputs, budgets, checks and refusals on the agent's own disk.
 
-It is a ledger (`aegis.safe.ledger`): append-only, chained, and written before anything is uploaded.
-So budgets hold even if the service forgets or lies. Outputs that are not uploaded yet are stored
-next to it and uploaded unchanged later, so that a repeated job reveals nothing new.
+The record is a ledger (`aegis.safe.ledger`): append-only, chained, and written before anything is
+uploaded. So budgets hold even if the service forgets or lies. Until an output is uploaded, it is
+stored next to the ledger. A repeated job uploads the same output, so it reveals nothing new.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ class AgentBook:
         return self._secret_file.read_bytes()
 
     def note(self, source: str, event: str, **detail: Any) -> None:
-        """Record an event."""
+        """Record an event about a source in the ledger, with its time and details."""
         self._open(source)
         moment = datetime.now(UTC).isoformat(timespec="seconds")
         self.ledger.note(source, json.dumps({"event": event, "time": moment, **detail}))
 
     def noted(self, source: str, event: str) -> list[dict[str, Any]]:
-        """Return the recorded events of one kind."""
+        """Return the recorded events of one kind about a source, oldest first."""
         self._open(source)
         return [n for n in map(json.loads, self.ledger.notes(source)) if n["event"] == event]
 
@@ -110,7 +110,7 @@ class AgentBook:
     def list_release(
         self, source: str, key: str, floor: Floor, detail: Mapping[str, Any], made: MadeOutput
     ) -> None:
-        """Record a release before it is uploaded; the same release is recorded only once.
+        """Record a release in the ledger before it is uploaded; record each key only once.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class AgentBook:
         return None
 
     def handed_in(self, source: str, key: str, kind: str) -> None:
-        """Record that an output was uploaded, so that it need not be stored any more."""
+        """Record that an output was uploaded, and delete the stored copy."""
         self.note(source, "handed in", kind=kind, key=key)
         (self._waiting / f"{key}.json").unlink(missing_ok=True)
         (self._waiting / f"{key}.file").unlink(missing_ok=True)
@@ -177,7 +177,7 @@ class AgentBook:
     def spend(
         self, source: str, key: str, floor: Floor, epsilon: float, make: Callable[[], MadeOutput]
     ) -> MadeOutput:
-        """Return an output, after recording its epsilon before it is made.
+        """Record the epsilon of an output, then make the output and return it.
 
         Raises
         ------
@@ -239,12 +239,12 @@ def key_of(*parts: Any) -> str:
 
 
 def _epsilon(entries: Sequence[Entry]) -> float:
-    """Return the epsilon of outputs together (basic composition)."""
+    """Return the sum of the epsilons of several outputs (basic composition)."""
     return sum(float(json.loads(entry.note)["epsilon"]) for entry in entries)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read; it gets its name when it is completely on disk."""
+    """Write a file that only its owner can read, under a temporary name until it is complete."""
     temporary = path.with_name(f"{path.name}.part")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:

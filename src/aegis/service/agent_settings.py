@@ -1,4 +1,4 @@
-"""The settings of an agent: its file, and the rotation of its key."""
+"""Read the settings file of an agent, and replace its signing key."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def is_loopback(url: str) -> bool:
 
 
 def _require_private(url: str) -> None:
-    """Raise unless nobody on the way can read or change what the agent and the service say."""
+    """Raise an error unless the URL uses HTTPS or stays on this machine."""
     scheme = urlsplit(url).scheme
     if scheme != "https" and not (scheme == "http" and is_loopback(url)):
         raise PolicyError(

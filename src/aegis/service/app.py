@@ -1,4 +1,6 @@
-"""The service: the REST API under `/api/v1`, the pages, and one guard before both."""
+"""Build the web application: the REST API under `/api/v1`, the pages, and one access guard for
+both.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ _BESIDE = 4
 
 
 def threads_of(settings: ServiceSettings) -> int:
-    """Return how many threads of one process answer calls."""
+    """Return the number of threads with which each process answers calls."""
     return max(_FEWEST, _THREADS // settings.processes)
 
 
@@ -106,7 +108,7 @@ def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> Fas
 def _lifespan(
     settings: ServiceSettings, catalog: Catalog | None
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """Return what goes on beside the calls, from the first to the last."""
+    """Return the context manager that runs background work while the application runs."""
 
     @asynccontextmanager
     async def run(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001 - FastAPI's form
@@ -120,13 +122,13 @@ def _lifespan(
 
 
 def _field(place: Sequence[str | int]) -> str:
-    """Return what a call names wrongly, without where in the call it stands."""
+    """Return the name of the invalid field of a call, for the error message."""
     return ".".join(map(str, place[1:])) or "the call"
 
 
 @dataclass(frozen=True)
 class _Told:
-    """The response to an error."""
+    """Status, title, message and hint of the response to an error."""
 
     status: int
     title: str
@@ -160,7 +162,8 @@ class _Told:
 
 
 def _handle_errors(app: FastAPI) -> None:
-    """Answer every error in one shape: a page for people, problem+json for programs."""
+    """Answer every error in one form: a page for browsers, `application/problem+json` for programs.
+    """
 
     def answer(request: Request, error: Exception) -> Response:
         told = _Told.of(error)

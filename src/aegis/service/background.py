@@ -1,4 +1,4 @@
-"""Background work of a service in one of its processes: jobs and notices."""
+"""Run jobs and send notices in the background of a process of the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Python client of the REST API, with all functions of the pages."""
+"""Call the REST API from Python; the client can do everything that the pages can."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the service."""
         self._http.close()
 
     def me(self) -> dict[str, Any]:
@@ -109,27 +109,27 @@ class Client:
         return self._object("POST", f"/accounts/{_part(name)}/reset")
 
     def reopen(self, name: str) -> dict[str, Any]:
-        """Reopen a closed account."""
+        """Reopen a closed account; for admins."""
         return self._object("POST", f"/accounts/{_part(name)}/reopen")
 
     def end_sessions(self, name: str | None = None, *, tokens: bool = False) -> dict[str, Any]:
-        """End all sessions of an account, by default your own; return their number."""
+        """End all sessions of an account, by default your own; return how many ended."""
         path = "/me" if name is None else f"/accounts/{_part(name)}"
         return self._object("POST", f"{path}/sessions/end", {"tokens": tokens})
 
     def remove_factor(self, name: str) -> dict[str, Any]:
-        """Turn the second factor of an account off."""
+        """Turn off the second factor of an account; for admins."""
         return self._object("POST", f"/accounts/{_part(name)}/second-factor/remove")
 
     def hand_over(
         self, identifier: str, to: str, *, public_key: str | None = None
     ) -> dict[str, Any]:
-        """Hand over a data set to another provider."""
+        """Transfer a data set to another provider."""
         body = {"to": to, "public_key": public_key}
         return self._object("POST", f"/data-sets/{identifier}/hand-over", body)
 
     def hand_over_all(self, name: str, to: str) -> list[str]:
-        """Hand over all data sets of an account to another provider; return their names."""
+        """Transfer all data sets of an account to another provider; return their names."""
         path = f"/accounts/{_part(name)}/hand-over"
         return list(self._object("POST", path, {"to": to})["data_sets"])
 
@@ -138,11 +138,10 @@ class Client:
         self._object("POST", "/me/password", {"password": password, "new": new})
 
     def second_factor(self, step: str, **given: str) -> dict[str, Any]:
-        """Do one step on your second factor.
+        """Set up, renew or remove your second factor.
 
-        The value of `step` is "" to begin the setup (needs `password`), `confirm` to end it
-        (`code`), `recovery` for new recovery codes (`password`), or `remove` to turn the second
-        factor off (`password`).
+        `step` is "" to begin the setup (needs `password`), `confirm` to end it (`code`), `recovery`
+        for new recovery codes (`password`), or `remove` to turn the second factor off (`password`).
         """
         return self._object("POST", f"/me/second-factor/{step}".rstrip("/"), given)
 
@@ -181,7 +180,8 @@ class Client:
         return self._list("/tokens")
 
     def make_token(self, name: str, scopes: Sequence[str], *, days: int = 90) -> dict[str, Any]:
-        """Create a token with no more permissions than this one."""
+        """Create a token with a part of this token's permissions; its secret is returned only now.
+        """
         body = {"name": name, "scopes": list(scopes), "days": days}
         return self._object("POST", "/tokens", body)
 
@@ -190,7 +190,7 @@ class Client:
         self._object("POST", f"/tokens/{token}/revoke")
 
     def search(self, words: str = "") -> Iterator[dict[str, Any]]:
-        """Yield the data sets that you may see, or those that match the words."""
+        """Yield the data sets that you may see and that contain all `words`."""
         yield from self._paged("/data-sets", "data_sets", words=words)
 
     def data_set(self, identifier: str) -> dict[str, Any]:
@@ -210,29 +210,29 @@ class Client:
         return self._list(f"/data-sets/{identifier}/costs")
 
     def export(self, identifier: str, kind: str) -> dict[str, Any]:
-        """Return the description of a data set for other catalogs.
+        """Describe a data set for other catalogs.
 
         `kind` is croissant, dcat or datapackage.
         """
         return self._object("GET", f"/data-sets/{identifier}/exports/{kind}")
 
     def export_release(self, request: str, kind: str) -> dict[str, Any]:
-        """Return the description of a release for other catalogs; `kind` as in `export`."""
+        """Describe a release for other catalogs; `kind` as in `export`."""
         return self._object("GET", f"{self._of(request)}/exports/{kind}")
 
     def register(
         self, identifier: str, *, source: str, public_key: str, **about: Any
     ) -> dict[str, Any]:
-        """Register a data set."""
+        """Register a data set; `about` holds its title, terms and other fields."""
         body = {"id": identifier, "source": source, "public_key": public_key, **about}
         return self._object("POST", "/data-sets", body)
 
     def change(self, identifier: str, **about: Any) -> dict[str, Any]:
-        """Change the description or terms of a data set."""
+        """Change fields of a data set, such as its description or terms."""
         return self._object("POST", f"/data-sets/{identifier}", about)
 
     def publish(self, identifier: str, *, published: bool = True) -> dict[str, Any]:
-        """Publish a data set for consumers, or withdraw it."""
+        """Show a data set to consumers or, with `published=False`, hide it from them."""
         shown = "true" if published else "false"
         return self._object("POST", f"/data-sets/{identifier}/publish?published={shown}")
 
@@ -258,13 +258,13 @@ class Client:
         return self._object("GET", f"/data-sets/{identifier}/ledger")
 
     def draft(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
-        """Create a draft of a request."""
+        """Create a draft of a request, which nobody reviews until you submit it."""
         return self._object(
             "POST", "/requests", {"data_set": data_set, "purpose": purpose, **about}
         )
 
     def request(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
-        """Create a request and submit it."""
+        """Create a request and submit it for review."""
         return self.step(self.draft(data_set, purpose, **about)["id"], "submit")
 
     def change_request(self, request: str, **about: Any) -> dict[str, Any]:
@@ -281,7 +281,7 @@ class Client:
         return self._object("GET", f"{self._of(request)}")
 
     def step(self, request: str, step: str, **given: Any) -> dict[str, Any]:
-        """Do a step of a request, and return the request.
+        """Move a request one step further, and return it.
 
         The steps are submit, withdraw, review, choose, approve, return, reject, run, retry, revoke
         and renew.
@@ -291,7 +291,9 @@ class Client:
         return self._object("POST", f"{self._of(request)}/{step}", given)
 
     def statement(self, request: str) -> dict[str, Any]:
-        """Return the statement that an approver of a request signs, with the texts of its digests."""
+        """Return the statement that an approver signs, with the policy and configuration behind its
+        digests.
+        """
         return self._object("GET", f"{self._of(request)}/statement")
 
     def wait(self, request: str, *, seconds: float = 600) -> dict[str, Any]:
@@ -320,11 +322,11 @@ class Client:
         return self._object("GET", f"{self._of(request)}/release")
 
     def verify(self, request: str) -> dict[str, Any]:
-        """Check the stored release, its certificate and its signature."""
+        """Return whether the stored file of a release, its certificate and its signature match."""
         return self._object("POST", f"{self._of(request)}/verify")
 
     def download(self, request: str, path: str | Path, *, force: bool = False) -> Path:
-        """Write the masked file; it gets its name once its digest was checked.
+        """Download the masked file to `path`, and check its digest before it appears there.
 
         Raises
         ------
@@ -363,11 +365,11 @@ class Client:
         yield from self._paged("/log", "entries", **chosen)
 
     def verify_log(self, head: str | None = None) -> dict[str, Any]:
-        """Check that the log is complete and contains a head that you noted earlier."""
+        """Check that the log is unbroken and still contains a head that you noted earlier."""
         return self._object("POST", "/log/verify", params={} if head is None else {"head": head})
 
     def job(self, job: str) -> dict[str, Any]:
-        """Return the progress of a job."""
+        """Return a job with its state and progress."""
         return self._object("GET", f"/jobs/{job}")
 
     def follow(self, job: str) -> Iterator[dict[str, Any]]:
@@ -389,7 +391,9 @@ class Client:
         return self._object("POST", f"/jobs/{job}/retry")
 
     def health(self) -> dict[str, Any]:
-        """Return the state of the service, its database and its file store; raise an error if one fails."""
+        """Return the state of the service; raise an error if the service, its database or its file
+        store fails.
+        """
         self._object("GET", "/live")
         return self._object("GET", "/health")
 
@@ -417,21 +421,23 @@ class Client:
         return int(self._object("POST", "/keys", body)["data_sets"])
 
     def alive(self, job: str, attempt: int, progress: Mapping[str, Any]) -> None:
-        """Send a sign of life for a job, with its progress."""
+        """Report that the agent still works on a job, with its progress."""
         body = {"attempt": attempt, "progress": dict(progress)}
         self._object("POST", f"/jobs/{job}/alive", body)
 
     def give_back(self, job: str, attempt: int) -> None:
-        """Give a job back so that another agent can take it at once."""
+        """Return a job to the queue, so that another agent can fetch it at once."""
         self._answer("POST", f"/jobs/{job}/give-back", json={"attempt": attempt}, timeout=5)
 
     def failed(self, job: str, attempt: int, reason: str, *, spent: bool = False) -> None:
-        """Give a job up; `spent` says that noise was drawn, so that its cost stays."""
+        """Report that the agent could not do a job; `spent` means that noise was drawn, so its
+        epsilon stays spent.
+        """
         body = {"attempt": attempt, "reason": reason[:2000]} | ({"spent": True} if spent else {})
         self._object("POST", f"/jobs/{job}/failed", body)
 
     def checked(self, job: str, attempt: int, answer: Mapping[str, Any]) -> None:
-        """Report which configuration meets the rule."""
+        """Report which configuration meets the rule, with the verdicts."""
         self._object("POST", f"/jobs/{job}/checked", {"attempt": attempt, "answer": dict(answer)})
 
     def upload(
@@ -442,7 +448,7 @@ class Client:
         name: str,
         file: tuple[str, bytes],
     ) -> dict[str, Any]:
-        """Upload a protected summary or a masked file."""
+        """Upload the result of a job: a protected summary or a masked file."""
         form = {k: v if isinstance(v, str) else json.dumps(v) for k, v in fields.items()}
         return _json(self._answer("POST", f"/uploads/{job}/{kind}", data=form, files={name: file}))
 
@@ -471,7 +477,7 @@ class Client:
         return self._numbers[short]
 
     def _of(self, request: str) -> str:
-        """Return the path of a request, by its number or the first digits of it."""
+        """Return the URL path of a request, given its number or the first digits."""
         return f"/requests/{self.number(request)}"
 
     def _paged(self, path: str, key: str, **chosen: Any) -> Iterator[dict[str, Any]]:
@@ -577,12 +583,12 @@ def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatemen
 
 
 def _part(name: str) -> str:
-    """Return a name as a part of a path."""
+    """Return a name quoted for a URL path."""
     return quote(name, safe="")
 
 
 def _pinned(certificate: Path) -> ssl.SSLContext:
-    """Return a context that believes one certificate and no authority."""
+    """Return a TLS context that trusts this certificate only."""
     try:
         context = ssl.create_default_context(cafile=certificate)
     except (OSError, ssl.SSLError) as error:

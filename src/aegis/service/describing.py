@@ -1,4 +1,4 @@
-"""The OpenAPI description of the API: security schemes, and the possible responses of each call."""
+"""Complete the OpenAPI description of the API with security schemes and error responses."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _complete(schema: dict[str, Any]) -> None:
 
 
 def _statuses(path: str, method: str, *, public: bool) -> Iterator[int]:
-    """Yield the statuses of errors that a route may answer."""
+    """Yield the HTTP status codes of the errors that a route can return."""
     yield from (400, 421, 422, 429, 503)
     if not public:
         yield from (401, 403, 404)

@@ -1,4 +1,4 @@
-"""A first look at a table: types, distributions, missing values, duplicates."""
+"""Describe a table at first sight: types, distributions, missing values, duplicates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class ColumnLook:
-    """The first look at one column.
+    """A short description of one column for the first page of the workbench.
 
     Attributes
     ----------
@@ -44,7 +44,8 @@ class ColumnLook:
     span
         Smallest and largest value of numbers and dates; empty otherwise.
     bars
-        Number of values in each of several equal parts of the span, relative to the largest one.
+        Bar heights of a histogram: numbers of values in equally wide intervals, relative to the
+        largest.
     frequent
         Frequent values with their share of the rows.
     note
@@ -63,7 +64,7 @@ class ColumnLook:
 
 @dataclass(frozen=True)
 class TableLook:
-    """The first look at a table.
+    """A short description of a table and its columns.
 
     Attributes
     ----------
@@ -85,7 +86,7 @@ class TableLook:
 
 
 def look_at(source: Source) -> TableLook:
-    """Return the first look at a table; for large tables frequent values come from a sample.
+    """Describe a table; in large tables, frequent values are counted on a sample.
 
     Raises
     ------
@@ -153,7 +154,7 @@ def _spread(facts: ColumnFacts) -> bool:
 
 
 def _bars(source: Source, sample: ir.Table, facts: ColumnFacts) -> tuple[float, ...]:
-    """Return how numbers spread over equally wide parts of their span."""
+    """Return the bar heights of a histogram of numbers, with equally wide intervals."""
     low, high = float(facts.low), float(facts.high)
     values = finite(sample[facts.name]).cast("float64")
     place = ((values - low) / (high - low) * _BARS).floor().clip(upper=_BARS - 1).cast("int64")

@@ -1,4 +1,4 @@
-"""Checks before every route: headers, the origin of forms, sizes, rates.
+"""Check every call before it reaches a route: headers, origin of forms, size, rate.
 
 See OWASP ASVS 5.0: 3.4 (headers), 3.5 (forms from other sites), 2.4 (rates), 5.2 (sizes).
 """
@@ -47,7 +47,9 @@ _ADDRESS = 20
 
 
 class Guard:
-    """Checks every call before the routes. It is a plain ASGI middleware, so that streams pass unbuffered.
+    """Middleware that checks every call before it reaches a route.
+
+    It is a plain ASGI middleware, so streams pass without buffering.
 
     Parameters
     ----------
@@ -64,7 +66,9 @@ class Guard:
         self._rates, self._addresses = _rates(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a call."""
+        """Refuse a call that fails a check; otherwise pass it on and set security headers on the
+        response.
+        """
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -82,7 +86,7 @@ class Guard:
 
 
 def _rates(settings: ServiceSettings) -> tuple[Rates, Rates]:
-    """Return what counts the calls of each caller, and those of each address."""
+    """Return the counters of calls: one for each caller, one for each address."""
     calls, all_of_address = settings.calls, settings.calls * _ADDRESS
     if settings.shared is None:
         return OwnRates(calls), OwnRates(all_of_address)
@@ -91,7 +95,8 @@ def _rates(settings: ServiceSettings) -> tuple[Rates, Rates]:
 
 
 class BodyLimit:
-    """Ends a call as soon as its body exceeds the allowed size, whatever size it declared.
+    """Middleware that ends a call once its body exceeds the allowed size, whatever size it
+    declared.
 
     Parameters
     ----------
@@ -106,7 +111,7 @@ class BodyLimit:
         self._upload = upload + _FIELD_BYTES
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a call."""
+        """Pass a call on while counting the bytes of its body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -125,9 +130,10 @@ class BodyLimit:
 
 
 def _too_often(request: Request, rates: Rates, addresses: Rates) -> Response | None:
-    """Slow down who calls too often: each caller, and all of one address together.
+    """Return an error response if the caller or its address makes too many calls; None otherwise.
 
-    Who signs in is known by the address alone: a cookie can be made up anew for each call.
+    Calls that sign in count for the address alone, because a caller can invent a new cookie for
+    each call.
     """
     path = request.url.path
     if path.startswith("/static/"):
@@ -165,10 +171,10 @@ def _hosts(settings: ServiceSettings) -> frozenset[str]:
 
 
 def _from_here(request: Request, settings: ServiceSettings) -> bool:
-    """Return whether a call that changes something comes from our own pages, or from a program.
+    """Return whether a call that changes something comes from our own pages or from a program.
 
-    A browser tells where a form stands by Sec-Fetch-Site and Origin; programs send neither, and
-    carry a token in place of a cookie.
+    Browsers send Sec-Fetch-Site and Origin with a form. Programs send neither, and use a token
+    instead of a cookie.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in ("same-origin", "none"):
@@ -186,7 +192,7 @@ def _caller(request: Request) -> str:
 
 
 def _seal(headers: MutableHeaders, path: str, settings: ServiceSettings) -> None:
-    """Set the headers that keep pages to themselves."""
+    """Set the security headers, for example those that forbid other sites to embed our pages."""
     headers.update(_HEADERS)
     if not path.startswith("/static/"):
         headers["Cache-Control"] = "no-store"

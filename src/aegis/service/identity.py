@@ -1,4 +1,4 @@
-"""Identify the caller: by browser session, by token, or as the only person of `--local`."""
+"""Identify who calls: by browser session, by token, or as the only user of `--local`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COOKIE = "aegis_session"
 
 @dataclass(frozen=True)
 class Caller:
-    """The caller, and the form key of the session.
+    """Who calls, and the form key of the session.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ def _caller(request: Request) -> Caller:
 
 
 def caller(request: Request) -> Caller:
-    """Return the caller, and store the account for the access log.
+    """Identify who calls, and store the account for the access log.
 
     Raises
     ------
@@ -94,17 +94,20 @@ def caller(request: Request) -> Caller:
 
 
 async def _actor(signed_in: Annotated[Caller, Depends(caller)]) -> Actor:
-    """Return whose rights count."""
+    """Return the actor whose permissions apply to this call."""
     return signed_in.actor
 
 
 async def _catalog(request: Request) -> Catalog:
-    """Return the catalog; `async`, since what does not is given to a thread, which costs more."""
+    """Return the catalog of the service.
+
+    The function is `async` because FastAPI runs other functions in a thread, which is slower.
+    """
     return catalog_of(request)
 
 
 async def _settings(request: Request) -> ServiceSettings:
-    """Return how the service runs."""
+    """Return the settings of the service."""
     return settings_of(request)
 
 
@@ -119,7 +122,7 @@ def require_form_key(signed_in: Caller, given: str) -> None:
 async def _form_caller(
     signed_in: Annotated[Caller, Depends(caller)], form_key: Annotated[str, Form(max_length=64)]
 ) -> Caller:
-    """Return who sends a form, which carries the key of the session."""
+    """Return who sends a form, after checking the form key of the session."""
     require_form_key(signed_in, form_key)
     return signed_in
 

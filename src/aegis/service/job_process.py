@@ -1,4 +1,7 @@
-"""The process of one job, which it reads from standard input: see `aegis.service.subprocess_job`."""
+"""Run one job in a separate process, which reads it from standard input.
+
+See `aegis.service.subprocess_job`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _NEEDED = (
 
 
 def _end_with_agent() -> None:
-    """End this process when the agent is gone: the pipe that it holds is closed then."""
+    """End this process when the agent ends, which closes the pipe to standard input."""
     sys.stdin.buffer.read()
     os._exit(1)
 
@@ -42,7 +45,7 @@ def _limit(memory: int) -> None:
 
 
 def main() -> None:
-    """Read a job from standard input and do it."""
+    """Read a job from standard input, do it, and print one line for each event."""
     told = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_agent, daemon=True).start()
     key = PrivateKey(Ed25519PrivateKey.from_private_bytes(told["key"]))

@@ -1,8 +1,8 @@
-"""Column facts from a protected summary, for proposing masks if a column gets another role.
+"""Derive column facts from a protected summary, to propose masks if a column gets another role.
 
-The catalog sees no rows. If the summary names the values of a column with protected counts, a table
-with these values and counts is measured like a provider's table in `aegis init`. The result has no
-information beyond the summary.
+The catalog has no rows. If the summary lists the values of a column with protected counts, the same
+criteria as in `aegis init` apply to these values and counts. The proposals contain no information
+beyond the summary.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TYPES = {
 
 
 def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Mask, ...]:
-    """Return the masks that `aegis init` proposes for a column with another role.
+    """Return the masks that `aegis init` would propose for a column in this role.
 
     Empty if the summary lists none of its values; then the provider must propose masks.
     """
@@ -49,7 +49,8 @@ def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Ma
 
 @lru_cache(maxsize=256)
 def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
-    """Return what the summary knows of a column, or None if it lists none of its values."""
+    """Return facts about a column from the summary; None if it lists none of the column's values.
+    """
     identity = parse_mask("identity")
     whole = next((c for c in attribute.candidates if c.declared == identity), None)
     if whole is None:
@@ -73,7 +74,7 @@ def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
 
 
 def _value(text: str, kind: Kind) -> Any:
-    """Return the value that a text of the summary shows, or None if it is none of this kind."""
+    """Parse the text of a value as this type; return None if that fails."""
     if text in (UNNAMED_SHOWN, NULL_LABEL):
         return None
     try:

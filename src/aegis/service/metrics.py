@@ -1,4 +1,4 @@
-"""Metrics of the service for Prometheus: calls, and waiting items of the catalog.
+"""Measure the service for Prometheus: calls, and jobs and requests that wait.
 
 Metrics contain no names of persons, data sets or requests.
 """
@@ -25,7 +25,7 @@ _SECONDS = (0.005, 0.02, 0.1, 0.5, 2, 10, 60)
 
 
 class CallMetrics:
-    """Counts the calls of one application."""
+    """Counters and durations of the calls to one application."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -50,7 +50,8 @@ class CallMetrics:
         self._seconds.labels(method, route).observe(seconds)
 
     def text(self, catalog: Catalog) -> bytes:
-        """Return the calls of all processes of the service, and the waiting items of the catalog."""
+        """Return all metrics in Prometheus's text format, summed over the processes of the service.
+        """
         calls = self._registry
         if os.environ.get(FOLDER):
             calls = CollectorRegistry()
@@ -62,7 +63,7 @@ class CallMetrics:
 
 
 def _programs(session: Session) -> Iterator[GaugeMetricFamily]:
-    """Yield how many agents and workers are there, and how long ago the last one was seen."""
+    """Yield the number of agents and workers, and the seconds since each kind was last seen."""
     moment, seen = now(), signs.programs(session)
     count = GaugeMetricFamily(
         "aegis_programs", "Agents and workers that were seen.", labels=("place", "state")
@@ -81,7 +82,7 @@ def _programs(session: Session) -> Iterator[GaugeMetricFamily]:
 
 
 class _Kept:
-    """Gauges with values from the catalog."""
+    """Gauges whose values come from the catalog."""
 
     def __init__(self, gauges: Iterable[GaugeMetricFamily]) -> None:
         self._gauges = gauges

@@ -43,7 +43,7 @@ _WEBHOOK = ("url",)
 
 
 class Channel(Protocol):
-    """A channel for sending notices."""
+    """A way to send notices, such as mail or a webhook."""
 
     @property
     def name(self) -> str:
@@ -187,7 +187,8 @@ class Notifier:
     _looked: int = 0
 
     def run(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Send new notices repeatedly; continue when a database or server is available again."""
+        """Send new notices until stopped; wait and go on if a database or server does not answer.
+        """
         while not self.over.is_set():
             try:
                 self.once()
@@ -196,7 +197,7 @@ class Notifier:
             self.over.wait(_EVERY)
 
     def once(self) -> int:
-        """Send new notices; return how many were sent or given up."""
+        """Send the new notices once; return how many were sent or abandoned."""
         with self.catalog.database.writing() as session:
             up_to = notices.begin(session)
         with self.catalog.database.reading() as session:
@@ -211,7 +212,9 @@ class Notifier:
         return sent
 
     def _told(self, notice: Notice, up_to: int) -> bool:
-        """Send a notice by each channel, and note it; False where it is to be tried once more."""
+        """Send a notice through each channel, and record it; return False if it must be tried
+        again.
+        """
         tries = self._tried.setdefault(notice.entry, {})
         page = f"{self.origin}/requests/{notice.request}"
         for channel in self.channels:
@@ -314,10 +317,10 @@ class NotifierThread:
         self._thread = threading.Thread(target=notifier.run, name="aegis-notices", daemon=True)
 
     def start(self) -> None:
-        """Start sending."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the current notice."""
+        """Stop the thread after the current notice."""
         self._notifier.over.set()
         self._thread.join(timeout=_SECONDS)

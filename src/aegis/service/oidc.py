@@ -86,7 +86,7 @@ class Provider:
 
 @dataclass(frozen=True)
 class Begun:
-    """A started sign-in, which the browser stores in a cookie.
+    """The secrets of a started sign-in, which the browser stores in a cookie.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class Person:
-    """The person who signed in.
+    """The person whom the identity provider has identified.
 
     Attributes
     ----------
@@ -137,7 +137,8 @@ class Person:
 
 
 def address(provider: Provider, begun: Begun, back: str) -> str:
-    """Return the URL to which the browser is sent to sign in; `back` is the URL to return to."""
+    """Return the URL at which the person signs in; the provider then sends the browser to `back`.
+    """
     endpoint = _configuration(provider)["authorization_endpoint"]
     digest = hashlib.sha256(begun.verifier.encode()).digest()
     asked = {
@@ -186,7 +187,7 @@ def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str
 def _claims(
     provider: Provider, begun: Begun, token: str, keys: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the claims of an ID token (OpenID Connect Core 1.0, section 3.1.3.7)."""
+    """Verify an ID token and return its claims (OpenID Connect Core 1.0, section 3.1.3.7)."""
     read = jwt.decode(token, KeySet.import_key_set(keys), algorithms=ALGORITHMS)  # type: ignore[arg-type]
     required = jwt.JWTClaimsRegistry(
         leeway=_LEEWAY,
@@ -219,7 +220,7 @@ def _configuration(provider: Provider) -> Mapping[str, Any]:
 
 
 def _get(url: str) -> Mapping[str, Any]:
-    """Return a JSON object; no redirect is followed."""
+    """Fetch a JSON object from a URL, without following redirects."""
     return _object(httpx.get(url, timeout=_SECONDS, follow_redirects=False))
 
 
@@ -234,7 +235,8 @@ def _object(answer: httpx.Response) -> Mapping[str, Any]:
 def _exchanged(
     provider: Provider, endpoint: str, begun: Begun, back: str, code: str
 ) -> Mapping[str, Any]:
-    """Return the tokens for a code (RFC 6749, section 4.1.3, with the proof of RFC 7636)."""
+    """Exchange an authorization code for tokens (RFC 6749, section 4.1.3; PKCE proof of RFC 7636).
+    """
     form = {
         "grant_type": "authorization_code",
         "code": code,

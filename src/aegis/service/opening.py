@@ -25,7 +25,7 @@ _KNOWN = 32
 
 @dataclass
 class BenchOpening:
-    """A table that is being opened. It receives the steps of the work.
+    """A table that is being opened in a thread, and the progress of this work.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class BenchOpening:
     identifier
         Identifier in URLs.
     began
-        Time when it began, on the monotonic clock.
+        Time when opening began, on the monotonic clock.
     current, noted
         The current step, and its note.
     done, total
@@ -68,7 +68,10 @@ class BenchOpening:
             self.ended.set()
 
     def bench(self) -> str | None:
-        """Return the bench's identifier, or None while it is opening; raise the error if opening failed."""
+        """Return the bench's identifier, or None while the table is being opened.
+
+        Raise the error if opening failed.
+        """
         if self._error is not None:
             raise self._error
         return self._bench if self.ended.is_set() else None
@@ -86,16 +89,16 @@ class BenchOpening:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[BenchOpening]:
-        """Start a step."""
+        """Start a named step of opening the table."""
         self.current, self.noted, self.done, self.total = title, "", 0.0, total
         yield self
 
     def advance(self, amount: float = 1) -> None:
-        """Count units of work as done."""
+        """Add to the number of finished units of work."""
         self.done += amount
 
     def note(self, text: str) -> None:
-        """Show a text next to the step."""
+        """Show a text next to the current step."""
         self.noted = text
 
 
@@ -124,7 +127,8 @@ class Openings:
         return opening
 
     def get(self, identifier: str) -> BenchOpening:
-        """Return a started opening."""
+        """Return a table that is being opened or was opened recently; raise `NotThere` otherwise.
+        """
         with self._lock:
             if identifier not in self._known:
                 raise NotThere("Nothing is being opened here.", hint="Choose the table again.")
@@ -132,7 +136,7 @@ class Openings:
 
 
 def give_back() -> None:
-    """Return unused memory to the system, which allocators would keep."""
+    """Return freed memory to the operating system."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":

@@ -1,9 +1,7 @@
-"""The provider's pinned settings, which an agent checks every job against.
+"""Check jobs against the provider's pinned settings: policies, a floor, and approvers' keys.
 
-They are policies, a floor (minimum protection), and approvers' keys.
-
-All of them are stored next to the data, where the service cannot change them. A job that exceeds
-them is refused, whoever sent it.
+The floor is the minimum protection. The settings are stored next to the data, where the service
+cannot change them. The agent refuses a job that exceeds them, whoever sent it.
 """
 
 from __future__ import annotations
@@ -54,7 +52,10 @@ _NUMBERS = {"noise": ("epsilon", "delta"), "counts": ("threshold",)}
 
 
 class RefusedError(CatalogError):
-    """A job violates the pinned settings; the message quotes no row, so the service may read it."""
+    """A job violates the pinned settings.
+
+    The message contains no values of rows, so the agent may send it to the service.
+    """
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class PinnedSource:
     floor: Floor = Floor()
 
     def require_policy(self, policy: Policy) -> None:
-        """Raise an error unless a policy is pinned and meets the floor.
+        """Raise an error unless the policy is pinned and meets the floor.
 
         Raises
         ------
@@ -174,7 +175,7 @@ class PinnedSource:
         return tuple(parse_mask(given, hierarchy=hierarchy) for given in self.floor.masks[name])
 
     def require_summary(self, task: Mapping[str, Any]) -> None:
-        """Raise an error unless the protection of a summary is strong enough.
+        """Raise an error unless the job asks for a protection that the floor allows.
 
         Raises
         ------
@@ -193,7 +194,7 @@ class PinnedSource:
             )
 
     def require_columns(self, columns: Sequence[str]) -> None:
-        """Raise an error if a column would be released that the floor forbids."""
+        """Raise an error if the release would contain a column that the floor forbids."""
         leaving = [name for name in columns if name in self.floor.never]
         if leaving:
             raise RefusedError(
@@ -204,7 +205,7 @@ class PinnedSource:
 
 @dataclass(frozen=True)
 class Approvers:
-    """Approvers whose signatures an agent accepts.
+    """The approvers whose signatures an agent accepts, and how many must sign.
 
     Attributes
     ----------
@@ -257,7 +258,9 @@ class Approvers:
             )
 
     def _signer(self, given: object, expected: Mapping[str, Any]) -> tuple[str, str]:
-        """Return who signed, and why that does not count; empty if it does."""
+        """Return the signer's name and why the signature does not count; the reason is empty if it
+        counts.
+        """
         try:
             signed = SignedStatement.of(given)
             over = signed.expires <= datetime.now(UTC)
@@ -304,7 +307,7 @@ def require_shape(job: Mapping[str, Any]) -> None:
 
 
 def certificate_of(text: str) -> dict[str, Any]:
-    """Return the certificate that came with a job, with its masks.
+    """Parse a certificate that came with a job.
 
     Raises
     ------
@@ -327,7 +330,7 @@ def _malformed(what: str) -> RefusedError:
 
 
 def load_sources(given: object, folder: Path) -> dict[str, PinnedSource]:
-    """Return the sources in an agent's file, by name.
+    """Read the tables with their pinned settings from an agent's file.
 
     Raises
     ------
@@ -343,7 +346,7 @@ def load_sources(given: object, folder: Path) -> dict[str, PinnedSource]:
 
 
 def load_approvers(given: object, needed: object, folder: Path) -> Approvers:
-    """Return the approvers whose signatures the agent accepts.
+    """Read the approvers' public keys and the required number of signatures from an agent's file.
 
     Raises
     ------
@@ -448,7 +451,7 @@ def _below_floor(policy: Policy, floor: Floor) -> list[str]:
 
 
 def _differing(policy: Policy, pinned_policy: Policy) -> list[str]:
-    """Return what a policy says otherwise than the pinned one, as far as it protects."""
+    """Return one line for each protection in which a policy differs from the pinned policy."""
     wrong = []
     if policy.privacy != pinned_policy.privacy:
         wrong.append(f"its rule is {policy.privacy}, and the pinned one {pinned_policy.privacy}")

@@ -8,16 +8,16 @@ _ROWS = 64
 
 
 def warm_in_background() -> None:
-    """Start loading in a thread that ends with the process.
+    """Load the libraries in a thread that ends with the process.
 
-    The engine, its compiler and the solvers take a second or two at their first use. Loading them
-    while the person chooses a table saves this time.
+    Engine, compiler and solvers take a second or two at their first use. They load while the user
+    chooses a table.
     """
     threading.Thread(target=warm, name="aegis-warm", daemon=True).start()
 
 
 def warm() -> None:
-    """Open a made-up table in a workbench, and search it."""
+    """Open and search a small made-up table, so that all libraries are loaded."""
     import pyarrow as pa
 
     from aegis.service.workbench import Bench

@@ -1,4 +1,4 @@
-"""Errors as problem+json (RFC 9457) for programs, and as a page for people."""
+"""Write errors as problem+json (RFC 9457) for programs, and as a page for people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def status_of(error: AegisError) -> int:
 
 
 def problem(status: int, title: str, detail: str, hint: str = "", **more: Any) -> JSONResponse:
-    """Return a response that states what went wrong and what to do."""
+    """Return an error response for programs: status, title, detail, and a hint on what to do."""
     body = {"type": "about:blank", "status": status, "title": title, "detail": detail, **more}
     if hint:
         body["hint"] = hint
@@ -31,5 +31,5 @@ def problem(status: int, title: str, detail: str, hint: str = "", **more: Any) -
 
 
 def wants_page(request: Request) -> bool:
-    """Return whether the call is for a page and not for the API."""
+    """Return whether a browser asks for a page, as opposed to a call of the API."""
     return not request.url.path.startswith("/api/")

@@ -1,4 +1,4 @@
-"""Rate limits per caller: token buckets of one process, or of several that share a file."""
+"""Limit the rate of calls per caller with token buckets, in one process or across several."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRIED = 8
 
 
 class Rates(Protocol):
-    """A rate limiter."""
+    """A rate limiter of calls, with one token bucket per caller."""
 
     def take(self, caller: str, cost: int = 1) -> float:
         """Count a call with its cost; return the seconds to wait, or 0 if the call may proceed."""
@@ -32,7 +32,7 @@ class Rates(Protocol):
 
 @dataclass
 class OwnRates:
-    """Limits the calls per minute and caller within one process.
+    """A rate limiter within one process.
 
     Attributes
     ----------
@@ -57,10 +57,10 @@ class OwnRates:
 
 
 class SharedRates:
-    """Limits the calls per minute and caller, counted together by all processes with the same file.
+    """A rate limiter whose buckets several processes share in a file.
 
-    The file has a fixed number of places. If all places for a caller are taken, the one that was
-    idle longest is reused. The file lock ends with a process that is killed.
+    The file has a fixed number of buckets. If all buckets that a caller could use are taken, the
+    one that was idle longest is reused. The file lock ends with a process that is killed.
 
     Parameters
     ----------
@@ -92,7 +92,11 @@ class SharedRates:
         self._file.close()
 
     def _find(self, key: bytes, moment: float) -> tuple[int, float, float]:
-        """Return the place of a caller with what it has left, or the place to take for it."""
+        """Return the offset of a caller's bucket in the file, the calls left in it, and when it was
+        last used.
+
+        A caller without a bucket gets a full one.
+        """
         first = int.from_bytes(key, "little")
         longest, idle = 0, float("inf")
         for step in range(_TRIED):
@@ -118,7 +122,7 @@ class SharedRates:
 
 @contextmanager
 def shared_files() -> Iterator[tuple[Path, Path]]:
-    """Create the files for callers and for addresses, and keep them while the service runs."""
+    """Create the files with the buckets of callers and of addresses; delete them at the end."""
     with tempfile.TemporaryDirectory(prefix="aegis-rates-") as folder:
         files = (Path(folder) / "callers", Path(folder) / "addresses")
         for file in files:
@@ -127,7 +131,7 @@ def shared_files() -> Iterator[tuple[Path, Path]]:
 
 
 def _taken(calls: int, left: float, passed: float, cost: int) -> tuple[float, float]:
-    """Return what a bucket has left after a call, and the seconds that the call must wait."""
+    """Return the calls left in a bucket after a call, and the seconds that the call must wait."""
     filled = min(calls, left + passed * calls / 60)
     if filled >= cost:
         return filled - cost, 0.0

@@ -1,7 +1,7 @@
-"""Record each answered call: counted for `/metrics`, and as a line of the access log.
+"""Record each answered call: count it for `/metrics`, and write a line to the access log.
 
-A line has the caller and the path, but no query, body or answer, because these might contain data
-of rows.
+The line contains the caller and the path. It has no query, body or answer, because these might
+contain values of rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _LONGEST = 200
 
 
 class Recorder:
-    """Records every call. It is a plain ASGI middleware, so that streams pass unbuffered.
+    """Middleware that counts and logs every call.
+
+    It is a plain ASGI middleware, so streams pass without buffering.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ class Recorder:
         self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a call."""
+        """Pass a call on, and record status, duration and size of the answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -97,12 +99,12 @@ def route_of(scope: Scope) -> str:
 
 @dataclass(frozen=True)
 class AccessLog:
-    """The target of the access log.
+    """The file or stream to which the access log is written.
 
     Attributes
     ----------
     file
-        The file, which is opened for each line, so that it can be moved at any moment; None for
+        Path of the file. It is opened for each line, so you can move it at any moment; None for
         standard output.
     """
 
@@ -110,7 +112,8 @@ class AccessLog:
 
     @classmethod
     def at(cls, place: str | None) -> AccessLog | None:
-        """Return the log for a file or for standard output ("-"); None for no log.
+        """Return the access log for a path, or for standard output if the path is "-"; None for no
+        log.
 
         Raises
         ------

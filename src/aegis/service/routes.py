@@ -1,4 +1,4 @@
-"""Routes that must declare the action for which they check permission."""
+"""Register routes, each with the action whose permission it checks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Declared:
 
 
 class Routes:
-    """A router whose routes each declare an action, which `aegis.service.catalog.access` checks."""
+    """A router whose routes each declare an action, for which `aegis.service.catalog.access` checks
+    permission.
+    """
 
     def __init__(self, prefix: str = "", **options: Any) -> None:
         self.router = APIRouter(prefix=prefix, **options)

@@ -28,12 +28,12 @@ _LOOPBACK = ("127.0.0.1", "::1")
 
 
 def serve(settings: ServiceSettings, host: str, port: int) -> None:
-    """Serve on an address until the process is told to end.
+    """Answer calls on an address until the process is stopped.
 
-    The embedded engine of this process can open only the tables of `--local`.
+    The embedded database engine of this process can open only the tables of `--local`.
 
-    With several processes, this one listens, restarts the others if they end, and works on
-    background jobs. Their shared state is in the database, or in the shared files of `rates`.
+    With several processes, this one listens, restarts the others if they end, and runs background
+    jobs. The processes share their state in the database and in the files of `rates`.
     """
     if settings.processes == 1:
         uvicorn.run(_Application(settings)(), **_options(settings), host=host, port=port)
@@ -89,7 +89,7 @@ def _options(settings: ServiceSettings) -> dict[str, Any]:
 
 @contextmanager
 def _working(settings: ServiceSettings) -> Iterator[None]:
-    """Work on background jobs beside the processes that answer; bring the database up to date first."""
+    """Run background jobs next to the processes that answer; update the database's tables first."""
     catalog = Catalog.open(
         settings.database, settings.objects, limits=UploadLimits(work=settings.work), connections=2
     )
@@ -99,14 +99,14 @@ def _working(settings: ServiceSettings) -> Iterator[None]:
 
 @contextmanager
 def _counting() -> Iterator[None]:
-    """Have the processes of this service count their calls together."""
+    """Set up Prometheus so that the processes of this service add up their metrics."""
     with tempfile.TemporaryDirectory(prefix="aegis-metrics-") as folder:
         os.environ[FOLDER] = folder
         yield
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it has ended, however that came."""
+    """End this process once the parent process has ended, even if the parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

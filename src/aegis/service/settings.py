@@ -1,4 +1,4 @@
-"""The settings of a service."""
+"""Hold the settings of a service."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Operation:
     access_log
         Target of the access log: a file, "-" for standard output, None for no log.
     keep
-        Time for which files of expired or revoked releases are kept; None for ever.
+        How long files of expired or revoked releases stay; None for ever.
     channels
-        Channels for notices to people.
+        Channels through which notices are sent.
     """
 
     proxies: tuple[str, ...] | None = None

@@ -1,8 +1,8 @@
 """Restart the processes of a service that have ended or hang.
 
-The supervisor of uvicorn waits for the answer of one process before it checks the next one, and
-handles signals after that. So while one process started or hung, no other process was replaced, and
-the service ignored the signal to end.
+uvicorn's supervisor waits for the answer of one process before it checks the next, and handles
+signals only after that. While one process started or hung, it replaced no other process, and
+ignored the signal to end. The classes of this module do not wait.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ END = 15.0
 
 
 class WatchedProcess(Process):
-    """A process whose answers are checked without blocking."""
+    """A process that is asked for a sign of life without waiting for the answer."""
 
     def __init__(self, config: Config, sockets: list[socket]) -> None:
         super().__init__(config, sockets)
@@ -34,7 +34,7 @@ class WatchedProcess(Process):
         self._answered = False
 
     def is_alive(self, timeout: float = ANSWER) -> bool:
-        """Return whether the process runs and has answered in time."""
+        """Return whether the process runs and has answered within `timeout` seconds."""
         if not self.process.is_alive():
             return False
         try:
@@ -51,10 +51,12 @@ class WatchedProcess(Process):
 
 
 class Supervisor(Multiprocess):
-    """The first process of a service, which listens; the other processes answer."""
+    """The parent process of a service, which starts, checks and replaces the processes that answer
+    calls.
+    """
 
     def init_processes(self) -> None:
-        """Start the processes."""
+        """Start the configured number of processes."""
         self.processes = [self._started() for _ in range(self.processes_num)]
 
     def keep_subprocess_alive(self) -> None:

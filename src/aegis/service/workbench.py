@@ -1,7 +1,7 @@
-"""The workbench without its page: a policy that is being edited, and its results.
+"""Edit a policy for one table, and compute its results, without the pages.
 
-A bench holds one table with one policy. If a control changes the rule, the answer comes at once
-from cached results. If a role or mask changes, the table is summarised again.
+A bench holds a table and a policy. After a change of the rule, results come from cached scores.
+After a change of a role or mask, the table is summarised again.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ TABLES = (
 
 @dataclass(frozen=True)
 class Preview:
-    """Examples of masked values of an attribute.
+    """Examples of original and masked values of an attribute.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Preview:
 
     @property
     def in_words(self) -> str:
-        """The pairs in one line; a masked value that is the same for all is shown once."""
+        """The examples in one line; if all masked values are equal, the value is shown once."""
         if all(value == masked for value, masked in self.shown):
             return "each value as it is"
         masked_values = {masked for _, masked in self.shown}
@@ -111,7 +111,7 @@ class Preview:
 
 @dataclass(frozen=True)
 class View:
-    """The results for a policy that a bench shows.
+    """The results for a policy: costs of masks, and a few ranked configurations.
 
     Attributes
     ----------
@@ -120,13 +120,13 @@ class View:
     costs
         Utility cost of each candidate mask.
     ranking
-        Some configurations: admissible ones first, and of these the best first.
+        Some configurations, admissible ones first, in each group the best first.
     unmasked
         Value of the measure for the unmasked table.
     measure
         Name of the measure.
     seconds
-        Number of seconds that it took.
+        Seconds that the computation took.
     problem
         Error message if the policy cannot be used.
     """
@@ -155,7 +155,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """Cached results that do not depend on the rule: scores of masks and of shown configurations.
+    """Cached scores of masks and configurations, which do not depend on the rule.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class _Known:
 
     @property
     def measure(self) -> Measure:
-        """The measure that is maximised and shown."""
+        """The measure that the search maximises and the page shows."""
         return self.prepared.searcher.measure
 
     @property
@@ -187,10 +187,11 @@ class _Known:
         return self.prepared.searcher.scorer
 
     def verdict(self, place: int, plan: PrivacyPlan) -> Verdict:
-        """Return the verdict of the rule on a shown configuration.
+        """Check the rule on a shown configuration.
 
-        The classes depend on the rule only by the columns whose values are counted in them. If only
-        k or the suppression limit changes, the cached classes are checked again.
+        Equivalence classes depend on the rule only through the columns whose values are counted in
+        each class. If only k or the suppression limit changes, the cached classes are checked
+        again.
         """
         choice = self.choices[place][1]
         if plan.in_engine or plan.by_population:
@@ -205,7 +206,7 @@ class _Known:
 
     @classmethod
     def of(cls, study: Study) -> _Known:
-        """Return the cached results for a study, with the measure that its searches maximise."""
+        """Compute the scores for a study, with the measure that its searches maximise."""
         summary = study.summary
         prepared = prepare(summary, study.plan, study.policy)
         scorer, measure = prepared.searcher.scorer, prepared.searcher.measure
@@ -220,30 +221,30 @@ class _Known:
 
 @dataclass
 class _Watch:
-    """Progress of a search, which ends the search when another one starts."""
+    """The progress of a search; it stops the search when another one starts."""
 
     bench: Bench
     turn: int
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[_Watch]:  # noqa: ARG002
-        """Start a step."""
+        """Start a step, unless another search has started."""
         self.advance()
         yield self
 
     def advance(self, amount: float = 1) -> None:  # noqa: ARG002
-        """Continue, unless another search has started."""
+        """Raise `WrongState` if another search has started."""
         if self.bench.turn != self.turn:
             raise WrongState("Another search was begun.", hint="Nothing to do.")
 
     def note(self, text: str) -> None:  # noqa: ARG002
-        """Continue, unless another search has started."""
+        """Raise `WrongState` if another search has started; the text is not shown."""
         self.advance()
 
 
 @dataclass
 class Bench:
-    """One open table.
+    """An open table with the policy that a user edits.
 
     Attributes
     ----------
@@ -252,7 +253,7 @@ class Bench:
     table
         The table's path, a table in memory, or an open source.
     study
-        The table with the current policy.
+        The study of the table under the current policy.
     lock
         Lock for changes.
     profiles
@@ -300,7 +301,7 @@ class Bench:
         return self._turn
 
     def take(self, policy: Policy) -> None:
-        """Continue with another policy; the table is read again only if roles or masks differ."""
+        """Set another policy; the table is summarised again only if roles or masks differ."""
         with self.lock:
             if policy != self.study.policy:
                 self._turn += 1
@@ -311,7 +312,7 @@ class Bench:
             self.study = changed
 
     def take_text(self, text: str) -> None:
-        """Continue with a policy written as YAML.
+        """Set the policy from YAML.
 
         Raises
         ------
@@ -350,10 +351,10 @@ class Bench:
         return bool(changed)
 
     def view(self) -> View:
-        """Return the results for the current policy: costs, and some configurations under the rule.
+        """Return costs of masks and a few ranked configurations under the current policy.
 
-        Scores do not depend on the rule and are cached. If the rule changes, only the verdicts on
-        configurations are computed again.
+        Scores do not depend on the rule and are cached. If the rule changes, only verdicts are
+        computed again.
         """
         with self.lock:
             started = time.perf_counter()
@@ -381,7 +382,7 @@ class Bench:
         return known
 
     def best(self, seconds: float) -> Advice:
-        """Search the best configuration for this many seconds.
+        """Search the best configuration for at most this many seconds.
 
         Raises
         ------
@@ -420,12 +421,15 @@ class Bench:
             return self._found
 
     def front(self, span: str, seconds: float) -> Any:
-        """Return the best configuration for each of several strengths of the rule."""
+        """Return the best configuration for each of several values of a parameter of the rule."""
         with self.lock:
             return self.study.front(span, time_limit=seconds)
 
     def preview(self, configuration: Configuration) -> tuple[Preview, ...]:
-        """Return examples of masked values; only for a user's own table on their own machine."""
+        """Return examples of original and masked values.
+
+        They show values of rows, so only the local workbench may call this.
+        """
         with self.lock:
             previews = []
             for attribute in self.study.summary.attributes.values():
@@ -464,7 +468,9 @@ class Bench:
             return made
 
     def _advice_on(self, chosen: Configuration) -> Advice:
-        """Return the search that found a configuration; a ranking of it alone if none did."""
+        """Return the last search if this configuration was its best, else a ranking of this
+        configuration.
+        """
         advice = self._found
         if advice and advice.best and advice.best.configuration.spec() == chosen.spec():
             return advice
@@ -522,7 +528,7 @@ def edited(
 def _of_sensitive(
     privacy: Mapping[str, Any], attributes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return a rule without what it asks of columns that are not sensitive any more."""
+    """Return the rule without the criteria on columns that are no longer sensitive."""
     kept_rule: dict[str, Any] = {}
     for model, asked in privacy.items():
         listed = asked if isinstance(asked, list) else [asked]
@@ -540,7 +546,7 @@ def _of_sensitive(
 
 @dataclass
 class Benches:
-    """The tables of one folder, and the open tables.
+    """The tables of a folder, and the benches of those that are open.
 
     Attributes
     ----------
@@ -556,7 +562,7 @@ class Benches:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tables(self) -> list[Path]:
-        """Return the tables of the folder, relative to it, without the releases that were made here."""
+        """Return the paths of the folder's tables, relative to it, without released files."""
         files = (p for p in self.folder.rglob("*") if p.suffix.lower() in TABLES and p.is_file())
         files = (p for p in files if not p.is_relative_to(self.outputs))
         inside = (p.relative_to(self.folder) for p in files)
@@ -597,7 +603,7 @@ class Benches:
         return bench
 
     def all_open(self) -> list[Bench]:
-        """Return the open benches, the most recently used first."""
+        """Return the open benches, the last used first."""
         with self._lock:
             return list(reversed(self._open.values()))
 
@@ -607,7 +613,7 @@ class Benches:
             self._open.pop(identifier, None)
 
     def get(self, identifier: str) -> Bench:
-        """Return an open bench."""
+        """Return an open bench, and mark it as the last used; raise `NotThere` if it is closed."""
         with self._lock:
             if identifier not in self._open:
                 raise NotThere("This table is not open any more.", hint="Open it again.")

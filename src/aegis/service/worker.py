@@ -1,4 +1,5 @@
-"""The worker: searches and audits protected summaries, and ends expired releases."""
+"""Do the service's background jobs: search and audit protected summaries, and end expired releases.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ SEARCH_SECONDS = 60.0
 
 @dataclass
 class Worker:
-    """Works on the jobs of the service, one at a time.
+    """A program that does the background jobs of the service, one at a time.
 
     Attributes
     ----------
@@ -41,7 +42,7 @@ class Worker:
     over
         Set when the worker shall end; the current job is given back.
     keep
-        Time for which files of expired or revoked releases are kept; None for ever.
+        How long files of expired or revoked releases stay; None for ever.
     """
 
     catalog: Catalog
@@ -51,7 +52,7 @@ class Worker:
     _expired: float = 0.0
 
     def run(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Work on waiting jobs until told to end; continue when a database is available again."""
+        """Do jobs until `over` is set; wait and go on if the database does not answer."""
         try:
             while not self.over.is_set():
                 try:
@@ -65,7 +66,9 @@ class Worker:
             self.leave(say)
 
     def leave(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Delete the record of this worker, so that it does not count as silent."""
+        """Delete the record of this worker's last sign of life, so that it is not reported as
+        silent.
+        """
         try:
             with self.catalog.database.writing() as session:
                 signs.leave(session, jobs.WORKER, self.name)
@@ -73,7 +76,7 @@ class Worker:
             say(f"{self.name}: {type(error).__name__}")
 
     def once(self) -> bool:
-        """Work on one job; return whether there was one."""
+        """Do one job; return False if no job is waiting."""
         self._expire()
         with self.catalog.database.writing() as session:
             job = flow.claim(session, self.name, jobs.WORKER)
@@ -107,7 +110,7 @@ class Worker:
             jobs.finish(session, life.job, life.attempt, {"candidates": len(listed)})
 
     def _leak(self, life: _Life) -> None:
-        """Say of a summary that was handed in what it gives away, for all who read its page."""
+        """Audit a new protected summary, and store what it reveals for its page."""
         with self.catalog.database.reading() as session:
             task = jobs.held(session, life.job, life.attempt).task
         told = self._limited("leak", task["key"], life)
@@ -143,12 +146,14 @@ def _request(session: Session, job: Job) -> Request:
 
 
 class _EndingError(Exception):
-    """The worker is told to end."""
+    """The worker must end, so the job is given back."""
 
 
 @dataclass
 class _Life:
-    """Progress that keeps the lease of a job, and stops work if the job was cancelled."""
+    """The progress of a job, which renews the job's lease and stops the work if the job was
+    cancelled.
+    """
 
     catalog: Catalog
     job: str
@@ -167,14 +172,16 @@ class _Life:
         yield _WorkerCounter(self, told)
 
     def tell(self, told: dict[str, Any]) -> None:
-        """Report the progress of the job, at most twice a second."""
+        """Renew the lease with this progress, at most twice a second."""
         if time.monotonic() - self._beaten < _PAUSE:
             return
         self._beaten = time.monotonic()
         self.alive(told)
 
     def alive(self, told: Mapping[str, Any]) -> None:
-        """Keep the lease and report the progress; raise an error if the job was cancelled or must end."""
+        """Renew the lease with this progress; raise an error if the job was cancelled or the worker
+        must end.
+        """
         if self.over.is_set():
             raise _EndingError
         with self.catalog.database.writing() as session:
@@ -187,12 +194,12 @@ class _WorkerCounter:
     told: dict[str, Any]
 
     def advance(self, amount: float = 1) -> None:
-        """Count units of work as done."""
+        """Add to the number of finished units of work."""
         self.told["done"] += amount
         self.life.tell(self.told)
 
     def note(self, text: str) -> None:
-        """Show a text next to the step."""
+        """Report a text next to the current step."""
         self.told["note"] = text
         self.life.tell(self.told)
 
@@ -213,10 +220,10 @@ class WorkerThread:
         )
 
     def start(self) -> None:
-        """Start working."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Give the current job back, and end."""
+        """Return the current job to the queue, and end the thread."""
         self._worker.over.set()
         self._thread.join(timeout=_PATIENCE)

@@ -1,4 +1,4 @@
-"""Aggregation of a table near the data: the summary, and the bundle that stores it on disk."""
+"""Summarise a table near the data, and store the summary on disk as a bundle."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Load the functions that read and write bundles when first used; most commands do not need
-    them.
+    """Import the functions that read and write bundles at their first use; most commands do not
+    need them.
     """
     if name in ("load_bundle", "save_bundle"):
         return getattr(import_module("aegis.summary.bundle.file"), name)

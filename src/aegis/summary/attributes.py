@@ -1,4 +1,4 @@
-"""Build the `AttributeSummary` of one attribute from its values, counts and candidate masks."""
+"""Build the summary of an attribute from its values, counts and candidate masks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def describe(
     like: AttributeSummary | None = None,
     groupings: Sequence[Grouping] | None = None,
 ) -> AttributeSummary:
-    """Return the summary of an attribute from its values and their counts.
+    """Group the values by each mask, and return the summary of the attribute.
 
     Parameters
     ----------
@@ -50,9 +50,8 @@ def describe(
     max_levels
         Largest number of levels of a candidate in multi-attribute measures.
     like
-        The same attribute of another table, to imitate. If it pools groups of a candidate, the
-        groups that have their own level there also have one here, and all others are pooled. Ranges
-        have the same bounds as there.
+        The same attribute in the summary of another part of the data. The same groups are pooled
+        here as there, and ranges have the same bounds.
     groupings
         The grouping of the values by each mask, followed by the identity's; computed if None.
     """
@@ -90,7 +89,7 @@ def _ranges(
 
 
 def with_identity(masks: Masks) -> Masks:
-    """Return the masks followed by the identity, the baseline of every comparison."""
+    """Return the masks followed by the identity, with which every mask is compared."""
     return [*masks, (Identity(), Identity())]
 
 
@@ -105,7 +104,7 @@ def assemble(
     pooled: Sequence[Ints],
     ranges: Sequence[Ints | None],
 ) -> AttributeSummary:
-    """Return the summary of an attribute.
+    """Build the summary of an attribute from its groupings.
 
     `masks`, `groupings`, `pooled` (the level of each value) and `ranges` (the range of each value,
     or None) have one entry per mask. The last entry is that of the identity.
@@ -144,10 +143,10 @@ def assemble(
 
 
 def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Array | None) -> Ints:
-    """Return the level of each value, shape (V,).
+    """Return the pooled level of each value, shape (V,).
 
-    `model` lists the masked values of the groups that have their own level; all other groups share
-    one level. If it is None, the most frequent groups have their own level.
+    `model` lists the masked values of the groups that have a separate level; all other groups share
+    one level. If it is None, the most frequent groups have a separate level.
     """
     if model is None:
         return pool(grouping.codes, counts, max_levels)
@@ -158,7 +157,9 @@ def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Arr
 
 
 def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array | None:
-    """Return the masked values of the groups with their own level; None if no group is pooled."""
+    """Return the masked values of the groups that have a separate level; None if no group is
+    pooled.
+    """
     if candidate.size <= candidate.n_levels:
         return None
     alone = ~pooled_groups(attribute, candidate)
@@ -166,7 +167,8 @@ def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array |
 
 
 def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> npt.NDArray[np.bool_]:
-    """Return which groups of a candidate share a level with another one, shape (size,)."""
+    """Return for each group of a candidate whether it shares its level with another, shape (size,).
+    """
     if candidate.noise is not None or candidate.size <= candidate.n_levels:
         return np.zeros(candidate.size, dtype=np.bool_)
     first = np.unique(candidate.groups, return_index=True)[1]

@@ -132,7 +132,7 @@ def summarize_rows(
     like: Summary | None = None,
     progress: Progress = SILENT,
 ) -> tuple[Summary, CodedRows | None]:
-    """Return the summary and the rows as codes; None for the rows if they are too many to keep.
+    """Return the summary of a table, and its rows as codes if they fit in memory, else None.
 
     The parameters are those of `summarize`; a `sample_rows` of None means `exact`.
     """
@@ -150,7 +150,7 @@ def summarize_rows(
 
 
 def _with_tasks(whole: _Builder, summary: Summary, sample_rows: int | None) -> Summary:
-    """Return the summary of a table with several labels, each of which is counted from the same rows."""
+    """Add to the summary of a table the summary for each of several labels, from the same rows."""
     policy, likes = whole.policy, None if whole.like is None else whole.like.several
     assert policy.label.several is not None
     started, tasks = time.perf_counter(), []
@@ -166,7 +166,7 @@ def _with_tasks(whole: _Builder, summary: Summary, sample_rows: int | None) -> S
 
 @dataclass(frozen=True, eq=False)
 class _Response:
-    """A numeric label.
+    """The column, distinct values and unit of a numeric label.
 
     Attributes
     ----------
@@ -183,16 +183,16 @@ class _Response:
     unit: NumberUnit
 
     def of(self, column: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the numeric label of each row in units; 0 if the label is missing."""
+        """Return the numeric label of each row in units, shape (N,); 0 if it is missing."""
         return self.unit.of_values(self.values)[code_values(column, self.values)]
 
     def expression(self, table: ir.Table) -> ir.Value:
-        """Return the label in its unit as an expression of an engine's table."""
+        """Return the label in units as an expression on an engine's table."""
         return self.unit.expression(table[self.name])
 
 
 class _Builder:
-    """The steps of `summarize`, with the results that they share."""
+    """The steps of `summarize`, and the results that they share."""
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class _Builder:
         )
 
     def _row_weights(self) -> RowWeights | None:
-        """Return where rows have their weights; None where each counts once."""
+        """Return the reader of the rows' weights; None if each row counts once."""
         name = self.policy.weight
         if name is None:
             return None
@@ -268,7 +268,7 @@ class _Builder:
         return RowWeights.read(column, *self._distinct(column), like)
 
     def _table_weights(self, label: LabelSummary) -> TableWeights | None:
-        """Return what the weights of the table add up to, and those of the labelled rows."""
+        """Return the sums of weights over all rows and over labelled rows; None without weights."""
         own = self.weights
         if own is None:
             return None
@@ -299,7 +299,7 @@ class _Builder:
         return now
 
     def _label(self) -> tuple[LabelSummary, pa.Array]:
-        """Count the classes.
+        """Count the classes; return the label's summary, and the classes as the engine stores them.
 
         Return the label's summary, and the classes as the engine stores them.
         """
@@ -332,7 +332,7 @@ class _Builder:
     def _number(
         self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
     ) -> tuple[LabelSummary, pa.Array]:
-        """Return the summary of a numeric label, where all rows form one class."""
+        """Return the summary of a numeric label, for which all rows are one class."""
         numbers = check_number(column, values)
         known = ~np.isnan(numbers)
         like = None if self.like is None else self.like.label.unit
@@ -347,7 +347,8 @@ class _Builder:
     def _label_mask(
         self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
     ) -> Mask:
-        """Return the mask that turns label values into classes: its bins, or its only candidate."""
+        """Return the mask that turns label values into classes: bins, or the only candidate mask.
+        """
         declared, mask = self.policy.label, self.policy.label_mask
         if mask is None:
             return label_bins(column, values, counts, declared)
@@ -356,7 +357,7 @@ class _Builder:
         return mask.fit(ValueCounts(kind, values, counts, self.policy.shared_rows))
 
     def _no_label(self) -> tuple[LabelSummary, pa.Array]:
-        """Count the rows, which form one class."""
+        """Return the summary of a table without a label, whose rows are all one class."""
         self.rows = self.source.rows
         if self.rows == 0:
             raise DataError(f"{self.source.origin} has no rows.", hint="Give a table with rows.")
@@ -364,7 +365,9 @@ class _Builder:
         return LabelSummary("", (ALL_ROWS,), counts, 0), pa.array([ALL_ROWS])
 
     def _class(self, table: ir.Table) -> ir.Value:
-        """Return the class of each row of `table`: the label, cut into bins where declared."""
+        """Return the class of each row as an expression; a numeric label is cut into bins if
+        declared.
+        """
         if not self.policy.label:
             return ibis.literal(ALL_ROWS)
         column = table[self.policy.label.column]
@@ -380,7 +383,7 @@ class _Builder:
         return values, counted["n"].to_numpy().astype(np.int64)[order]
 
     def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
-        """Read the rows where they fit: then no query follows, and the table is read once."""
+        """Read all rows as codes, if they fit in memory, so that no further query is needed."""
         names = [attribute.name for attribute in self.policy.features]
         if self.policy.tasks:
             names += [c for c in self.policy.label.columns if c not in names]
@@ -399,7 +402,7 @@ class _Builder:
         return read_coded(self.source, names, self._class, classes, label or None)
 
     def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
-        """Summarise the attributes. One query evaluates all their masks."""
+        """Return the summaries of the attributes; one query evaluates all masks."""
         features = self.policy.features
         counted, fitted = [], []
         with self.progress.step("Counting values by class", len(features)) as step:
@@ -432,7 +435,7 @@ class _Builder:
     def _counts(
         self, attribute: Attribute, classes: pa.Array
     ) -> tuple[ValueCounts, npt.NDArray[np.int64]]:
-        """Return the rows of each value, in all (V,) and by class (V, C)."""
+        """Count the rows of each value of an attribute, shape (V,), and by class, shape (V, C)."""
         table = self.source.table
         column = table[attribute.name]
         kind = kind_of(column, attribute)
@@ -461,7 +464,7 @@ class _Builder:
     def _label_attribute(
         self, attribute: Attribute, label: LabelSummary, classes: pa.Array
     ) -> AttributeSummary:
-        """Return the label as an attribute. Its values are the classes, and null if it occurs."""
+        """Return the label as an attribute; its values are the classes, and null if it occurs."""
         kind = Kind.of(self._class(self.source.table).type()) or Kind.TEXT
         values, counts = classes, label.counts
         joint = np.diag(label.weighted)
@@ -539,14 +542,14 @@ class _Builder:
             )
 
     def _held(self, sample_rows: int | None) -> bool:
-        """Whether pairs are counted from the rows that are kept in memory."""
+        """Return whether pairs are counted from rows in memory."""
         by_row = self.coded is not None and self.policy.person is None
         return by_row and self._all_rows(sample_rows)
 
     def _row_pairs(
         self, attributes: Mapping[str, AttributeSummary], classes: int, step: Step
     ) -> PairCounts:
-        """Return pair counts of many attributes; each pair is counted when it is first used."""
+        """Return the counts of pairs of attributes, each of which is counted when first used."""
         assert self.coded is not None
         labelled, every = self.coded.labelled, bool(self.coded.labelled.all())
         atoms = []
@@ -570,13 +573,13 @@ class _Builder:
 
     @property
     def _divisor(self) -> int | None:
-        """The common divisor of the weights of the table; None where rows have none."""
+        """The common divisor of the weights; None if each row counts once."""
         return None if self.weights is None else self.weights.sums.divisor
 
     def _held_weights(
         self, rows: npt.NDArray[np.bool_] | slice = slice(None)
     ) -> npt.NDArray[np.int64] | None:
-        """Return the weights of some of the rows that are held; None where each counts once."""
+        """Return the weights of these rows in memory; None if each row counts once."""
         if self.weights is None or self.coded is None:
             return None
         return self.weights.of_codes(self.coded.codes[self.weights.column][rows])
@@ -646,7 +649,7 @@ class _Builder:
         return sample_rows is None or self.rows <= sample_rows
 
     def _sample(self, rows: int | None) -> Source:
-        """Return a sample of that many rows, or the table itself if it has no more."""
+        """Return a sample of at most this many rows of the table."""
         if rows is None or self._all_rows(rows):
             return self.source
         return Source(self.source.sample(rows, seed=self.seed), self.source.origin)
@@ -682,16 +685,17 @@ def _total(weights: ir.Value) -> ir.Value:
 
 
 class _TaskBuilder(_Builder):
-    """The steps of `summarize` for one of several labels, from the rows that were read for all.
+    """The steps of `summarize` for one of several labels, from rows that were read once for all
+    labels.
 
     Parameters
     ----------
     whole
-        Has summarised the table without a label.
+        The builder that has summarised the table without a label.
     task
         The label.
     like
-        The summary of the same label of another part of the data.
+        The summary for the same label in another part of the data.
     """
 
     def __init__(self, whole: _Builder, task: LabelTask, like: Summary | None) -> None:
@@ -701,7 +705,7 @@ class _TaskBuilder(_Builder):
         self.several = True
 
     def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
-        """Return the rows that are held, with the class of each."""
+        """Return the rows in memory with the class of each; None if they were not read."""
         rows, column = self.whole.coded, self.policy.label.column
         if rows is None:
             return None
@@ -720,7 +724,9 @@ class _TaskBuilder(_Builder):
         return replace(rows, label=label, classes=len(classes))
 
     def _distinct(self, column: ir.Value) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-        """Return values and counts of the label from the rows that are held; else ask the engine."""
+        """Return the label's distinct values and counts, from rows in memory or else from the
+        engine.
+        """
         rows, name = self.whole.coded, self.policy.label.column
         if rows is None or not column.equals(self.source.table[name]):
             return super()._distinct(column)
@@ -751,7 +757,7 @@ class _TaskBuilder(_Builder):
         return replace(own, joint=joint)
 
     def _frequency(self, *_: Any) -> FrequencyTable | None:
-        """Return nothing: classes of the rule are those of the whole table."""
+        """Return None: the rule is checked on the frequency table of the whole summary."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""Checks whether a table can be summarised, and the bins that make classes of a numeric label."""
+"""Check whether a table can be summarised, and cut numeric labels into bins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def check_columns(source: Source, policy: Policy) -> None:
 
 
 def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
-    """Return the kind of a column; raise `DataError` if no mask works on its type."""
+    """Return the kind of a column (number, text, date ...); raise `DataError` if no mask accepts
+    its type.
+    """
     kind = Kind.of(column.type())
     if kind is None:
         raise DataError(
@@ -41,7 +43,7 @@ def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
 
 
 def check_label(column: ir.Column) -> None:
-    """Raise `DataError` if the type of the label cannot have classes."""
+    """Raise `DataError` if the label has a type that cannot have classes."""
     dtype = column.type()
     if Kind.of(dtype) is None and not dtype.is_null():
         raise DataError(
@@ -74,7 +76,7 @@ def check_values(name: str, values: int, most: int) -> None:
 
 
 def check_classes(column: str, classes: pa.Array) -> None:
-    """Raise `DataError` if the label has fewer than two classes or too many."""
+    """Raise `DataError` if the label has too few or too many classes."""
     if len(classes) == 0:
         raise DataError(
             f"The label {column!r} is null in every row.", hint="Choose a label that is known."

@@ -1,4 +1,4 @@
-"""Equivalence classes of a table without masks, counted in the engine."""
+"""Count the equivalence classes of a table in its engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PERSON = "aegis_person"
 
 @dataclass(frozen=True)
 class ShownColumns:
-    """The columns of one of several releases.
+    """The columns of one release in a table of several releases.
 
     Attributes
     ----------
@@ -46,16 +46,16 @@ class ShownColumns:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """The classes of a release, formed together with all earlier releases.
+    """The joint classes of a release and all earlier ones, with the verdict of the rule.
 
     Attributes
     ----------
     table
-        The classes that all releases form together; being left out of a release counts as a value.
+        The classes that all releases form together; absence from a release counts as a value.
     verdict
         The result of the rule for these classes.
     left_out
-        Rows that are left out: values of the quasi-identifiers in columns `k0`, `k1`, ...
+        Rows that the release suppresses: values of the quasi-identifiers in columns `k0`, `k1`, ...
     """
 
     table: ClassTable
@@ -65,7 +65,7 @@ class LastRelease:
 
 @dataclass(frozen=True, eq=False)
 class CountedClasses:
-    """The classes of a table and the values that form them.
+    """The equivalence classes of a table, with the values that form them.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class CountedClasses:
 
     @cached_property
     def _ids(self) -> npt.NDArray[np.int64]:
-        """The class of each cell."""
+        """The class of each cell, shape (cells,)."""
         if self.population is not None:
             return self._ids_beside(self.population)[: self.cells.num_rows]
         if not self.sensitive and self.quasi:
@@ -102,7 +102,7 @@ class CountedClasses:
 
     @cached_property
     def table(self) -> ClassTable:
-        """The classes without the values that form them."""
+        """The sizes and sensitive counts of the classes, without the values that form them."""
         sensitive, levels = self._protected({name: name for name in self.sensitive})
         if self.population is None:
             return ClassTable.from_cells(self._ids, self._counts, sensitive, hierarchies=levels)
@@ -110,7 +110,7 @@ class CountedClasses:
 
     @property
     def _counts(self) -> npt.NDArray[np.int64]:
-        """Rows of each cell."""
+        """Rows of each cell, shape (cells,)."""
         rows: npt.NDArray[np.int64] = self.cells["n"].to_numpy().astype(np.int64)
         return rows
 
@@ -119,7 +119,10 @@ class CountedClasses:
     ) -> tuple[
         dict[str, tuple[npt.NDArray[np.int64], tuple[str, ...]]], dict[str, npt.NDArray[np.int64]]
     ]:
-        """Return values and levels of sensitive attributes; `columns` names the column of each."""
+        """Return values and hierarchy levels of sensitive attributes.
+
+        `columns` names the column of each attribute.
+        """
         sensitive = {name: self._in_order(column) for name, column in columns.items()}
         levels = {
             name: self.hierarchies[name].ancestry(shown)
@@ -129,7 +132,7 @@ class CountedClasses:
         return sensitive, levels
 
     def after(self, rule: PrivacyRule, releases: Sequence[ShownColumns]) -> LastRelease:
-        """Return the classes of the last of `releases`, formed together with the earlier ones.
+        """Return the joint classes of the last release and all earlier ones.
 
         Parameters
         ----------
@@ -191,7 +194,7 @@ class CountedClasses:
         )
 
     def _ids_beside(self, population: pa.Table) -> npt.NDArray[np.int64]:
-        """Return the class of each cell, then of each row of the population."""
+        """Return the class of each cell, followed by the class of each row of the population."""
         columns = []
         for i, name in enumerate(self.quasi):
             own = self.cells[f"k{i}"].combine_chunks()
@@ -201,7 +204,9 @@ class CountedClasses:
         return combine(columns, self.cells.num_rows + population.num_rows)
 
     def _in_order(self, name: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
-        """Return the code of each cell's value, and the text of each code, in natural order."""
+        """Return the code of each cell's value of a column, and the text of each code, in natural
+        order.
+        """
         codes, values = self._codes[name]
         labels = tuple(show(v) for v in values.to_pylist())
         order = natural_order(labels)
@@ -210,7 +215,9 @@ class CountedClasses:
         return rank[codes], tuple(labels[i] for i in order)
 
     def members(self, classes: npt.NDArray[np.bool_]) -> pa.Table:
-        """Return the quasi-identifier values, one row per class that `classes` selects."""
+        """Return the quasi-identifier values of the classes that `classes` flags, one row per
+        class.
+        """
         _, first = np.unique(self._ids, return_index=True)
         keys = self.cells.select([f"k{i}" for i in range(len(self.quasi))])
         return keys.take(pa.array(first[classes]))
@@ -280,7 +287,7 @@ ROWS = "rows"
 
 
 def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
-    """Return the people of a population by quasi-identifiers, columns `k0`, `k1`, ... and `n`."""
+    """Count the people of a population by quasi-identifiers: columns `k0`, `k1`, ... and `n`."""
     table = population.table
     keys = {
         f"k{i}": population.require(name, where="of the population") for i, name in enumerate(quasi)
@@ -297,7 +304,7 @@ def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
 
 
 def _as_shown(population: pa.Table, place: int, shown: pa.DataType, name: str) -> pa.Array:
-    """Return a quasi-identifier of the population, converted to its type in the table."""
+    """Convert a quasi-identifier of the population to its type in the table."""
     values = population[f"k{place}"].combine_chunks()
     try:
         return values.cast(shown)

@@ -1,4 +1,4 @@
-"""The rows of a table as integer codes, read once for all counts."""
+"""Read the rows of a table once as integer codes, for all counts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class CodedRows:
 
     @property
     def labelled(self) -> npt.NDArray[np.bool_]:
-        """Whether each row has a class, shape (N,)."""
+        """Whether each row has a label class, shape (N,)."""
         return self.label < self.classes
 
     def rows(self, name: str) -> Codes:
@@ -66,7 +66,7 @@ class CodedRows:
         return np.bincount(self.codes[name], minlength=len(self.values[name])).astype(np.int64)
 
     def joint(self, name: str, weights: Codes | None = None) -> Codes:
-        """Return how many rows hold each value of a column by class, shape (V, C), or their weights."""
+        """Count the rows, or sum their weights, by value of a column and class, shape (V, C)."""
         size, labelled = len(self.values[name]), self.labelled
         own = self.codes[name][labelled].astype(np.int64) * self.classes + self.label[labelled]
         some = None if weights is None else weights[labelled]
@@ -80,7 +80,8 @@ class CodedRows:
         attributes: Mapping[str, AttributeSummary],
         label: str,
     ) -> tuple[FrequencyTable, Codes]:
-        """Return the frequency table, as `count_cells` does, and each row's cell, shape (N,)."""
+        """Return the frequency table, as `count_cells` does, and the cell of each row, shape (N,).
+        """
         names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
         codes: dict[str, npt.NDArray[np.integer]] = {}
         representatives: dict[str, npt.NDArray[np.int32]] = {}
@@ -105,7 +106,7 @@ class CodedRows:
         return FrequencyTable(quasi, sensitive, label, by_cell, counts, representatives), cell
 
     def cells(self, names: Sequence[str]) -> pa.Table:
-        """Return the combinations of values in columns `k0`, `k1`, ..., with their rows `n`."""
+        """Count the combinations of values: columns `k0`, `k1`, ..., and their rows `n`."""
         first, _, counts = distinct_keys(combine((self.codes[n] for n in names), len(self.label)))
         columns = [self.values[n].take(pa.array(self.codes[n][first])) for n in names]
         keys = [f"k{i}" for i in range(len(names))]
@@ -144,9 +145,7 @@ def read_coded(
 
 
 def fits(source: Source, rows: int, columns: int) -> bool:
-    """Return whether so many rows and columns can be kept as codes, within the engine's memory
-    limit.
-    """
+    """Return whether this many rows and columns fit as codes in the engine's memory limit."""
     cells = rows * columns
     if not source.engine.in_process or rows > MOST_ROWS or cells > MOST_CELLS:
         return False
@@ -154,10 +153,10 @@ def fits(source: Source, rows: int, columns: int) -> bool:
 
 
 def read_stored(source: Source, names: Sequence[str]) -> CodedRows | None:
-    """Return columns of all rows, as one class; None if the engine should count them instead.
+    """Return columns of all rows, as one class; None if the engine should count instead.
 
-    The engine is better if the columns are not dictionary-encoded in Parquet files, are too many,
-    or have values that cannot be distinguished.
+    The engine should count if the columns are not dictionary-encoded in Parquet files, are too
+    many, or have values that this code cannot distinguish.
     """
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):
@@ -178,7 +177,7 @@ def _fetched(
     label_class: Callable[[ir.Table], ir.Value],
     classes: pa.Array,
 ) -> tuple[list[list[Part]], list[Codes]]:
-    """Return the columns and the classes of rows that the engine reads."""
+    """Read columns and classes of the rows through the engine."""
     columns = {f"a{i}": source.table[name] for i, name in enumerate(names)}
     selected = source.table.select(**columns, y=label_class(source.table))
     parts, labels = [], []
@@ -189,7 +188,7 @@ def _fetched(
 
 
 def _stored(source: Source, names: Sequence[str]) -> list[list[Part]]:
-    """Return columns as Parquet files store them; an empty list if they cannot be read so."""
+    """Read columns as Parquet files store them; an empty list if that is not possible."""
     try:
         batches = stored_batches(source, tuple(dict.fromkeys(names)), rows=_at_a_time(names))
         return [[stored_codes(batch.column(name)) for name in names] for batch in batches or ()]
@@ -230,7 +229,10 @@ def _classes_of(labels: Part, classes: pa.Array) -> Codes:
 def _joined(
     source: Source, names: Sequence[str], parts: Sequence[list[Part]]
 ) -> tuple[dict[str, pa.Array], dict[str, npt.NDArray[np.unsignedinteger]]]:
-    """Return the values and the codes of each column. `parts` is emptied, to save memory."""
+    """Return the values and the codes of each column.
+
+    `parts` is emptied, to save memory.
+    """
     values: dict[str, pa.Array] = {}
     codes: dict[str, npt.NDArray[np.unsignedinteger]] = {}
     for name in names:
@@ -242,7 +244,7 @@ def _joined(
 def join_parts(
     parts: Sequence[Part], dtype: pa.DataType
 ) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
-    """Join the parts of a column; return the codes of all rows, and the distinct values."""
+    """Join the batches of a column; return the codes of all rows, and the distinct values."""
     if not parts:
         return np.zeros(0, dtype=np.uint8), pa.array([], dtype)
     places, distinct = encode(pa.concat_arrays([values for _, values in parts]))

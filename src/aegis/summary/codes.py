@@ -1,4 +1,4 @@
-"""Values as integer codes; null and NaN are one value each, and the order is fixed."""
+"""Encode values as integers, with a fixed order; null and NaN are one value each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[\[\]]?(-?(?:inf|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))")
 
 
 def settle(values: pa.Array) -> pa.Array:
-    """Return floats with one zero and one NaN, as engines group them; other types unchanged.
+    """Normalise floats to one zero and one NaN, as engines group them; other types stay unchanged.
 
     Arrow distinguishes 0.0 from -0.0, and NaNs with different signs or payloads.
     """
@@ -39,14 +39,14 @@ def sorted_values(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
 
 
 def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
-    """Return the code of each value and the distinct values, sorted as `sorted_values` does."""
+    """Return the code of each value, and the distinct values in the order of `sorted_values`."""
     encoded = settle(values).dictionary_encode(null_encoding="encode")
     distinct, order = sorted_values(encoded.dictionary)
     return _ranks(order)[encoded.indices.to_numpy(zero_copy_only=False)], distinct
 
 
 def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
-    """Return the code of each row, in a small integer type, and the values of the codes, unordered.
+    """Return the code of each row in a small integer type, and the values of the codes, unordered.
 
     In a dictionary column, some values may occur twice and others in no row.
     """
@@ -96,12 +96,12 @@ def numbers_of(values: pa.Array) -> npt.NDArray[np.float64]:
 
 
 def show(value: Any) -> str:
-    """Return a value as text for people: null as "null", the rest as Python writes it."""
+    """Return a value as text for people: null as "null", all others as `str` writes them."""
     return "null" if value is None else str(value)
 
 
 def natural_order(labels: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the order of masked values: by the number they start with, then by text, null last.
+    """Return the indices that sort masked values: by their first number, then by text, null last.
 
     An auditor sees only the masked values, so their order must follow from the text: 9 is before
     10, and "[5, 10[" before "[10, 20[".

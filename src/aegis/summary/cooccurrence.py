@@ -1,4 +1,5 @@
-"""Co-occurrence counts of attribute pairs by class: the matrices G_y of theory.md, section 2."""
+"""Count how often values of two attributes occur together, by class: G_y of theory.md, section 2.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Matrix = Any
 
 
 class Chunk(NamedTuple):
-    """Some rows as codes.
+    """Some rows of the table as codes.
 
     Attributes
     ----------
@@ -34,7 +35,7 @@ class Chunk(NamedTuple):
     weights
         How often each row counts, or its weight in units; None: once.
     units
-        Number of each row's unit, such as its person. All rows of a unit are in one fold. None:
+        Number of each row's unit, such as its person. All rows of a unit get the same fold. None:
         each row is a unit.
     response
         The numeric label of each row, in its unit; None if the label has classes.
@@ -57,7 +58,7 @@ _SPARSE_FACTOR = 16
 
 @dataclass(frozen=True, eq=False)
 class FoldCounts:
-    """Pair counts divided by the fold of the rows.
+    """The counts of pairs, divided by the fold of the rows.
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ class FoldCounts:
     count: Mapping[tuple[int, int], Numbers]
 
     def in_rows(self, weights: WeightSums) -> FoldCounts:
-        """Return sums of weights as effective rows."""
+        """Convert sums of weights to effective rows."""
         return replace(
             self,
             rows=weights.in_rows(self.rows),
@@ -91,7 +92,7 @@ class FoldCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """The number of rows of each class in each pair of atoms, for every pair of attributes.
+    """The counts of every pair of attributes: the rows by atom of each attribute and class.
 
     Attributes
     ----------
@@ -102,7 +103,7 @@ class PairCounts:
     classes
         Number of classes C.
     rows
-        Number of labelled rows that were counted: all of the table, or a sample.
+        Number of labelled rows that were counted: all rows of the table, or a sample.
     joints
         For each attribute, the rows per atom and class, shape (A_i, C).
     index, count
@@ -148,7 +149,7 @@ class PairCounts:
         return replace(self, **self._weighted(self.weights))
 
     def _weighted(self, weights: WeightSums) -> dict[str, Any]:
-        """Return what changes where sums of weights become effective rows."""
+        """Return the fields that change if sums of weights become effective rows."""
         folds, responses = self.folds, self.responses
         if responses is not None:
             rows = np.array([self.counted]) if folds is None else folds.rows
@@ -166,24 +167,24 @@ class PairCounts:
 
     @cached_property
     def offsets(self) -> Counts:
-        """Index of each attribute's first atom when all are stacked, shape (m + 1,)."""
+        """Index of each attribute's first atom in the sequence of all atoms, shape (m + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @cached_property
     def stacked_joint(self) -> npt.NDArray[np.float64]:
-        """Rows per atom and class, with the atoms of all attributes stacked, shape (D, C)."""
+        """Rows by atom and class, over the atoms of all attributes, shape (D, C)."""
         return np.concatenate(self.joints).astype(np.float64)
 
     @cached_property
     def total(self) -> Matrix:
-        """Co-occurrence counts over all classes, shape (D, D), symmetric.
+        """Co-occurrence of all atoms, summed over classes, shape (D, D), symmetric.
 
         The matrix is sparse if there are so many atoms that most entries are zero.
         """
         return self.total_of_pairs()
 
     def total_of_pairs(self) -> Matrix:
-        """Return `total`, as the sum of the cells of all pairs."""
+        """Compute `total` from the cells of all pairs."""
         size = int(self.offsets[-1])
         diagonal = self.stacked_joint.sum(axis=1)
         entries = size + 2 * sum(map(len, self.index.values()))
@@ -209,7 +210,7 @@ class PairCounts:
         return matrix
 
     def places(self, pair: tuple[int, int], index: Counts) -> Counts:
-        """Return the flat index in the stacked (D, D) matrix of these cells of a pair."""
+        """Return the flat index in the (D, D) matrix of all atoms for these cells of a pair."""
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])
         places: Counts = (a + self.offsets[i]) * self.offsets[-1] + b + self.offsets[j]
@@ -227,14 +228,14 @@ class PairCounts:
 
 
 def is_sparse(matrix: Matrix) -> bool:
-    """Return whether a matrix is sparse, without loading the library for sparse matrices."""
+    """Return whether a matrix is sparse, without importing SciPy's sparse matrices."""
     return not isinstance(matrix, np.ndarray)
 
 
 def symmetric(
     size: int, places: Counts, counts: npt.NDArray[Any], diagonal: npt.NDArray[np.float64]
 ) -> Matrix:
-    """Return the sparse symmetric matrix, shape (size, size), from the counts above its diagonal.
+    """Return the sparse symmetric matrix, shape (size, size), of the counts above its diagonal.
 
     Counts with the same index are added.
     """
@@ -317,7 +318,7 @@ def with_folds(
     rows: Counts,
     responses: ResponseSums | None = None,
 ) -> PairCounts:
-    """Return pair counts, in all and by fold, from counts by class and fold.
+    """Assemble pair counts, in total and by fold, from counts by class and fold.
 
     Parameters
     ----------
@@ -358,7 +359,10 @@ def with_folds(
 def apart(
     keys: Counts, rows: Counts, folds: int
 ) -> tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], Numbers]:
-    """Return a pair's index and count, and cell, fold and count by fold, as `FoldCounts` holds them.
+    """Split the counts of a pair by fold into counts in total and counts by fold.
+
+    Return the pair's `index` and `count` of `PairCounts`, and `cell`, `fold` and `count` of
+    `FoldCounts`.
 
     Parameters
     ----------
@@ -377,17 +381,18 @@ def apart(
 
 
 def as_entries(counts: Counts) -> Numbers:
-    """Return the counts of the entries of a pair in as few bytes as hold rows: weights may need more."""
+    """Return counts as 32-bit integers if they fit; sums of weights may need 64 bits."""
     return counts.astype(np.int32) if int(counts.max(initial=0)) < 2**31 else counts
 
 
 def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
-    """Return how often each key from 0 to `size` - 1 occurs; float sums are exact below 2**53."""
+    """Count the keys from 0 to `size` - 1, or sum their weights; float sums are exact below 2**53.
+    """
     return np.bincount(key, weights=weights, minlength=size).astype(np.int64, copy=False)
 
 
 def tally(key: Counts, weights: Counts | None, space: int) -> tuple[Counts, Counts]:
-    """Return the distinct keys, ascending, and how often each occurs."""
+    """Return the distinct keys, ascending, and the count of each, or the sum of its weights."""
     if space <= _DENSE_FACTOR * len(key) + 1024:
         counts = _count(key, weights, 1)
         index = np.flatnonzero(counts)
@@ -400,7 +405,7 @@ def tally(key: Counts, weights: Counts | None, space: int) -> tuple[Counts, Coun
 
 
 def _merge(first: tuple[Counts, Counts], two: tuple[Counts, Counts]) -> tuple[Counts, Counts]:
-    """Add two tallies of the same pair."""
+    """Add two tallies of the same pair of attributes."""
     index, position = np.unique(np.concatenate([first[0], two[0]]), return_inverse=True)
     counts = np.bincount(position, weights=np.concatenate([first[1], two[1]])).astype(np.int64)
     return index, counts

@@ -1,4 +1,4 @@
-"""Count the cells of the frequency table, with a query to the engine or from rows in memory."""
+"""Count the cells of the frequency table, by a query to the engine or from rows in memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def count_cells(
     max_cells: int = MAX_CELLS,
     coded: CodedRows | None = None,
 ) -> FrequencyTable | None:
-    """Count rows per combination of quasi-identifiers, sensitive attributes and label.
+    """Count rows by combination of quasi-identifiers, sensitive attributes and label.
 
     If the finest candidate mask of an attribute refines all others, the attribute is counted by the
     groups of that mask, otherwise by its values. Coarser keys make fewer cells and change no
@@ -100,7 +100,7 @@ def _in_order(
     read: CountedCells,
     representatives: Mapping[str, npt.NDArray[np.int32]],
 ) -> FrequencyTable:
-    """Return the counted cells in sorted order, with the persons in each if they were counted."""
+    """Sort the counted cells, and add the persons in each if persons were counted."""
     joined, counts, persons = read
     key = combine(joined.values(), len(counts))
     # The engine returns groups in any order; sorted, equal tables give equal bytes.
@@ -125,7 +125,7 @@ def _with_person(
 def _read(
     source: Source, counted: ir.Table, sets: Mapping[str, pa.Array], most: int
 ) -> CountedCells | None:
-    """Return the counted cells: codes by column, rows and persons; None if there are too many."""
+    """Read the counted cells: codes by column, rows and persons; None if there are too many."""
     codes: dict[str, list[npt.NDArray[np.int32]]] = {name: [] for name in sets}
     counts, persons = [], []
     cells = 0
@@ -144,13 +144,13 @@ def _read(
 
 
 def _finest_mask(attribute: AttributeSummary | None) -> Mask | None:
-    """Return the mask by whose groups an attribute is counted; None if by its own values."""
+    """Return the mask by whose groups an attribute is counted; None if by its values."""
     finest = None if attribute is None else attribute.finest_key
     return None if finest is None else finest.mask
 
 
 def _values(attribute: AttributeSummary) -> tuple[pa.Array, npt.NDArray[np.int32]]:
-    """Return the keys by which an attribute is counted, and the index of one value for each."""
+    """Return the keys by which an attribute is counted, and the index of one value for each key."""
     finest = attribute.finest_key
     if finest is None:
         return attribute.values, np.arange(len(attribute.values), dtype=np.int32)
@@ -164,10 +164,9 @@ def count_in_engine(
     hierarchies: Mapping[str, Hierarchy] | None = None,
     person: str | None = None,
 ) -> Callable[[Mapping[str, Mask]], ClassTable]:
-    """Return a function that counts the classes of a configuration in the engine.
+    """Return a function that counts the classes of a configuration by a query to the engine.
 
-    It is for tables whose frequency table does not fit in memory, and runs one query per
-    configuration.
+    It is for tables whose frequency table does not fit in memory.
     """
 
     def classes(masks: Mapping[str, Mask]) -> ClassTable:

@@ -1,7 +1,8 @@
-"""Assign rows to folds by a hash of their content, so that the order of a table changes no score.
+"""Assign rows to folds by a hash of their content, so that scores do not depend on the order of
+rows.
 
 The hash of a row uses its atoms and its label: two sums modulo the prime P = 2^31 - 1. Equal rows
-are numbered and the number enters the hash, so that each gets a random fold. All integers stay
+are numbered, and the number enters the hash, so that each gets a random fold. All integers stay
 below 2^62, so every engine computes the same folds.
 """
 
@@ -21,7 +22,7 @@ _LABEL, _TURN, _UNIT, _NUMBER, _WEIGHT = "label", "turn", "unit", "number", "wei
 
 
 class Dealer:
-    """Assigns rows to folds.
+    """Assigns rows to folds by a hash of their content.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ class Dealer:
         weight: Counts | None,
         units: Counts | None,
     ) -> Counts:
-        """Return the fold of each row; if there are units, the fold of the row's unit."""
+        """Return the fold of each row of a chunk; with units, the fold of the row's unit."""
         if units is None:
             return self.rows(codes, label, number, weight)
         return np.asarray(self.units(units))
@@ -92,7 +93,7 @@ class Dealer:
     def units(self, units: Any) -> Any:
         """Return the fold of each row from the number of its unit.
 
-        `units` is an array or an expression of an engine. All rows of a unit are in one fold.
+        `units` is an array or an expression of an engine. All rows of a unit get the same fold.
         """
         first, second = (units * factor % PRIME for factor in self._unit)
         return self.fold(first, second, 0)
@@ -100,7 +101,7 @@ class Dealer:
     def sums(
         self, codes: Sequence[Any], label: Any, number: Any = None, weight: Any = None
     ) -> tuple[Any, Any]:
-        """Return the two sums of each row as expressions of an engine, of integers of 64 bits."""
+        """Return the two sums of each row as 64-bit integer expressions of an engine."""
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
         first, second = (
             self._with(
@@ -114,9 +115,9 @@ class Dealer:
         return first, second
 
     def _with(self, total: Any, number: Any, weight: Any, place: int) -> Any:
-        """Return a sum with the number, which may be negative, and the weight of each row added.
+        """Add the number, which may be negative, and the weight of each row to its sum.
 
-        Rows that are equal but for their weight so fall into the same folds in any order.
+        So rows that differ only in weight get the same folds in any order.
         """
         if number is not None:
             positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder
@@ -127,7 +128,7 @@ class Dealer:
         return total
 
     def fold(self, first: Any, second: Any, turn: Any) -> Any:
-        """Return a row's fold from its two sums and the number of equal rows before it.
+        """Return the fold of a row, from its two sums and the number of equal rows before it.
 
         Squaring mixes the hash, so that similar rows get unrelated folds.
         """
@@ -137,9 +138,9 @@ class Dealer:
 
 
 def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Counts:
-    """Return the sum of all columns' products. They are looked up by atom, as atoms are few.
+    """Sum the products of all columns; the products are computed once per atom.
 
-    Atom 0 adds nothing, so that a column of one value changes no fold.
+    Atom 0 adds nothing, so that a column with a single value changes no fold.
     """
     total: Any = 0
     for factors, code in terms:
@@ -149,13 +150,13 @@ def _sum(terms: Iterable[tuple[tuple[int, int], Any]], place: int) -> Counts:
 
 
 class _RowNumbers:
-    """Counts how often each key was seen, to number equal rows over all chunks of a table."""
+    """Numbers equal rows, over all chunks of a table."""
 
     def __init__(self) -> None:
         self._chunks: list[tuple[Counts, Counts]] = []
 
     def number(self, keys: Counts) -> Counts:
-        """Return the number of equal keys before each key, shape (N,)."""
+        """Return how many equal keys come before each key, shape (N,)."""
         order = np.argsort(keys, kind="stable")
         ordered = keys[order]
         first = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -167,7 +168,7 @@ class _RowNumbers:
         return number
 
     def _before(self, keys: Counts) -> Counts:
-        """Return how often each key was seen in earlier chunks, which are joined into one."""
+        """Return how often each key occurred in earlier chunks, shape (N,)."""
         if not self._chunks:
             return np.zeros(len(keys), dtype=np.int64)
         if len(self._chunks) > 1:
@@ -182,7 +183,7 @@ class _RowNumbers:
 
 
 def _factors(kind: str, name: str, seed: int) -> tuple[int, int]:
-    """Return two factors from 1 to P - 1 for a name, such as an attribute's."""
+    """Return two pseudo-random factors from 1 to P - 1 for a name, such as an attribute's."""
     digest = blake2b(f"{seed}\0{kind}\0{name}".encode(), digest_size=16).digest()
     first, second = (int.from_bytes(half) % (PRIME - 1) + 1 for half in (digest[:8], digest[8:]))
     return first, second

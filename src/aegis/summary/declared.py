@@ -1,4 +1,4 @@
-"""The policy that a summary contains: roles, candidate masks, label and rule."""
+"""Read the policy that a summary contains: roles, candidate masks, label and rule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aegis.summary.model import AttributeSummary, Summary
 
 
 def declared_policy(summary: Summary) -> Policy:
-    """Return the policy that a summary was made under, as far as the summary has it.
+    """Return the policy under which a summary was made, as far as the summary contains it.
 
     A summary of an earlier version does not contain its rule (see `says_rule`); then the rule of
     the policy requires nothing.
@@ -24,7 +24,7 @@ def declared_policy(summary: Summary) -> Policy:
 
 
 def _label(summary: Summary) -> Label:
-    """Return the label, or several, or none; labels are known to each other where one is an attribute."""
+    """Return the label of a summary, several labels, or none."""
     label, several = summary.label, summary.several
     if several is None:
         return Label(label.column, kind=label.kind) if label.there else NO_LABEL
@@ -38,7 +38,7 @@ def _label(summary: Summary) -> Label:
 
 
 def says_rule(summary: Summary) -> bool:
-    """Return whether the summary contains the rule that it was made under."""
+    """Return whether the summary contains the privacy rule under which it was made."""
     return summary.terms is not None
 
 

@@ -1,9 +1,9 @@
-"""Attributes that measures of a whole configuration leave out, if a table has too many levels.
+"""Exclude attributes from measures of a whole configuration, if a table has too many levels.
 
 The time of such a measure grows with the cube of the number of levels of all attributes together,
 and the size of its counts with the square. If there are more than `TOGETHER` levels, only the
-attributes that predict the label best on their own take part. The others are set aside: each has
-one level, so it does not change a score. Measures of single attributes still use all levels.
+attributes that predict the label best on their own are used. The others get a single level, so they
+do not change a score. Measures of single attributes still use all levels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ TOGETHER = 2_048
 def told_alone(
     attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
 ) -> float:
-    """Return how well the unmasked levels predict the label: Pillai's trace, corrected for chance.
+    """Return how well the unmasked attribute alone predicts the label: Pillai's trace, corrected
+    for chance.
 
     This is chi-square divided by the rows, minus the mean of this figure for a label drawn at
     random, (levels - 1) (classes - 1) / (rows - 1); at least 0. If counts are sums of weights,
@@ -59,11 +60,11 @@ def set_aside(
     together: int = TOGETHER,
     weights: WeightSums | None = None,
 ) -> dict[str, AttributeSummary]:
-    """Return the attributes; only those that predict the label best keep more than one level.
+    """Reduce attributes to a single level, except those that predict the label best.
 
     Attributes are added in the order of `told_alone` (ties: fewer atoms first) while their atoms
     fit into `together`. An attribute that does not fit is skipped, unless it is the first.
-    Attributes with noise masks always take part, because the levels of their reports are not known
+    Attributes with noise masks are never reduced, because the levels of their reports are not known
     here.
 
     Examples
@@ -93,7 +94,8 @@ def _has_noise(attribute: AttributeSummary) -> bool:
 
 
 def _aside(attribute: AttributeSummary) -> AttributeSummary:
-    """Return the attribute with all values in one atom, on one level under every mask."""
+    """Return the attribute with all values in one atom, and with a single level under every mask.
+    """
     atoms, level = np.zeros(len(attribute.values), np.int32), np.zeros(1, np.int32)
     candidates = [
         replace(c, levels=level, ranges=None if c.ranges is None else level)
@@ -105,7 +107,7 @@ def _aside(attribute: AttributeSummary) -> AttributeSummary:
 
 
 def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
-    """Return an attribute that was set aside, now with all its levels and ranges.
+    """Restore all levels and ranges of an attribute that `set_aside` has reduced.
 
     Examples
     --------

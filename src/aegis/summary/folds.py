@@ -1,4 +1,4 @@
-"""Co-occurrence counts without one fold of the rows, for the delete-a-group jackknife.
+"""Subtract the counts of one fold from the co-occurrence counts, for the delete-a-group jackknife.
 
 Each labelled row is in one of a few folds, by a seeded hash of its content (`aegis.summary.deal`).
 The counts by fold are stored with the counts of all rows, cell by cell.
@@ -22,7 +22,7 @@ _FEW = 16
 
 
 class _CountsWithoutFold(Mapping[tuple[int, int], Counts]):
-    """Rows per cell of each pair without one fold, computed on first use."""
+    """The rows in each cell of each pair without one fold, computed when first read."""
 
     def __init__(self, whole: PairCounts, folds: FoldCounts, left_out: int) -> None:
         self._whole, self._folds, self._left_out = whole, folds, left_out
@@ -64,7 +64,9 @@ class WithoutFold(PairCounts):
 
     @cached_property
     def total(self) -> Matrix:
-        """Co-occurrence counts over all classes, shape (D, D), symmetric."""
+        """Co-occurrence of all atoms without the fold, summed over classes, shape (D, D),
+        symmetric.
+        """
         if isinstance(self.whole, RowPairCounts) and self.whole.dense:
             own = self.whole.total_in(self.left_out)
             return np.subtract(self.whole.total, own, out=own)
@@ -110,7 +112,7 @@ def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
 
 
 def _flat(pairs: PairCounts) -> tuple[Counts, npt.NDArray[np.int8], npt.NDArray[np.int32]]:
-    """Return the index in the stacked (D, D) matrix, the fold and the rows of every entry."""
+    """Return for every entry its index in the (D, D) matrix of all atoms, its fold and its rows."""
     flat_folds = pairs.__dict__.get("_flat_folds")
     if flat_folds is None:
         flat_folds = _flattened(pairs)

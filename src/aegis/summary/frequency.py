@@ -1,5 +1,5 @@
-"""A frequency table of the quasi-identifiers, from which the classes of any configuration are
-counted.
+"""Count the equivalence classes of any configuration from a frequency table of the
+quasi-identifiers.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class FrequencyTable:
     persons
         The persons in the cells, if the policy counts persons instead of rows.
     earlier
-        Code of what earlier releases showed of each cell, shape (cells,); 0 if none showed it. If
-        it is given, classes are formed together with the earlier releases.
+        Code of the values that earlier releases showed of each cell, shape (cells,); 0 if none
+        showed it. If given, classes are formed together with the earlier releases.
     """
 
     quasi: tuple[str, ...]
@@ -78,7 +78,7 @@ class FrequencyTable:
         return combine(self._beside_earlier(columns), self.cells)
 
     def class_keys(self) -> Counts:
-        """Return the combination of quasi-identifier codes of each cell as one number."""
+        """Return one number per cell that identifies its combination of quasi-identifier codes."""
         return combine(self._beside_earlier(self.codes[q] for q in self.quasi), self.cells)
 
     def _beside_earlier(
@@ -118,8 +118,9 @@ class FrequencyTable:
         sensitive: Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]],
         hierarchies: Mapping[str, npt.NDArray[np.int64]] | None = None,
     ) -> ClassTable:
-        """Return the classes of the cells, whose class is `ids` (cells,); in persons if they are
-        known.
+        """Return the classes of the cells, in persons if these are counted.
+
+        `ids`, shape (cells,), is the class of each cell.
         """
         if self.persons is not None:
             return self.persons.classes(ids, self.counts, sensitive, hierarchies)
@@ -150,15 +151,15 @@ def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
 
 
 def rows_by_key(key: Counts) -> Counts:
-    """Return the number of rows of each distinct key, in no order."""
+    """Count the rows of each distinct key; the counts have no particular order."""
     return np.bincount(pa.array(key).dictionary_encode().indices.to_numpy())
 
 
 def distinct_keys(key: Counts) -> tuple[Counts, Counts, Counts]:
-    """Return first row, inverse and counts of the distinct keys, as `np.unique` does.
+    """Return first index, inverse and counts of the distinct keys in ascending order, as
+    `np.unique` does.
 
-    Keys are ascending. `np.unique` sorts all rows; this function hashes them and sorts only the
-    distinct keys.
+    `np.unique` sorts all rows; this function hashes them and sorts only the distinct keys.
     """
     encoded = pa.array(key).dictionary_encode()
     seen, keys = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()

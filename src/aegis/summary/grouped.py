@@ -1,8 +1,9 @@
-"""Count rows by computed keys. If raw values repeat, the keys are computed once per combination.
+"""Count rows by computed keys; compute the keys once per combination of raw values, if these
+repeat.
 
 Most tables have few combinations of values, compared to their rows. Then a plain GROUP BY of the
 columns comes first; engines run it on dictionaries, without building texts. The keys are computed
-on its result. The first rows show whether combinations repeat.
+on its result. A trial on the first rows shows whether combinations repeat.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def count_by(
 
 
 def _once(source: Source, base: ir.Table, columns: list[str], trial: int) -> ir.Table | None:
-    """Return the combinations of columns `c0`, `c1`, ... and their rows; None if few repeat.
+    """Return the combinations of columns `c0`, `c1`, ... with their rows; None if few repeat.
 
     If the table can be read as codes, no trial query is needed.
     """
@@ -77,7 +78,7 @@ def _once(source: Source, base: ir.Table, columns: list[str], trial: int) -> ir.
 def _columns(
     table: ir.Table, keys: Mapping[str, ir.Value]
 ) -> tuple[ir.Table, dict[str, ops.Value], list[str]] | None:
-    """Return the underlying table, the keys as expressions of it, and the columns that they use.
+    """Return the table under a projection, the keys as expressions on it, and the columns they use.
 
     None if the keys are plain columns, or use anything but columns of one table.
     """
@@ -100,7 +101,7 @@ def _columns(
 
 
 def _repeats(source: Source, base: ir.Table, columns: list[str], trial: int) -> bool:
-    """Return whether each combination of the columns occurs several times in the first rows."""
+    """Return whether the combinations of the columns repeat often enough in the first rows."""
     first = base.select(*columns).limit(trial)
     groups = first.group_by(columns).aggregate(aegis_n=first.count())
     counted = source.collect(

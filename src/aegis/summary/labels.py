@@ -1,4 +1,4 @@
-"""Bring the label classes of several parts of a table into one order."""
+"""Bring the label classes of several parts of a table into one common order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def add_classes(classes: pa.Array, counts: Counts, model: LabelSummary) -> tuple[pa.Array, Counts]:
-    """Return the classes of a part, with the classes of `model` that it lacks added (0 rows).
+    """Add to the classes of a part those of `model` that it lacks, with 0 rows.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def add_classes(classes: pa.Array, counts: Counts, model: LabelSummary) -> tuple
 
 
 def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the classes of all parts in the one order that agrees with each part's own.
+    """Return the classes of all parts in the only order that agrees with the order of each part.
 
     Each part lists its classes as text, in the order of their values. It is not known whether the
     values are texts or numbers.

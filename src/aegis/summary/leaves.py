@@ -1,8 +1,8 @@
-"""The number of values that a masked value may represent (its leaves), and the bits that this
+"""Count the leaves of a masked value: the original values that it may represent, and the bits it
 hides.
 
-Leaves are the leaves of an attribute's hierarchy, even if no row has them. Without a hierarchy,
-they are the distinct values of the table.
+Leaves are those of an attribute's hierarchy, even if no row has them. Without a hierarchy, they are
+the distinct values of the table.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
-    """Return the share of the hierarchy's leaves in each value's group.
+    """Return the share of the hierarchy's leaves in each value's group, shape (V,), from 0 to 1.
 
     None without a hierarchy.
     """
@@ -55,7 +55,8 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
 
 
 def domain(attribute: AttributeSummary) -> int:
-    """Return the number of leaves of an attribute."""
+    """Return the number of leaves of an attribute: of its hierarchy, or else its distinct values.
+    """
     hierarchy = _hierarchy_of(attribute)
     if hierarchy is None:
         return len(attribute.values)
@@ -67,7 +68,7 @@ def hidden_shares(
     attributes: Mapping[str, AttributeSummary],
     choice: Mapping[str, Candidate],
 ) -> Floats:
-    """Return the share of the bits of the quasi-identifiers that masks hide, per cell, shape
+    """Return for each cell the share of the quasi-identifiers' bits that masks hide, shape
     (cells,).
 
     Parameters
@@ -93,7 +94,7 @@ def whole_bits(domains: Iterable[int]) -> float:
 
 @dataclass(frozen=True)
 class ShownLeaves:
-    """The bits that each masked value of each quasi-identifier hides.
+    """The bits that the masked values of each quasi-identifier hide.
 
     Attributes
     ----------
@@ -107,7 +108,8 @@ class ShownLeaves:
     whole: float
 
     def hidden(self, classes: pa.Table) -> Floats:
-        """Return the share of the bits that each class hides, shape (n_classes,).
+        """Return the share of the quasi-identifiers' bits that each class hides, shape
+        (n_classes,).
 
         Parameters
         ----------
@@ -122,7 +124,7 @@ class ShownLeaves:
 
 
 def shown_leaves(source: Source, policy: Policy, masks: Mapping[str, Mask | None]) -> ShownLeaves:
-    """Return the bits that masks hide of the quasi-identifiers of a table.
+    """Return the bits that masks of a table's quasi-identifiers hide.
 
     Parameters
     ----------
@@ -163,7 +165,8 @@ def leaves_by_hierarchy(
     quasi: Sequence[str],
     masks: Mapping[str, Mask | None] | None = None,
 ) -> ShownLeaves:
-    """Return the bits that the values of a masked table hide, by the policy's hierarchies.
+    """Return the bits that the values of a masked table hide, according to the policy's
+    hierarchies.
 
     Parameters
     ----------
@@ -205,7 +208,7 @@ def leaves_by_hierarchy(
 
 
 def without_hierarchy(policy: Policy, quasi: Sequence[str]) -> list[str]:
-    """Return the quasi-identifiers without a hierarchy.
+    """Return the quasi-identifiers without a hierarchy, whose leaves a masked table does not show.
 
     A masked table does not show their leaves.
     """
@@ -236,7 +239,7 @@ def _per_group(
     shown: pa.Array,
     null: bool,
 ) -> Floats:
-    """Return the number of leaves of each group, shape (groups,)."""
+    """Return the number of leaves of each group of a mask, shape (groups,)."""
     if hierarchy is None or not isinstance(mask, Level) or mask.hierarchy != hierarchy:
         return np.bincount(groups, minlength=len(shown)).astype(np.float64)
     if not mask.level or _all_leaves(hierarchy, null) <= 1:
@@ -245,7 +248,7 @@ def _per_group(
 
 
 def _of_level(hierarchy: Hierarchy, level: int, shown: pa.Array) -> Floats:
-    """Return the number of leaves of each shown group of a level, shape (groups,)."""
+    """Return the number of leaves of each masked value of a hierarchy level, shape (groups,)."""
     groups = hierarchy.groups(level)
     names = [None if value is None else str(value) for value in shown.to_pylist()]
     return np.array([len(groups.get(name, (None,))) for name in names], dtype=np.float64)

@@ -1,9 +1,9 @@
-"""Levels: the groups of a candidate in multi-attribute measures, with the rarest groups pooled.
+"""Pool the rarest groups of a candidate into one level, for measures of several attributes.
 
 A near-key attribute under `identity` has almost as many groups as rows. A linear system of that
-size takes too long, and its indicators fit noise. So the most frequent groups of each candidate
-have their own levels, and the rest share one level. For these measures, a candidate refines another
-if its levels do. This keeps every bound of the search valid.
+size takes too long, and its indicators fit noise. So the most frequent groups of each candidate are
+a level each, and the rest share one level. For these measures, a candidate refines another if its
+levels do. This keeps every bound of the search valid.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
 
 
 def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
-    """Return levels of neighbouring values with about equally many rows per level, shape (V,).
+    """Divide ordered values into levels of neighbours with about equally many rows, shape (V,).
 
-    A value with more rows than that has its own level. So a frequent value (such as 0 in most rows)
-    does not use up the levels of the other values. LightGBM bins numbers in a similar way (Ke et
-    al., LightGBM, NeurIPS 2017, histograms).
+    A value with more rows than that is a level by itself. So a frequent value (such as 0 in most
+    rows) does not use up the levels of the other values. LightGBM bins numbers in a similar way (Ke
+    et al., LightGBM, NeurIPS 2017, histograms).
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
 
 
 def _shared(rows: Floats, share: int) -> Ints | None:
-    """Return levels with about 1/`share` of the rows each.
+    """Return levels with about 1/`share` of the rows each; None if frequent values use up all
+    levels.
 
     None if frequent values take all levels.
     """
@@ -96,14 +97,15 @@ def _shared(rows: Floats, share: int) -> Ints | None:
 
 
 def _quantiles(rows: Floats, size: int) -> Ints:
-    """Return the number of the quantile, of `size`, that contains each value's middle row, (V,)."""
+    """Return for each value which of `size` quantiles contains its middle row, shape (V,)."""
     middle = np.cumsum(rows) - rows / 2
     level = np.clip(np.floor(size * middle / max(float(rows.sum()), 1e-300)), 0, size - 1)
     return np.unique(level, return_inverse=True)[1].astype(np.int32)
 
 
 def atomise(pooled: Sequence[Ints], size: int) -> tuple[Ints, list[Ints]]:
-    """Return the atom of each value and, for each division in `pooled`, the part of each atom.
+    """Return the atom of each value, shape (V,), and the level of each atom under each grouping in
+    `pooled`.
 
     Atoms are the cells of the common refinement of all candidates' levels and ranges (theory.md,
     section 2, defines them for levels).

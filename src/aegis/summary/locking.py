@@ -1,4 +1,4 @@
-"""Lock the rule of a summary: see `aegis.policy.terms`."""
+"""Lock the privacy rule of a summary: see `aegis.policy.terms`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aegis.summary.model import Summary
 
 
 def lock(summary: Summary) -> Summary:
-    """Return the summary, locked: a rule weaker than its own is then refused.
+    """Lock the rule of a summary, so that a weaker rule is refused.
 
     Raises
     ------

@@ -2,8 +2,8 @@
 
 Counts are added; everything that depends on counts is computed again. The result equals the summary
 of the whole table. If a part pools groups, it equals the summary of the whole table made with
-`like` that part, with the same levels and ranges. If the parts do not have enough information for
-this, they are refused, never approximated.
+`like` that part, with the same levels and ranges. Parts without enough information for this are
+refused, never approximated.
 """
 
 from __future__ import annotations
@@ -127,13 +127,19 @@ def _check(summaries: Sequence[Summary]) -> None:
 
 
 def _base(summary: Summary) -> tuple[int, int | None] | None:
-    """Return the part of a label's unit that must be equal in all parts, to add sums."""
+    """Return base and exponent of a label's unit that all parts must share; None for label classes.
+
+    The exponent is None for base 10, because decimal units can be converted.
+    """
     unit = summary.label.unit
     return None if unit is None else (unit.base, None if unit.base == 10 else unit.exponent)
 
 
 def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
-    """Return the columns that any part reads by context; None if a part does not say."""
+    """Return all columns whose text format some part inferred from other columns.
+
+    None if a part does not state them.
+    """
     columns: dict[str, None] = {}
     for summary in summaries:
         if summary.read_by_context is None:
@@ -143,7 +149,7 @@ def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
 
 
 def _terms(summaries: Sequence[Summary]) -> Terms | None:
-    """Return the terms of the whole; they are locked, or binding, if those of any part are."""
+    """Return the policy terms of the merged summary, locked or binding if those of any part are."""
     said = [s.terms for s in summaries if s.terms is not None]
     if not said:
         return None
@@ -153,7 +159,7 @@ def _terms(summaries: Sequence[Summary]) -> Terms | None:
 
 @dataclass(frozen=True, eq=False)
 class _PartCodes:
-    """The code in the whole of each value of one part, for one attribute."""
+    """The index in the merged attribute of each value of one part."""
 
     summary: AttributeSummary
     values: Ints
@@ -161,7 +167,7 @@ class _PartCodes:
 
 
 class _Merger:
-    """The steps of `merge`, which share the translation of codes from the parts to the whole."""
+    """The steps of `merge`, with the translation of codes from the parts to the merged summary."""
 
     def __init__(self, summaries: Sequence[Summary]) -> None:
         self.summaries = summaries
@@ -217,8 +223,8 @@ class _Merger:
         )
 
     def _unit(self) -> NumberUnit | None:
-        """Return the smallest unit of a numeric label; the numbers of all parts are multiples of
-        it.
+        """Return the smallest unit of a numeric label among the parts, of which all numbers are
+        multiples.
         """
         units = [s.label.unit for s in self.summaries if s.label.unit is not None]
         return max(units, key=lambda unit: unit.exponent, default=None)
@@ -240,7 +246,7 @@ class _Merger:
     def _attribute(
         self, parts: Sequence[AttributeSummary], label: LabelSummary | None = None
     ) -> AttributeSummary:
-        """Return an attribute of the whole; `label` is given for the label's own entry."""
+        """Merge one attribute; `label` is given if it is the label's entry."""
         first = parts[0]
         _check_parts(parts)
         codes, values = encode(pa.concat_arrays([part.values for part in parts]))
@@ -280,9 +286,9 @@ class _Merger:
     ) -> Ints:
         """Return the level of each value for one candidate.
 
-        If no part pools groups, the levels follow from the counts of the whole. Otherwise they
-        follow the part that distinguishes most groups, among the parts that all others are
-        compatible with.
+        If no part pools groups, the levels follow from the counts of the merged summary. Otherwise
+        they are those of the part that distinguishes most groups, among the parts with which all
+        others are compatible.
         """
         own_level = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
         models = [model for model in own_level if model is not None]
@@ -309,8 +315,10 @@ class _Merger:
         data: ValueCounts,
         parts: Sequence[_PartCodes],
     ) -> Ints | None:
-        """Return the range of each value for one candidate: of the whole or, as in `_levels`, of a
-        part.
+        """Return the range of each value for one candidate, computed from all counts or taken from
+        a part.
+
+        A part is chosen as in `_levels`.
         """
         if own[0].ranges is None:
             return None
@@ -368,7 +376,7 @@ class _Merger:
         return replace(merged, rows=number, weights=reduce(WeightSums.plus, sums))
 
     def _folds(self) -> int:
-        """Return the number of folds if all parts have the same; else 1."""
+        """Return the number of folds if it is equal in all parts; else 1."""
         sizes = {1 if s.pairs.folds is None else s.pairs.folds.size for s in self.summaries}
         return sizes.pop() if len(sizes) == 1 else 1
 
@@ -404,10 +412,10 @@ class _Merger:
     def _keys(
         self, name: str, attribute: AttributeSummary, tables: Sequence[FrequencyTable]
     ) -> tuple[Ints, Ints]:
-        """Return the code of each part's cells in the whole, and the index of a value for each
-        code.
+        """Return the code of each part's cells in the merged table, and the index of a value for
+        each code.
 
-        If every part distinguishes them, the codes are the keys by which the whole would be
+        If every part distinguishes them, the codes are the keys by which the whole table would be
         counted. Otherwise they are the groups that some candidate distinguishes.
         """
         finest = attribute.finest_key
@@ -424,8 +432,8 @@ class _Merger:
         return np.concatenate(codes).astype(np.int32), first
 
     def _label_keys(self, tables: Sequence[FrequencyTable]) -> tuple[Ints, Ints]:
-        """Return the same as `_keys` for a label without candidates; its code is the class, or
-        null's.
+        """Return the result of `_keys` for a label without candidates, whose codes are the classes
+        and null.
         """
         codes = []
         for table, to_class in zip(tables, self.class_codes, strict=True):
@@ -435,7 +443,7 @@ class _Merger:
 
 
 def _check_parts(parts: Sequence[AttributeSummary]) -> None:
-    """Raise `DataError` unless an attribute means the same in every part."""
+    """Raise `DataError` unless an attribute has the same type, role and masks in every part."""
     first = parts[0]
     for number, other in enumerate(parts, 1):
         if other.kind is not first.kind or other.values.type != first.values.type:
@@ -454,14 +462,14 @@ def _check_parts(parts: Sequence[AttributeSummary]) -> None:
 
 
 def _atoms(part: _PartCodes, whole: AttributeSummary) -> Counts:
-    """Return the atom of the whole for each of a part's atoms, shape (A,)."""
+    """Return the merged attribute's atom for each atom of a part, shape (A,)."""
     places = np.empty(part.summary.n_atoms, dtype=np.int64)
     places[part.summary.atoms] = whole.atoms[part.values]
     return places
 
 
 def _by_fold(pairs: PairCounts, folds: int) -> tuple[Counts, list[Counts]]:
-    """Return the rows per fold and, for each attribute, the rows per atom, class and fold."""
+    """Return the rows by fold and, for each attribute, the rows by atom, class and fold."""
     if folds == 1 or pairs.folds is None:
         return np.array([pairs.counted]), [joint[:, :, None] for joint in pairs.joints]
     return pairs.folds.rows, [np.moveaxis(joint, 0, 2) for joint in pairs.folds.joints]
@@ -478,6 +486,6 @@ def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Counts, ...
 
 
 def _add(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
-    """Return the distinct keys, ascending, and the sum of the counts of each."""
+    """Sum the counts of equal keys; return the distinct keys, ascending, and the sums."""
     unique, place = np.unique(keys, return_inverse=True)
     return unique, np.bincount(place, weights=counts, minlength=len(unique)).astype(np.int64)

@@ -1,7 +1,6 @@
-"""The class `Summary`: all aggregates that advice uses, a sufficient statistic (theory.md, section
-2).
+"""Define `Summary`: all aggregates that advice uses, a sufficient statistic (theory.md, section 2).
 
-A `Summary` is frozen and holds only aggregates. For each attribute it has the distinct values with
+A `Summary` is immutable and has only aggregates. For each attribute it has the distinct values with
 their class counts, and each candidate mask's grouping of the values. It also has the co-occurrence
 counts of all attribute pairs by class, and a frequency table of the quasi-identifiers. The packages
 that use it need no rows.
@@ -37,7 +36,9 @@ Counts = npt.NDArray[np.int64]
 
 
 class Information(StrEnum):
-    """Knowledge of an attribute beyond the joint counts of its masked values (AEGIS, section 4)."""
+    """The information on an attribute beyond the joint counts of its masked values (AEGIS, section
+    4).
+    """
 
     RAW = "raw"
     """The joint of its values and the label."""
@@ -48,7 +49,7 @@ class Information(StrEnum):
 
     @classmethod
     def of(cls, know: Information | str) -> Information:
-        """Return the setting called `know`; raise `PolicyError` for another name."""
+        """Return the setting called `know`; raise `PolicyError` if there is none."""
         try:
             return cls(know)
         except ValueError:
@@ -76,7 +77,7 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A candidate mask of an attribute, with its effect on the attribute's values.
+    """A candidate mask of an attribute, with the groups that it makes of the attribute's values.
 
     Attributes
     ----------
@@ -116,14 +117,16 @@ class Candidate:
 
     @cached_property
     def noise(self) -> NoiseMask | None:
-        """The mask if it is a noise mask, else None. The groups of a noise mask are the values."""
+        """The mask if it adds noise, else None; the groups of a noise mask are the values."""
         return self.mask if isinstance(self.mask, NoiseMask) else None
 
     @cached_property
     def in_order(self) -> tuple[Ints, tuple[str, ...]]:
-        """The groups (V,), renumbered in the natural order of their text, and the texts.
+        """The group of each value, shape (V,), numbered in the natural order of their texts, and
+        the texts.
 
-        Ordered distances need the same order in plan and audit: see `natural_order`.
+        Ordered distances need the same order when a plan and an audit compute them: see
+        `natural_order`.
         """
         order = natural_order(self.labels)
         rank = np.empty(len(order), dtype=np.int32)
@@ -137,7 +140,7 @@ class Candidate:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns in scores of models: ranges if the values are ordered, else levels."""
+        """Number of columns in model metrics: ranges if the values are ordered, else levels."""
         return self.n_levels if self.ranges is None else int(self.ranges.max(initial=-1)) + 1
 
 
@@ -185,7 +188,7 @@ class AttributeSummary:
 
     @property
     def information(self) -> Information:
-        """Which information the summary has on the attribute's values."""
+        """How much information the summary has on the attribute's values."""
         if self.domain is None:
             return Information.RAW
         known = self.domain.counts is not None
@@ -198,7 +201,7 @@ class AttributeSummary:
 
     @cached_property
     def data(self) -> ValueCounts:
-        """The values and their counts, in the form that masks are fitted to."""
+        """The values and their counts, to which masks are fitted."""
         return ValueCounts(self.kind, self.values, self.counts)
 
     @property
@@ -208,7 +211,7 @@ class AttributeSummary:
 
     @property
     def aside(self) -> bool:
-        """Whether measures of whole configurations leave the attribute out; see `set_aside`."""
+        """Whether measures of whole configurations exclude the attribute; see `set_aside`."""
         return self.n_atoms == 1 and self.unmasked.size > 1
 
     @property
@@ -256,14 +259,16 @@ class AttributeSummary:
 
     @cached_property
     def untouched(self) -> Candidate:
-        """The candidate that shows every value unmasked; if there is none, `unmasked`."""
+        """The candidate that shows every value unmasked; without one, `unmasked`."""
         own = self.unmasked
         alike = (c for c in self.candidates if c.mask == own.mask)
         return next((c for c in alike if np.array_equal(c.levels, own.levels)), own)
 
     @property
     def finest_key(self) -> Candidate | None:
-        """The candidate by whose groups the attribute is counted; None if by its own values."""
+        """The candidate by whose groups the attribute is counted; None if it is counted by its
+        values.
+        """
         finest = max(self.candidates, key=lambda c: c.size, default=self.unmasked)
         coarser = finest.size < len(self.values)
         if coarser and all(refines(finest.groups, c.groups) for c in self.candidates):
@@ -273,7 +278,7 @@ class AttributeSummary:
 
 @dataclass(frozen=True, eq=False)
 class LabelSummary:
-    """The class label.
+    """The label's column, its classes and their counts, or the unit of a numeric label.
 
     Attributes
     ----------
@@ -304,12 +309,12 @@ class LabelSummary:
 
     @property
     def weighted(self) -> npt.NDArray[Any]:
-        """The counts of each class for scores: rows, or sums of their weights, shape (C,)."""
+        """The rows of each class for scores, or the sums of their weights, shape (C,)."""
         return self.counts if self.totals is None else self.totals
 
     @property
     def there(self) -> bool:
-        """Whether there is a label."""
+        """Whether the policy has a label."""
         return bool(self.column)
 
     @property
@@ -579,7 +584,7 @@ class TaskSummary:
 
 @dataclass(frozen=True, eq=False)
 class SeveralSummaries:
-    """The summaries of several labels, and how the labels are served.
+    """The summaries for each of several labels, and how the advice combines the labels.
 
     Attributes
     ----------
@@ -593,7 +598,7 @@ class SeveralSummaries:
     serve: Serve
 
     def to_dict(self) -> dict[str, Any]:
-        """Return per label its classes, or mean and deviation of a number, as JSON values."""
+        """Return for each label its classes, or mean and deviation of a number, as JSON values."""
         return {
             task.column: {
                 name: value

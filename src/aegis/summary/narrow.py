@@ -1,4 +1,4 @@
-"""Restrict a summary to fewer candidates, without reading the table again."""
+"""Restrict a summary to fewer candidates without reading the table again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
 
 
 def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
-    """Return what is known of several labels, for a policy; None if the table must be read."""
+    """Return the narrowed summaries of several labels; None if the table must be read again."""
     own, asked = summary.several, policy.label.several
     if own is None or asked is None:
         return None
@@ -66,7 +66,8 @@ def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
 
 
 def _learns_bounds(attribute: AttributeSummary) -> bool:
-    """Return whether a candidate has learnt bounds that a number of rows must share."""
+    """Return whether a candidate has bounds learnt from data, each of which enough rows must share.
+    """
     return any(
         candidate.mask != candidate.declared
         and any("{rows}" in (part.learns or "") for part in parts_of(candidate.mask))

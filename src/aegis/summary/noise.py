@@ -1,4 +1,4 @@
-"""The expected counts under noise masks, computed from their channels without drawing rows.
+"""Compute expected counts under noise masks from their channels, without drawing rows.
 
 With K the channel of a mask, the expected joint counts of reports and label are K' F(A,Y). Between
 two attributes they are K_i' G_y K_j (theory.md, section 2). Their scores are scores of expected
@@ -25,7 +25,9 @@ Floats = npt.NDArray[np.float64]
 def expected_reports(
     attribute: AttributeSummary, candidate: Candidate, table: npt.NDArray[Any]
 ) -> Floats:
-    """Return K' `table`, shape (R, C), for counts per value and class, shape (V, C)."""
+    """Return the expected reports by class, K' `table`, shape (R, C), from counts by value and
+    class, (V, C).
+    """
     mask = _noise(candidate)
     size = len(mask.reports(attribute.data))
     expected = np.zeros((size, table.shape[1]))
@@ -60,7 +62,8 @@ def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels:
 
 
 def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) -> None:
-    """Raise `PolicyError` if noise would change the label or an attribute that the rule counts.
+    """Raise `PolicyError` if noise would change the label or an attribute on which the rule is
+    checked.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Ranges: the groups of a mask for learners that split numbers and dates at thresholds.
+"""Compute ranges: groups of a mask for models that split numbers and dates at thresholds.
 
-Levels keep the most frequent groups and pool the others, and the pool has no place in an order. So
-candidates of ordered attributes also have ranges: neighbouring groups, with about equally many rows
-in each range. Ranges depend only on the masked values. So a score does not depend on the other
+Levels keep the most frequent groups and pool the others, and the pool has no position in an order.
+So candidates of ordered attributes also have ranges: neighbouring groups, with about equally many
+rows in each range. Ranges depend only on the masked values, so a score does not depend on the other
 candidates.
 """
 

@@ -1,7 +1,7 @@
-"""Risks that a privacy rule does not cover: rows that are unique in all columns, and near-keys.
+"""Find risks that a privacy rule does not cover: rows unique in all columns, and near-keys.
 
-A rule covers only the quasi-identifiers. Somebody who knows more of a person may find the person's
-row by the other columns.
+A rule covers only the quasi-identifiers. Somebody who knows more about a person may find the
+person's row by the other columns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """Risks in a table that the rule does not cover.
+    """The risks in a table that the rule does not cover, as results, pages and certificates state
+    them.
 
     Results, pages and certificates all state this record.
 
@@ -65,7 +66,7 @@ class Outside:
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any], label: str | None = None) -> Outside:
-        """Return the record that `to_dict` made; earlier versions wrote fewer fields."""
+        """Rebuild the record from JSON values; earlier versions of Aegis wrote fewer fields."""
         few, implied = entries.get("singling"), entries.get("implied")
         return cls(
             rows=entries.get("rows"),
@@ -78,7 +79,7 @@ class Outside:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The risks in words, for a privacy officer."""
+        """The risks as sentences for a privacy officer."""
         return (
             *self._unique(),
             *(self._near_key(name, values) for name, values in self.near_keys.items()),
@@ -133,7 +134,7 @@ def _implied(implication: Implication) -> str:
 
 
 def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[int, int, int]:
-    """Return the number of rows, of unique rows, and of distinct rows, by all columns."""
+    """Count rows, unique rows and distinct rows, by all columns."""
     columns = comparable(table, person)
     if not columns:
         rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
@@ -143,7 +144,7 @@ def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[
 
 
 def _sizes(table: ir.Table, columns: Sequence[str], person: str | None) -> ir.Table:
-    """Return one row: number of rows, of rows unique in some columns, and of combinations of
+    """Return a query for three numbers: rows, rows unique in these columns, and combinations of
     values.
     """
     # Numbered, since a column may be called n or p.
@@ -168,7 +169,7 @@ def outside_of(
     coded: CodedRows | None = None,
     label: str | None = None,
 ) -> Outside | None:
-    """Return the risks in a table that the rule does not cover; None above two million rows.
+    """Find the risks in a table that the rule does not cover; None above two million rows.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ def outside_of_codes(
     quasi: Sequence[str],
     label: str | None = None,
 ) -> Outside:
-    """Return the result of `outside_of` for rows given as codes.
+    """Find the risks that `outside_of` finds, in rows given as codes.
 
     Parameters
     ----------
@@ -258,7 +259,7 @@ def outside_of_codes(
 
 
 def comparable(table: ir.Table, person: str | None = None) -> list[str]:
-    """Return the columns in which rows are compared: those with a type that masks can handle."""
+    """Return the columns in which rows can be compared: those of a type that masks accept."""
     left_out = {person, PERSON}
     schema = table.schema()
     return [n for n in table.columns if n not in left_out and Kind.of(schema[n]) is not None]

@@ -1,4 +1,4 @@
-"""Co-occurrence counts in an engine outside this process; only aggregates are transferred.
+"""Count co-occurrences in an engine outside this process, which returns only aggregates.
 
 The engine computes the atoms of each row and keeps them as a temporary table of small integers.
 Each pair of attributes is one GROUP BY on it; a query has several.
@@ -37,7 +37,7 @@ _NOWHERE = -1
 
 
 def _joint(index: Counts, count: Counts, size: int, width: int) -> Counts:
-    """Return an attribute's rows by atom, and by class and fold, from its pair with itself."""
+    """Return an attribute's rows by atom, class and fold, from its counts as a pair with itself."""
     cell, column = np.divmod(index, width)
     joint = np.zeros((size, width), dtype=np.int64)
     joint[cell // size, column] = count
@@ -68,13 +68,14 @@ def count_pairs_in_engine(
     attributes
         The attributes, with the atom of each of their values.
     label, classes
-        The class of each row of a table, and all in order; rows of none of them are left out.
+        A function that returns the class of each row, and all classes in order; rows of no class
+        are left out.
     step
         Advances by the share of the pairs that are counted, in rows of the table.
     dealer
-        Deals out the rows to folds, by which they are counted, too.
+        Assigns rows to folds, by which they are also counted.
     person
-        Column that names persons, whose rows fall into one fold: persons in order are dealt out.
+        Column that identifies persons; all rows of a person get the same fold.
     response, weight
         The numeric label and the weight of each row of a table, in units. `response` is None if the
         label has classes, `weight` is None if each row counts once.
@@ -107,12 +108,14 @@ def count_pairs_in_engine(
 
 
 def _counted(table: ir.Table) -> ir.Value:
-    """Return how many rows a table or group has, or the sum of their weights."""
+    """Return an expression for the rows of a table or group, or for the sum of their weights."""
     return table["w"].sum().cast("int64") if "w" in table.columns else table.count()
 
 
 def _weights(source: Source, small_table: ir.Table) -> tuple[int, WeightSums]:
-    """Return the rows, and what their weights add up to: of each weight the rows are counted."""
+    """Return the number of rows and the sums of their weights, from the number of rows of each
+    weight.
+    """
     result = source.collect(small_table.group_by("w").aggregate(n=small_table.count()))
     pairs = list(zip(result["w"].to_pylist(), result["n"].to_pylist(), strict=True))
     rows = sum(int(n) for _, n in pairs)
@@ -126,7 +129,8 @@ def _atoms(
     attributes: Mapping[str, AttributeSummary],
     classes: pa.Array,
 ) -> ir.Table:
-    """Return class, atoms and, where there are any, unit and number of each row that has a class."""
+    """Return class and atoms of each labelled row, with its unit, number and weight if it has them.
+    """
     more = [name for name in ("u", "r", "w") if name in labelled.columns]
     table = _coded(source, labelled, "aegis_y", "y", classes, np.arange(len(classes)))
     for i, attribute in enumerate(attributes.values()):
@@ -136,9 +140,9 @@ def _atoms(
 
 
 def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
-    """Return class `y`, atoms `a0`, `a1`, ..., number `r` and weight `w` if there are any, and the fold `f` of each row.
+    """Add the fold `f` to a table with class `y`, atoms `a0`, `a1`, ..., number `r` and weight `w`.
 
-    If the table has a column `u`, all rows with the same `u` are in one fold.
+    If the table has a column `u`, all rows with the same `u` get the same fold.
     """
     columns = [name for name in table.columns if name != "u"]
     if dealer.folds == 1:
@@ -159,7 +163,8 @@ def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
 
 
 def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
-    """Return a rank as a 64-bit integer. Ibis assumes it is one, but Spark's rank has 32 bits."""
+    """Return a rank as a 64-bit integer; Ibis assumes that it is one, but Spark's rank has 32 bits.
+    """
     return rank.cast("int32").cast("int64")
 
 
@@ -171,7 +176,7 @@ def _coded(
     values: pa.Array,
     codes: npt.NDArray[Any],
 ) -> ir.Table:
-    """Return the table with the code of each value of a column added under the name `code`."""
+    """Add to the table a column named `code`, with the code of each value of a column."""
     given = table[column]
     dtype = given.type()
     present = values.is_valid().to_numpy(zero_copy_only=False)
@@ -207,7 +212,8 @@ def _coded(
 def _responses(
     source: Source, small_table: ir.Table, sizes: Sequence[int], folds: int
 ) -> ResponseSums:
-    """Return the sums of a numeric label by fold and atom; of its values the rows are counted."""
+    """Return the sums of a numeric label by fold and atom, from the number of rows of each value.
+    """
     weighted = "w" in small_table.columns
     total = small_table["r"].sum().cast("int64")
     if weighted:  # sums may take more than 64 bits
@@ -239,7 +245,8 @@ def _count(
 ) -> Iterator[tuple[tuple[int, int], tuple[Counts, Counts]]]:
     """Yield the non-empty cells of each pair: flat index, ascending, and number of rows.
 
-    The index is the index of the atom pair times `width`, plus class times `folds`, plus fold.
+    The flat index is the index of the pair of atoms times `width`, plus class times `folds`, plus
+    fold.
     """
     queries = [
         small_table.group_by(

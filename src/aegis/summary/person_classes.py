@@ -1,4 +1,4 @@
-"""Equivalence classes counted in distinct persons, in the engine of the data.
+"""Count equivalence classes in distinct persons, in the engine of the data.
 
 One query counts the rows and persons of each class. One more query per sensitive attribute counts
 the persons of each value, because distinct counts do not add up. All rows without a person count as
@@ -30,7 +30,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class _PersonsInEngine(Persons):
-    """Persons whose keys stay in the engine; each number takes a query.
+    """The persons of classes, whose identifiers stay in the engine; each figure needs a query.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class _PersonsInEngine(Persons):
     places
         Position of each class among all classes, shape (n_classes,).
     every
-        Number of classes in all.
+        Number of all classes.
     """
 
     rows: Ints
@@ -62,13 +62,13 @@ class _PersonsInEngine(Persons):
         return self.counter(chosen)
 
     def keep(self, classes: Bools) -> _PersonsInEngine:
-        """Return the persons of the selected classes only."""
+        """Return the persons of only the selected classes."""
         return _PersonsInEngine(self.rows[classes], self.counter, self.places[classes], self.every)
 
 
 @dataclass(frozen=True, eq=False)
 class PersonClasses:
-    """The classes of a table, counted in persons, and the values that form them.
+    """The equivalence classes of a table in distinct persons, with the values that form them.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class PersonClasses:
 
     @cached_property
     def _ids(self) -> list[Ints]:
-        """The class of each row of `classes`, then of each table of `values`, from 0."""
+        """The class, from 0, of each row of `classes`, then of each table in `values`."""
         parts = [self.classes, *self.values.values()]
         lengths = [part.num_rows for part in parts]
         columns = (
@@ -112,12 +112,12 @@ class PersonClasses:
 
     @cached_property
     def _order(self) -> Ints:
-        """The row of `classes` that holds each class, shape (n_classes,)."""
+        """The index of each class among the rows of `classes`, shape (n_classes,)."""
         return np.argsort(self._ids[0])
 
     @cached_property
     def table(self) -> ClassTable:
-        """The classes without the values that form them; sizes are numbers of persons."""
+        """The sizes of the classes in persons, without the values that form them."""
         order = self._order
         sizes = self.classes["p"].to_numpy().astype(np.int64)[order]
         rows = self.classes["n"].to_numpy().astype(np.int64)[order]
@@ -136,7 +136,7 @@ class PersonClasses:
         return ClassTable.from_persons(sizes, persons, cells, hierarchies=levels)
 
     def members(self, classes: Bools) -> pa.Table:
-        """Return the quasi-identifier values, one row per class that `classes` selects."""
+        """Return the quasi-identifier values of the selected classes, one row per class."""
         keys = self.classes.select([f"k{i}" for i in range(len(self.quasi))])
         return keys.take(pa.array(self._order[classes]))
 
@@ -186,10 +186,10 @@ def same_class(
 
 
 def count_persons(rows: ir.Table, keys: Mapping[str, ir.Value], person: str) -> ir.Table:
-    """Return a query that counts rows `n` and distinct persons `p`, by `keys`.
+    """Return a query that counts rows `n` and distinct persons `p` by `keys`.
 
-    The query groups by person first. Engines differ in whether null counts as a distinct value, but
-    in all of them it forms a group.
+    The query groups by person first, because engines differ in whether they count null as a
+    distinct value, but all of them make it a group.
     """
     each = rows.group_by(**keys, aegis_p=rows[person]).aggregate(aegis_n=rows.count())
     grouped = each.group_by(list(keys)) if keys else each
@@ -204,7 +204,7 @@ def count_person_classes(
     person: str,
     hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> PersonClasses:
-    """Count the classes of `rows` in distinct persons: see `count_classes`.
+    """Count the equivalence classes of `rows` in distinct persons: see `count_classes`.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""The persons in each cell of the frequency table, so that plans count them exactly.
+"""Store the persons of each cell of the frequency table, so that plans count persons exactly.
 
-The number of persons in a merged class is not the sum over its parts, because a person in several
-parts counts once. So the plan needs the persons of each cell. Most persons have all their rows in
-one cell; for them, a count per cell is enough. For the others, each pair of cell and person is
-listed, with a number that this process gives the person. The list stays in the process and is in no
+The number of persons in a merged class is not the sum over the merged classes, because a person in
+several of them counts once. So the plan needs the persons of each cell. Most persons have all their
+rows in one cell; for them, a count per cell is enough. For the others, each pair of cell and person
+is listed; persons are numbered within this process. The list stays in the process and is in no
 bundle.
 """
 
@@ -65,7 +65,7 @@ class PersonCells:
         sensitive: Sensitive,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
     ) -> ClassTable:
-        """Return the classes that the cells form, counted in distinct persons.
+        """Return the classes that the cells form, with sizes in distinct persons.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class PersonCells:
         return ClassTable.from_persons(sizes, known, tables, ids=unique, hierarchies=hierarchies)
 
     def _distinct(self, index: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
-        """Return the distinct pairs of group and person for `cells`, and all persons of each group.
+        """Return the distinct pairs of group and person of `cells`, and all persons of each group.
 
         `index` is the group of each cell, shape (cells,).
         """

@@ -1,4 +1,4 @@
-"""The population that a table is a sample of, counted for the classes of any configuration."""
+"""Count the population of a sample, for the equivalence classes of any configuration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """People per combination of quasi-identifiers.
+    """The numbers of people in a population by combination of quasi-identifiers.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Population:
     def with_people(
         self, table: ClassTable, frequency: FrequencyTable, choice: Mapping[str, Candidate]
     ) -> ClassTable:
-        """Return the classes of a configuration with their sizes in the population.
+        """Add the sizes in the population to the classes of a configuration.
 
         Parameters
         ----------
@@ -84,9 +84,9 @@ class Population:
         return replace(table, population=sizes, absent=absent)
 
     def groups(self, name: str, candidate: Candidate) -> Ints:
-        """Return the group of each value under a candidate.
+        """Return the group of each of the population's values under a candidate.
 
-        Groups that the table lacks come last.
+        Groups that do not occur in the table have the highest numbers.
         """
         key = (name, candidate.mask)
         if key not in self._groups:
@@ -101,7 +101,7 @@ class Population:
 
 
 def population_of(policy: Policy, summary: Summary) -> Population | None:
-    """Return the population of a policy; None if it has none or its rule does not need one.
+    """Read the population of a policy; None if it has none or its rule does not need one.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Sums of a numeric label by atom and fold. Least squares needs only these and the pair counts.
+"""Sum a numeric label by atom and fold: least squares needs only these sums and the pair counts.
 
 For least squares, a label is one or more response columns. With classes, these are indicators, and
 their sums are counts. A numeric label is one column, and this module keeps its sums. They are
@@ -73,9 +73,10 @@ class NumberUnit:
 
     @classmethod
     def of(cls, numbers: Floats, rows: int, most_bits: int = MOST_BITS) -> NumberUnit:
-        """Return the unit of finite numbers of so many rows: their last decimal, if they have one.
+        """Return the unit in which finite numbers are stored: their last decimal, if they have one.
 
-        In units they take at most `most_bits` bits.
+        In this unit, each number takes at most `most_bits` bits, and the sum over `rows` rows fits
+        in 64 bits.
 
         Examples
         --------
@@ -101,9 +102,9 @@ class NumberUnit:
     def of_values(
         self, values: pa.Array, what: str = "number to predict", most_bits: int = MOST_BITS
     ) -> Counts:
-        """Return the values of a column in units; 0 for those that are missing.
+        """Convert the values of a column to units, as integers; missing values are 0.
 
-        `what` they are called in messages.
+        `what` is the name of the values in error messages.
 
         Raises
         ------
@@ -124,7 +125,7 @@ class NumberUnit:
         )
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return an engine's column in this unit; null where the label is missing."""
+        """Return an engine's column in units, as an expression; null where the label is missing."""
         scaled = column.cast("float64") * (float(self.base) ** self.exponent)
         return (scaled + 0.5).floor().cast("int64")
 
@@ -173,8 +174,8 @@ def check_number(column: ir.Column, values: pa.Array) -> Floats:
 class ResponseSums:
     """Sums of a numeric label in its unit, by fold of the labelled rows.
 
-    Where rows have weights, of the label times the weight, which may take more than 64 bits: the arrays
-    then hold Python's whole numbers.
+    If rows have weights, the label is multiplied by the weight. The sums may then need more than 64
+    bits, so the arrays contain Python's integers.
 
     Attributes
     ----------
@@ -196,18 +197,22 @@ class ResponseSums:
         return len(self.total)
 
     def centre(self, rows: int) -> int:
-        """Return the mean label of so many rows, rounded to an integer."""
+        """Return the mean label of this many rows, rounded to an integer."""
         return round(Fraction(int(self.total.sum()), rows))
 
     def deviation(self, rows: int) -> float:
-        """Return the standard deviation of the label in units."""
+        """Return the standard deviation of the label over this many rows, in units."""
         whole, square = int(self.total.sum()), int(sum(self.squares))
         return math.sqrt(Fraction(square * rows - whole**2, rows**2))
 
     def regrouped(
         self, moved: Sequence[npt.NDArray[np.integer]], sizes: Sequence[int]
     ) -> ResponseSums:
-        """Return the sums of coarser atoms: per attribute the new one of each, and how many there are."""
+        """Return the sums by coarser atoms.
+
+        For each attribute, `moved` has the new atom of each atom, and `sizes` the number of new
+        atoms.
+        """
         sums = [np.zeros((self.folds, size), dtype=self.total.dtype) for size in sizes]
         for own, whole, atoms in zip(self.sums, sums, moved, strict=True):
             for fold, of_fold in zip(whole, own, strict=True):
@@ -215,7 +220,7 @@ class ResponseSums:
         return ResponseSums(tuple(sums), self.total, self.squares)
 
     def plus(self, other: ResponseSums) -> ResponseSums:
-        """Return the sums over the rows of both, which must have the same atoms and folds."""
+        """Add the sums of other rows, which must have the same atoms and folds."""
         return ResponseSums(
             tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True)),
             self.total + other.total,
@@ -223,7 +228,7 @@ class ResponseSums:
         )
 
     def together(self) -> ResponseSums:
-        """Return the sums with all folds joined into one."""
+        """Add the sums of all folds."""
         return ResponseSums(
             tuple(own.sum(axis=0, keepdims=True) for own in self.sums),
             self.total.sum(keepdims=True),
@@ -261,7 +266,7 @@ class ResponseSums:
         return ResponseSums(tuple(sums), of_fold, tuple(float(own) * scale for own in squares))
 
     def scaled(self, factor: int) -> ResponseSums:
-        """Return the sums in a unit that is `factor` times smaller.
+        """Convert the sums to a unit that is `factor` times smaller.
 
         Raises
         ------
@@ -285,7 +290,7 @@ class ResponseSums:
 
 
 class ResponseCounter:
-    """Adds up a numeric label over chunks of rows.
+    """Sums a numeric label over chunks of rows.
 
     Parameters
     ----------
@@ -311,7 +316,7 @@ class ResponseCounter:
         response: Counts,
         weights: Counts | None = None,
     ) -> None:
-        """Add rows: their atoms, folds and labels in units, and their weights."""
+        """Add a chunk of rows: their atoms, folds, labels in units, and weights."""
         of_rows = response if weights is None else response * weights
         for own, code, size in zip(self._sums, codes, self._sizes, strict=True):
             key = fold * size + code
@@ -325,7 +330,7 @@ class ResponseCounter:
                 self._squares[place] += int((of_rows[here].astype(object) * response[here]).sum())
 
     def _summed(self, key: Counts, values: Counts, size: int) -> Sums:
-        """Return sums by key, in Python's whole numbers where rows have weights."""
+        """Sum values by key, shape (size,), as Python's integers if rows have weights."""
         if self._total.dtype != object:
             return exact_sums(key, values, size)
         high, low = halves(values)
@@ -341,7 +346,7 @@ class ResponseCounter:
         response: Counts | None,
         weights: Counts | None = None,
     ) -> ResponseSums | None:
-        """Return the sums of some rows; None if there is no numeric label."""
+        """Return the sums over these rows; None if there is no numeric label."""
         if response is None:
             return None
         counter = cls(sizes, folds, weighted=weights is not None)
@@ -349,12 +354,12 @@ class ResponseCounter:
         return counter.sums()
 
     def sums(self) -> ResponseSums:
-        """Return the sums so far."""
+        """Return the sums over all rows added so far."""
         return ResponseSums(tuple(self._sums), self._total, tuple(self._squares))
 
 
 def exact_sums(key: npt.NDArray[Any], values: Counts, size: int) -> Counts:
-    """Return the sum of whole numbers by key, shape (size,), exact where it is below 2**62."""
+    """Sum integers by key, shape (size,); the result is exact if it is below 2**62."""
     parts = [
         np.bincount(key, weights=half, minlength=size).astype(np.int64) for half in halves(values)
     ]
@@ -363,12 +368,12 @@ def exact_sums(key: npt.NDArray[Any], values: Counts, size: int) -> Counts:
 
 
 def halves(values: Sums) -> tuple[Sums, Sums]:
-    """Return the higher and the lower bits of whole numbers; the lower ones are positive."""
+    """Split integers into higher and lower bits; the lower bits are not negative."""
     return values >> _LOW, values & ((1 << _LOW) - 1)
 
 
 def joined_halves(high: Counts, low: Counts) -> Sums:
-    """Return the numbers that `halves` divided, as Python integers."""
+    """Join the higher and lower bits from `halves` to Python's integers."""
     whole: Sums = (high.astype(object) << _LOW) + low.astype(object)
     return whole
 
@@ -385,5 +390,6 @@ def exact_squares(values: Counts) -> int:
 
 
 def rows_with_number(column: ir.Column, name: str) -> ir.Value:
-    """Return an expression: `name`, the only class, where the number is present, else null."""
+    """Return an expression that is `name`, the only class, where the number is present, else null.
+    """
     return ibis.cases((present(column), ibis.literal(name)), else_=ibis.null("string"))

@@ -1,8 +1,8 @@
-"""Co-occurrence counts of wide tables, counted from coded rows on first use.
+"""Count co-occurrences of wide tables from rows in memory, each pair when it is first used.
 
 There are m (m - 1) / 2 pairs of m attributes: 19,900 for 200. Most measures do not read pairs by
-class; they read the matrix of all atoms over all classes. So the rows are kept, with one or two
-bytes per attribute. That matrix is counted at once, and a pair by class only when it is used.
+class; they read the matrix of all atoms over all classes. So the rows stay in memory, with one or
+two bytes per attribute. That matrix is counted at once, and a pair by class only when it is used.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Tally = tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], Numbe
 
 @dataclass(frozen=True, eq=False)
 class AtomRows:
-    """Rows as atoms.
+    """The rows of a table as atoms.
 
     Attributes
     ----------
@@ -61,8 +61,7 @@ class AtomRows:
     weights
         Weight of each row in units, shape (N,); None if each row counts once.
     in_rows
-        Turns the weights in the matrix of all atoms into effective rows; None to keep weights in
-        units.
+        Converts sums of weights in the matrix of all atoms to effective rows; None keeps units.
     """
 
     codes: Sequence[npt.NDArray[np.unsignedinteger]]
@@ -75,7 +74,7 @@ class AtomRows:
     in_rows: WeightSums | None = None
 
     def pair(self, i: int, j: int) -> Tally:
-        """Count two attributes by class and fold."""
+        """Count the rows of two attributes by their atoms, class and fold."""
         columns = self.classes * self.folds
         key = (self.codes[i].astype(np.int64) * self.sizes[j] + self.codes[j]) * columns
         key += self._column
@@ -86,18 +85,19 @@ class AtomRows:
         return self.label * self.folds + self.fold
 
     def joint(self, i: int) -> Counts:
-        """Count one attribute by class and fold, shape (A_i, C F)."""
+        """Count the rows of one attribute by atom, class and fold, shape (A_i, C F)."""
         columns = self.classes * self.folds
         own = self.codes[i].astype(np.int64) * columns + self._column
         counted = np.bincount(own, weights=self.weights, minlength=self.sizes[i] * columns)
         return counted.astype(np.int64).reshape(-1, columns)
 
     def gram(self, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.float64]:
-        """Return the number of rows in each pair of atoms, shape (D, D); of `rows` only, if given.
+        """Count the rows in each pair of atoms, shape (D, D), over all rows or only those in
+        `rows`.
 
-        Attributes with few atoms are first joined into parts, whose values are combinations of
-        atoms. Each two parts are counted against each other in one table. The counts for pairs of
-        atoms are sums of its entries.
+        Attributes with few atoms are first joined into one variable, whose values are combinations
+        of atoms. Each two such variables are counted in one table. The counts for pairs of atoms
+        are sums of its entries.
         """
         parts = [_Part.of(self, members, rows) for members in _together(self.sizes)]
         weights = self.weights if rows is None or self.weights is None else self.weights[rows]
@@ -122,7 +122,7 @@ class AtomRows:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Attributes that are counted together as one.
+    """Several attributes that are counted as one variable: each value is a combination of atoms.
 
     Attributes
     ----------
@@ -164,13 +164,14 @@ class _Part:
         return cls(members, code, whole, np.concatenate(shown).astype(np.float64))
 
     def added(self, counted: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Return for each atom the sum of its rows in `counted` (one row per combination)."""
+        """Return the rows of each atom, given the rows of each combination."""
         rows: npt.NDArray[np.float64] = np.asarray(counted, dtype=np.float64)
         return rows if self.shown is None else self.shown @ rows
 
 
 def _together(sizes: Sequence[int]) -> list[list[int]]:
-    """Divide attributes into parts with at most `_TOGETHER` combinations, or one attribute each."""
+    """Divide attributes into sets with at most `_TOGETHER` combinations, or of one attribute each.
+    """
     parts: list[list[int]] = []
     combined = 1
     for place in sorted(range(len(sizes)), key=lambda i: sizes[i]):
@@ -184,7 +185,7 @@ def _together(sizes: Sequence[int]) -> list[list[int]]:
 
 
 class _Tallies:
-    """Counts by pair, made on first use; the latest ones are kept."""
+    """Counts of pairs, made when first used; the last used ones are cached."""
 
     def __init__(self, rows: AtomRows) -> None:
         self._rows = rows
@@ -203,7 +204,7 @@ class _Tallies:
 
 
 class _Asked(Mapping[Pair, Any]):
-    """A mapping from pairs to one of the five arrays of each pair."""
+    """A mapping from pairs to one of the five arrays that describe each pair."""
 
     def __init__(self, pairs: Sequence[Pair], get: Callable[[Pair], Any]) -> None:
         self._pairs = dict.fromkeys(pairs)
@@ -223,7 +224,7 @@ class _Asked(Mapping[Pair, Any]):
 
 @dataclass(frozen=True, eq=False)
 class RowPairCounts(PairCounts):
-    """Co-occurrence counts that are counted from the rows on first use.
+    """Co-occurrence counts that are counted from rows when first used.
 
     Attributes
     ----------
@@ -243,13 +244,13 @@ class RowPairCounts(PairCounts):
 
     @cached_property
     def total(self) -> Matrix:
-        """Co-occurrence counts over all classes, shape (D, D), symmetric."""
+        """Co-occurrence of all atoms, summed over classes, shape (D, D), symmetric."""
         if not self.dense:
             return self.total_of_pairs()
         return self.coded.gram()
 
     def total_in(self, fold: int) -> npt.NDArray[np.float64]:
-        """Co-occurrence counts of one fold over all classes, shape (D, D)."""
+        """Count the co-occurrence of all atoms in one fold, summed over classes, shape (D, D)."""
         return self.coded.gram(np.flatnonzero(self.coded.fold == fold))
 
 
@@ -266,7 +267,7 @@ def count_row_pairs(
     weights: Counts | None = None,
     divisor: int = 1,
 ) -> RowPairCounts:
-    """Return the same as `count_pairs` for these rows, but count each pair on first use.
+    """Return the pair counts of `count_pairs`, but count each pair only when it is first used.
 
     Parameters
     ----------

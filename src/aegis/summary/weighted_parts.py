@@ -1,4 +1,5 @@
-"""Summaries of parts of a table whose rows have weights: brought to one unit, their sums add up."""
+"""Convert the summaries of weighted parts of a table to one unit, so that their sums can be added.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _SUM_BITS = 62
 
 
 def merged_weights(summaries: Sequence[Summary]) -> TableWeights | None:
-    """Return the weights of all parts, which are in one unit."""
+    """Return the weights of all parts together; the parts must use the same unit."""
     parts = [summary.weights for summary in summaries if summary.weights is not None]
     if not parts:
         return None
@@ -34,7 +35,7 @@ def merged_weights(summaries: Sequence[Summary]) -> TableWeights | None:
 
 
 def in_one_unit(summaries: Sequence[Summary]) -> list[Summary]:
-    """Return the parts with their weights in the smallest unit of any.
+    """Convert the parts to the smallest unit of weight among them.
 
     Raises
     ------
@@ -63,7 +64,7 @@ def in_one_unit(summaries: Sequence[Summary]) -> list[Summary]:
 
 
 def _times(summary: Summary, factor: int) -> Summary:
-    """Return a summary whose weights are in a unit that is `factor` times smaller."""
+    """Convert a summary to a unit of weight that is `factor` times smaller."""
     weights, own, totals = summary.weights, summary.label_attribute, summary.label.totals
     if factor == 1 or weights is None or totals is None:
         return summary
@@ -86,7 +87,7 @@ def _times(summary: Summary, factor: int) -> Summary:
 
 
 def _digits(factor: int, base: int) -> int:
-    """Return which power of the base a factor is."""
+    """Return the logarithm of a factor to this base; the factor must be a power of the base."""
     digits = 0
     while factor > 1:
         factor, digits = factor // base, digits + 1

@@ -1,10 +1,10 @@
-"""Weights of rows: counts are sums of weights, kept as whole numbers of a unit.
+"""Weight rows: counts are sums of weights, stored as integers of a unit.
 
 The unit is the last decimal of the weights, or a power of two that keeps 31 leading bits. So sums
-are exact, for any order of rows, parts and engines. Only scores do not use whole numbers: they read
-counts in effective rows (Kish, Survey Sampling, 1965), in total (sum of w)^2 / (sum of w^2). This
-is the number of independent rows of equal weight that carry as much information. It does not change
-if all weights are multiplied by a number.
+are exact, for any order of rows, parts and engines. Only scores do not use integers: they use
+counts in effective rows (Kish, Survey Sampling, 1965), whose total is (sum of w)^2 / (sum of w^2).
+This is the number of independent rows of equal weight that carry as much information. It does not
+change if all weights are multiplied by a number.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FEWEST_BITS = 4
 
 @dataclass(frozen=True)
 class WeightSums:
-    """Sums of the weights of some rows, in units.
+    """Sums of the weights of some rows, in units of weight.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class WeightSums:
 
     @classmethod
     def of(cls, weights: Counts, divisor: int = 1) -> WeightSums:
-        """Return the sums of some rows.
+        """Sum the weights of some rows, and their squares.
 
         Examples
         --------
@@ -88,17 +88,19 @@ class WeightSums:
         return float(round(exact * Fraction(2) ** shift) / Fraction(2) ** shift)
 
     def in_rows(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Return sums of weights as effective rows."""
+        """Convert sums of weights to effective rows."""
         rows: npt.NDArray[np.float64] = (counts // self.divisor) * self.step
         return rows
 
     @property
     def rows(self) -> float:
-        """The total in effective rows, as from `in_rows`; it is `effective`, but rounded."""
+        """The total in effective rows, as `in_rows` computes it; it equals `effective` up to
+        rounding.
+        """
         return (self.total // self.divisor) * self.step
 
     def plus(self, other: WeightSums) -> WeightSums:
-        """Return the sums of the rows of this object and of `other`."""
+        """Add the sums of other rows."""
         return WeightSums(
             self.total + other.total,
             self.squares + other.squares,
@@ -106,7 +108,7 @@ class WeightSums:
         )
 
     def scaled(self, factor: int) -> WeightSums:
-        """Return the same sums in a unit that is `factor` times smaller."""
+        """Convert the sums to a unit that is `factor` times smaller."""
         return WeightSums(self.total * factor, self.squares * factor**2, self.divisor * factor)
 
 
@@ -154,7 +156,7 @@ class TableWeights:
 
 @dataclass(frozen=True, eq=False)
 class RowWeights:
-    """The column of weights, from which the weight of each row is read.
+    """The column of weights, with its distinct values and its unit.
 
     Attributes
     ----------
@@ -178,7 +180,8 @@ class RowWeights:
     def read(
         cls, column: ir.Column, values: pa.Array, counts: Counts, unit: NumberUnit | None = None
     ) -> RowWeights:
-        """Return the weights of a table from their distinct values and the rows of each.
+        """Check the weights of a table, and choose their unit, from the rows of each distinct
+        value.
 
         Raises
         ------
@@ -215,12 +218,12 @@ class RowWeights:
         return whole
 
     def expression(self, table: ir.Table) -> ir.Value:
-        """Return the weight of each row of a table of an engine."""
+        """Return the weight of each row in units, as an expression on an engine's table."""
         return self.unit.expression(table[self.column])
 
 
 def _checked(column: ir.Column, values: pa.Array, counts: Counts) -> npt.NDArray[np.float64]:
-    """Return weights as floats; raise `DataError` for what is none."""
+    """Return weights as floats; raise `DataError` if they are not valid weights."""
     name, kind = column.get_name(), Kind.of(column.type())
     if kind is None or not kind.numeric:
         raise DataError(
@@ -247,7 +250,7 @@ def _checked(column: ir.Column, values: pa.Array, counts: Counts) -> npt.NDArray
 
 
 class ScaledCounts(Mapping[tuple[int, int], npt.NDArray[np.float64]]):
-    """Counts of pairs in effective rows, worked out when they are asked for."""
+    """Counts of pairs in effective rows, computed when they are read."""
 
     def __init__(
         self, counts: Mapping[tuple[int, int], npt.NDArray[Any]], weights: WeightSums

@@ -1,4 +1,4 @@
-"""Remove from a summary the counts that no mask shows, before it is passed on."""
+"""Remove counts that no mask shows from a summary before it is passed on."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ def _refuse_noise(attribute: AttributeSummary) -> None:
 def _coarse(
     attribute: AttributeSummary, cells: Ints, information: Information, max_levels: int
 ) -> tuple[AttributeSummary, Ints]:
-    """Return the attribute reduced to its cells, and the new atom of each of its atoms."""
+    """Merge an attribute's values into cells; return the attribute, and the new atom of each atom.
+    """
     if int(cells.max(initial=-1)) + 1 == len(attribute.values):
         return attribute, np.arange(attribute.n_atoms, dtype=np.int32)  # a candidate shows it all
     first = np.unique(cells, return_index=True)[1]
@@ -143,7 +144,9 @@ def _coarse(
 
 
 def _baseline_ranges(attribute: AttributeSummary, atoms: Ints, max_levels: int) -> Ints | None:
-    """Return the range of each new atom without masks; `atoms` has the new atom of each old one."""
+    """Return the range of each new atom of an unmasked attribute; `atoms` is the new atom of each
+    old one.
+    """
     if not attribute.kind.ordered:
         return None
     of_value = atoms[attribute.atoms]
@@ -152,7 +155,7 @@ def _baseline_ranges(attribute: AttributeSummary, atoms: Ints, max_levels: int) 
 
 
 def _regrouped(pairs: PairCounts, moved: Sequence[Ints]) -> PairCounts:
-    """Return the co-occurrences of coarser atoms; `moved` has the new atom of each atom."""
+    """Return the pair counts of coarser atoms; `moved` has the new atom of each atom."""
     sizes = tuple(int(atoms.max(initial=-1)) + 1 for atoms in moved)
     index, count, placed = {}, {}, {}
     for i, j in pairs.index:
@@ -206,7 +209,9 @@ def _rows_added(joint: Counts, groups: Ints, size: int) -> Counts:
 
 
 def _counted(frequency: FrequencyTable | None, cells: Mapping[str, Ints]) -> FrequencyTable | None:
-    """Return the frequency table by cells. Columns without cells, such as the label, stay."""
+    """Return the frequency table with cells in place of values; columns without cells stay as they
+    are.
+    """
     if frequency is None:
         return None
     codes, representatives = {}, {}

@@ -1,4 +1,4 @@
-"""Exact search over all combinations of candidate masks."""
+"""Search all combinations of candidate masks exactly."""
 
 from aegis.advisor.search.front import FrontRange, rules_of
 from aegis.advisor.search.request import check_request, objective_names

@@ -1,4 +1,4 @@
-"""Bounds of the expected AUC and R2 over a box of configurations."""
+"""Bound the expected AUC and R2 over a box: a set of candidate masks for each attribute."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LEVELS = 1024
 
 
 def has_reach(objective: str, problem: Problem) -> bool:
-    """Whether `reachable_auc` bounds an objective.
+    """Return whether `reachable_auc` bounds an objective.
 
-    It does if the objective is the expected AUC of linear scores, the label has no masks to choose
-    from, and the summary has folds.
+    It does if the objective is the expected AUC of linear scores, the label has no choice of masks,
+    and the summary has folds.
     """
     summary = problem.summary
     if objective not in MEASURES or summary.pairs.folds is None:
@@ -38,8 +38,8 @@ class FinestBound:
     The bound is computed for the finest masks of the box: for each attribute, the common refinement
     of the levels and ranges of its candidates. A coarser mask allows only some of the linear scores
     that a finer mask allows, so no configuration exceeds the bound. If a candidate adds noise, the
-    atoms are used instead, because the noisy value is a random function of them. Counts of pairs of
-    attributes are shared by all boxes, and the bound by boxes with the same finest masks.
+    atoms are used instead, because the noisy value is a random function of them. All boxes share
+    the counts of pairs of attributes, and boxes with the same finest masks share the bound.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class FinestBound:
         self._known: dict[tuple[int, ...], float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return the bound; 1 for a box of more than 1,024 levels."""
+        """Return an upper bound for a box; 1, which bounds nothing, above 1,024 levels."""
         levels = finest(self._problem, box)
         if levels is None:
             return 1.0

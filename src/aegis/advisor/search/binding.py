@@ -1,4 +1,4 @@
-"""Explain why the best configuration is not finer, and what a weaker rule would gain."""
+"""Explain why the best configuration is not finer, and how much a weaker rule would gain."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ SUPPRESSION_STEP = 0.01
 def explain(
     searcher: Searcher, outcome: Found, highest: tuple[float, Box], clock: Clock
 ) -> Binding:
-    """Return the obstacles to a finer best configuration.
+    """Return the finer masks that the best configuration could not have, and gains from weaker
+    rules.
 
     Parameters
     ----------
     searcher
-        The search that found it.
+        The search that found the best configuration.
     outcome
         Its result: at least one configuration, the preferred one first.
     highest
@@ -45,7 +46,7 @@ def explain(
 
 
 def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[FinerMask]:
-    """Return, per attribute, the next finer candidates with the verdict of the rule.
+    """Return for each attribute the next finer candidates, with the rule's verdict on each.
 
     If time runs out, the remaining candidates are left out.
     """
@@ -78,7 +79,8 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
 def _hiding_less(problem: Problem, index: int, current: int) -> list[int]:
     """Return up to `NEXT` candidates that hide less than the current one and are not nested in it.
 
-    For example, ranges of 7 years instead of 10. Candidates that hide nearly as much come first.
+    An example is ranges of 7 years instead of 10. The list starts with the candidate that hides
+    most.
     """
     variable = problem.variables[index]
     nested = variable.finer[current] | variable.coarser[current]
@@ -120,9 +122,10 @@ def _relaxed(
 
 
 def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
-    """Return each rule that is one step weaker: by a model's own step, or 1 % more suppressed.
+    """Return each rule that is one step weaker, with a description of the step.
 
-    A criterion that has no weaker step is left out: for example distinct l-diversity with l = 2.
+    A step is a model's own weakening, or 1 % more suppression. A criterion without a weaker step is
+    left out: for example distinct l-diversity with l = 2.
     """
     weaker = []
     for index, criterion in enumerate(rule.criteria):

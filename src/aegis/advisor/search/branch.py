@@ -1,14 +1,21 @@
 """Best-first branch and bound over boxes: anytime, with a proof of optimality at the end.
 
-A node is a box whose coarsest corner meets the monotone part of the rule. The node with the
-largest bound is tightened: parts of a domain that cannot beat the best configuration found are
-struck, which makes the coarsest corner finer, so that the rule strikes finer candidates of other
-domains, which lowers the bound again. Then it is split in two along one variable: the candidates
-that refine some candidate c, and the rest. In the first half the coarsest corner is finer, so the
-rule strikes candidates from the other domains; in the second the finest grouping is coarser, so
-the bound falls. A domain of many masks that do not compare is not split in two but divided at once,
-because such masks together distinguish values that no single one of them does. When the largest
-bound left is no better than the best configuration found, that configuration is optimal.
+A box is a set of configurations: a domain of candidate masks for each variable. Its coarsest corner
+has the coarsest grouping of each domain. A box is searched only while its coarsest corner meets the
+monotone criteria of the rule.
+
+The box with the largest bound is tightened first. Candidates that cannot beat the best known
+configuration are removed. That makes the coarsest corner finer, so that the rule removes finer
+candidates of other variables, which lowers the bound again.
+
+The box is then split along one variable: into the candidates that refine some candidate c, and the
+rest. In the first half the coarsest corner is finer, so the rule removes candidates of the other
+variables. In the second half the finest grouping is coarser, so the bound falls. A domain of many
+masks that are not nested is divided into many boxes at once, because such masks together
+distinguish values that no single one distinguishes.
+
+When no remaining bound exceeds the value of the best known configuration, that configuration is
+optimal.
 """
 
 from __future__ import annotations
@@ -47,7 +54,7 @@ _TOLERANCE = 1e-12
 
 
 class OpenBox(NamedTuple):
-    """A box that may hold a better configuration than the best one found.
+    """A box that may contain a configuration better than the best known one.
 
     Attributes
     ----------
@@ -77,14 +84,14 @@ class Found:
     nodes
         Boxes that were split.
     complete
-        Whether the search ended by itself. Then no configuration that was not returned is better;
-        if none was returned, none is admissible.
+        Whether the search ran to its end. Then every better configuration was returned; if none was
+        returned, none is admissible.
     interrupted
         Whether the user ended the search.
     beyond
         No configuration outside of `best` has a larger signed value than this.
     open
-        The boxes that were left, largest bound first; a later search can go on with these.
+        The unsearched boxes, largest bound first; a later search can continue with them.
     """
 
     best: list[tuple[float, Box]] = field(default_factory=list)
@@ -97,7 +104,7 @@ class Found:
 
 
 class BranchAndBound:
-    """One search.
+    """A branch and bound search for the best admissible configurations.
 
     Parameters
     ----------
@@ -142,7 +149,7 @@ class BranchAndBound:
         self._first_dive = _EARLY if large else _DIVE_EVERY
 
     def run(self, start: tuple[Box, ...] = (), resumed: tuple[OpenBox, ...] | None = None) -> Found:
-        """Search until proven, out of time, or interrupted.
+        """Search until the best configurations are proven, time runs out, or the user interrupts.
 
         Parameters
         ----------
@@ -172,13 +179,13 @@ class BranchAndBound:
         return self.found
 
     def _left(self) -> tuple[OpenBox, ...]:
-        """Return the boxes that may hold something better, largest bound first."""
+        """Return the boxes that may contain a better configuration, largest bound first."""
         entries = [] if self._box_at_work is None else [self._box_at_work]
         entries += [OpenBox(-bound, box, tight) for bound, _, _, box, tight in sorted(self._heap)]
         return tuple(entry for entry in entries if entry.bound > self._threshold())
 
     def _resume(self, start: tuple[Box, ...], resumed: tuple[OpenBox, ...]) -> None:
-        """Go on with the boxes that an earlier search left open."""
+        """Continue with the boxes that an earlier search left unsearched."""
         for bound, box, tight in resumed:
             self._pushed += 1
             size = sum(domain.bit_count() for domain in box)
@@ -190,12 +197,12 @@ class BranchAndBound:
         self._loop()
 
     def _to_the_top(self, box: Box | None) -> None:
-        """Improve a configuration until nothing near it is better."""
+        """Improve a configuration until no change of one or two masks makes it better."""
         while box is not None:
             box = self._improve(box)
 
     def _search(self, start: tuple[Box, ...]) -> None:
-        """Look for something admissible first, then for the proven best."""
+        """Look for an admissible configuration first, then for the proven best."""
         root = self.problem.root
         if not self.feasibility.possible(root):
             return
@@ -216,12 +223,12 @@ class BranchAndBound:
             self._loop()
 
     def _bounds(self) -> list[float]:
-        """Return the largest bound that is left and the best value, where there are any."""
+        """Return the largest bound of an unsearched box and the best known value, if they exist."""
         left = [-entry[0] for entry in self._heap[:1]]
         return left + [value for value, _ in self.found.best[:1]]
 
     def _open(self) -> bool:
-        """Whether a box is left that could hold something better than what was found."""
+        """Return whether an unsearched box may contain a configuration among the best."""
         return bool(self._heap) and -self._heap[0][0] > self._threshold()
 
     def _threshold(self) -> float:
@@ -247,11 +254,13 @@ class BranchAndBound:
             self._at_work, self._box_at_work = -math.inf, None
 
     def _division(self, box: Box) -> Division | None:
-        """Return a variable whose domain is better divided at once, and into what; else None."""
+        """Return a variable whose domain is best divided at once, and the parts; None if there is
+        none.
+        """
         return self.problem.division(box) if self.objective.divides else None
 
     def _divide(self, box: Box, index: int, parts: tuple[int, ...]) -> None:
-        """Split a box into many along one variable."""
+        """Split a box along one variable into as many boxes as there are parts."""
         self.found.nodes += 1
         for part in parts:
             narrowed = self.feasibility.narrow(_replace(box, index, part))
@@ -259,9 +268,11 @@ class BranchAndBound:
                 self._push(narrowed)
 
     def _finest_part(self, box: Box, index: int, parts: tuple[int, ...]) -> Box | None:
-        """Return the box of the finest part that may hold something admissible, by bisection.
+        """Return the box of the finest part that may contain an admissible configuration, by
+        bisection.
 
-        The parts run from fine to coarse; that finer ones fail first is a guess.
+        The parts are ordered from fine to coarse. The bisection assumes that finer parts fail
+        first, which need not hold.
         """
         best, low, high = None, 0, len(parts)
         while low < high:
@@ -274,7 +285,8 @@ class BranchAndBound:
         return best
 
     def _branch(self, box: Box) -> None:
-        """Split a box in two, and now and then look for a better configuration in the best one."""
+        """Split a box in two; from time to time, descend to a single configuration and improve it.
+        """
         self.found.nodes += 1
         index, fine, narrowed = self._split(box)
         self._push(_replace(box, index, box[index] & ~fine))
@@ -294,7 +306,9 @@ class BranchAndBound:
             heapq.heappush(self._heap, (-bound, size, self._pushed, box, tight))
 
     def _tighten_and_push(self, box: Box) -> None:
-        """Put a box back without candidates that are too coarse to beat the best, or too fine."""
+        """Remove candidates that are too coarse to beat the best or too fine for the rule, then
+        queue the box.
+        """
         while True:
             slack = self.objective.upper(box) - self._threshold()
             if slack <= 0:
@@ -314,9 +328,10 @@ class BranchAndBound:
             box = narrowed
 
     def _losses(self, box: Box) -> list[tuple[float, int, int]]:
-        """Return the splits of a box, by how far the bound of the coarser half is guessed to fall.
+        """Return the possible splits of a box, the largest estimated decrease of the bound first.
 
-        Each is the loss, a variable, and the finer half of its domain.
+        Each split has the decrease in the coarser half, a variable, and the finer half of its
+        domain.
         """
         whole = self.objective.guess(box)
         if not math.isfinite(whole):
@@ -329,11 +344,12 @@ class BranchAndBound:
         return sorted(falls, key=lambda split: -split[0])
 
     def _split(self, box: Box) -> tuple[int, int, Box | None]:
-        """Return the split both of whose halves lose most: variable, finer half, that narrowed.
+        """Return the split that lowers the bounds of both halves most.
 
-        Strong branching with the product rule (Achterberg, Koch and Martin, Branching rules
-        revisited, Operations Research Letters 33, 2005); no half can lose more than what closes
-        it.
+        The result has the variable, the finer half of its domain, and the box of the finer half
+        after the rule has removed candidates. This is strong branching with the product rule
+        (Achterberg, Koch and Martin, Branching rules revisited, Operations Research Letters 33,
+        2005). A decrease that already excludes a half counts no more than that.
         """
         slack = max(self.objective.upper(box) - self._threshold(), _TOLERANCE)
         best: tuple[float, int, int, Box | None] | None = None
@@ -354,17 +370,17 @@ class BranchAndBound:
         return best[1:]
 
     def _fall(self, box: Box, inner: Box) -> float:
-        """Return how far the bound of a box lies above that of a box within it."""
+        """Return the bound of a box minus the bound of a smaller box inside it."""
         whole = self.objective.upper(box)
         return whole - self.objective.upper(inner) if math.isfinite(whole) else 0.0
 
     def _guessed_fall(self, box: Box, inner: Box) -> float:
-        """Return an estimate of `_fall` that takes less time."""
+        """Return a quick estimate of `_fall`."""
         whole = self.objective.guess(box)
         return whole - self.objective.guess(inner) if math.isfinite(whole) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
-        """Yield variables and finer halves of their domains."""
+        """Yield the possible splits of a box: a variable, and the finer half of its domain."""
         for index, domain in enumerate(box):
             if domain & (domain - 1) == 0:
                 continue
@@ -374,7 +390,10 @@ class BranchAndBound:
                 yield index, fine
 
     def _finer_halves(self, index: int, domain: int) -> tuple[int, ...]:
-        """Return for some candidates of a domain, evenly by size, those that refine them."""
+        """Return possible finer halves of a domain.
+
+        Each half has the candidates that refine one candidate, chosen evenly over sizes.
+        """
         variable = self.problem.variables[index]
         ordered = sorted(members(domain), key=lambda c: -variable.candidates[c].size)
         step = max(1, len(ordered) // _SPLITS)
@@ -383,7 +402,9 @@ class BranchAndBound:
         return tuple(sorted(halves)) or (1 << ordered[0],)
 
     def _dive(self, box: Box) -> None:
-        """Walk from a box to a single configuration and improve it by one or two masks at a time."""
+        """Descend from a box to a single configuration, and improve it by changes of one or two
+        masks.
+        """
         while not is_leaf(box):
             division = self._division(box)
             part = None if division is None else self._finest_part(box, *division)
@@ -397,7 +418,8 @@ class BranchAndBound:
             self._to_the_top(box)
 
     def _improve(self, box: Box) -> Box | None:
-        """Return a better admissible configuration that differs in one mask, or in two."""
+        """Return a better admissible configuration that differs in one or two masks; None if none.
+        """
         start = self.objective.bound(box)
         moves = self._moves(box)
         for gain, index, candidate in moves:
@@ -412,7 +434,8 @@ class BranchAndBound:
         return None
 
     def _moves(self, box: Box) -> list[tuple[float, int, int]]:
-        """Return what each change of one mask gains, best first: gain, variable, new domain."""
+        """Return the gain of each change of one mask, largest first: gain, variable and new domain.
+        """
         start = self.objective.bound(box)
         moves = []
         for index, variable in enumerate(self.problem.variables):
@@ -423,24 +446,27 @@ class BranchAndBound:
         return sorted(moves, key=lambda move: (-move[0], *move[1:]))
 
     def _upper(self, box: Box) -> float:
-        """Return what a configuration is worth at most; -inf where that would take too long."""
+        """Return an upper bound of a configuration's value; -inf if computing it would take too
+        long.
+        """
         self._go_on()
         return self.objective.upper(box) if self._in_time(box) else -math.inf
 
     def _go_on(self) -> None:
-        """Say that the search is alive: whoever follows it may end it by raising an error."""
+        """Raise an error if time is over, and report progress so that a caller can end the search.
+        """
         self.clock.check()
         self.step.advance(0)
 
     def _betters(self, box: Box, value: float) -> bool:
-        """Record a configuration if it is admissible; return whether it is, and above a value."""
+        """Record a configuration if it is admissible; return whether it also exceeds a value."""
         return self._keep(box) and self.objective.bound(box) > value + _TOLERANCE
 
     def _in_time(self, box: Box) -> bool:
         return self.clock.allows(self.objective.effort(box))
 
     def _keep(self, box: Box) -> bool:
-        """Record a configuration if it is admissible; return whether it is."""
+        """Record a configuration if it is admissible; return whether it is admissible."""
         if not self.feasibility.admits(box):
             return False
         if box not in self._known:
@@ -466,7 +492,8 @@ class BranchAndBound:
 def _exchanges(
     moves: list[tuple[float, int, int]],
 ) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return pairs of moves, one up and one down, that gain in sum, best first."""
+    """Return pairs of moves, one with a gain and one with a loss, whose sum is a gain, best first.
+    """
     up = [move for move in moves if move[0] > _TOLERANCE][:_EXCHANGED]
     down = [move for move in moves if move[0] <= _TOLERANCE][:_EXCHANGED]
     pairs = [
@@ -479,7 +506,7 @@ def _exchanges(
 
 
 def gap(best: float, bound: float) -> float:
-    """Return how far the bound lies above the best value, relative to the size of that value."""
+    """Return the distance of the bound above the best value, relative to that value."""
     if not math.isfinite(best):
         return math.inf
     if bound <= best + _TOLERANCE:

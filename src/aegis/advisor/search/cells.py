@@ -1,4 +1,4 @@
-"""The cells of a frequency table, and the classes that they form under masks."""
+"""Count the equivalence classes that the cells of a frequency table form under masks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPREAD = 16
 
 
 class RuleCells:
-    """The frequency table's cells that a rule can distinguish; cells of one class may be joined."""
+    """The cells of the frequency table, merged where the rule need not distinguish them."""
 
     def __init__(self, frequency: FrequencyTable, *, whole: bool) -> None:
         self._frequency = frequency
@@ -41,20 +41,23 @@ class RuleCells:
         return len(self.counts)
 
     def undivided(self) -> tuple[Ids, int]:
-        """Return the class of each cell if all is masked; earlier releases may divide it."""
+        """Return the class of each cell if all attributes are suppressed; earlier releases may
+        split it.
+        """
         earlier = self._frequency.earlier
         if earlier is None:
             return np.zeros(self.count, dtype=np.int64), 1
         return dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
 
     def code(self, name: str, groups: npt.NDArray[np.integer]) -> Ids:
-        """Return the group of each cell, (cells,), for a grouping (V,) of an attribute's values."""
+        """Return the group of each cell, shape (cells,), given the group of each value, shape (V,).
+        """
         frequency = self._frequency
         on_codes = groups[frequency.representatives[name]].astype(np.int64)
         return on_codes[self._codes[name]]
 
     def rows_below(self, ids: Ids, space: int, k: int) -> int:
-        """Return the number of rows in classes of fewer than `k` rows."""
+        """Return the number of rows in classes with fewer than `k` rows."""
         if space > _SPREAD * len(ids):
             ids, space = dense(ids, space)
         sizes = np.bincount(ids, weights=self._weights, minlength=1)
@@ -69,7 +72,7 @@ class RuleCells:
         protected: tuple[str, ...],
         sensitive: Mapping[str, npt.NDArray[np.integer]],
     ) -> ClassTable:
-        """Return the classes with counts of protected values, which are grouped by `sensitive`."""
+        """Return the classes with counts of protected values; `sensitive` groups these values."""
         frequency = self._frequency
         cells = {}
         for name in protected:
@@ -82,14 +85,17 @@ class RuleCells:
 
 
 def refine(ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
-    """Split classes by another grouping; the new ids may have gaps."""
+    """Split classes by a second grouping, and return the new class ids and their upper limit.
+
+    Some ids may be unused.
+    """
     if size == 1:
         return ids, space
     return ids * size + codes, space * size
 
 
 def dense(ids: Ids, space: int) -> tuple[Ids, int]:
-    """Renumber class ids if they are too spread out to count them in a plain array."""
+    """Renumber class ids if they are too sparse to count in a plain array."""
     if space <= max(4 * len(ids), 1 << 12):
         return ids, space
     if space <= _DENSE:

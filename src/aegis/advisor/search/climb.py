@@ -1,10 +1,10 @@
-"""Find a first good configuration quickly: from the coarsest masks to finer ones, within the rule.
+"""Find a good configuration quickly: start from the coarsest masks, and refine within the rule.
 
 The coarsest configuration is the most likely to be admissible, and the cheapest to score. From
-there, the mask with the largest gain is made finer, again and again. Gains are evaluated lazily
-(Minoux, Accelerated greedy algorithms, 1978): the gain of a move is computed again only when it
-comes first. So a step needs few scores if gains shrink as other masks become finer. This is a
-heuristic; the branch and bound that follows proves or improves the result.
+there, the search repeatedly refines the mask with the largest gain. It evaluates gains lazily
+(Minoux, Accelerated greedy algorithms, 1978): the gain of a move is computed again only when the
+move has the largest known gain. So a step needs few scores if gains shrink as other masks become
+finer. This is a heuristic; the branch and bound that follows proves or improves the result.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def coarsest(problem: Problem) -> Iterator[Box]:
     """Yield the configurations that are most likely to meet a rule, the most useful first.
 
     Each variable has its candidate with the fewest groups. In the first configuration, the
-    protected attributes and the label have their finest candidate instead. Then l-diversity is
-    easiest to meet, and scores are not 0.
+    protected attributes and the label have their finest candidate instead, because l-diversity is
+    then easiest to meet, and scores are not 0.
     """
     frequency = problem.summary.frequency
     sensitive = set(frequency.sensitive) if frequency is not None else set()
@@ -107,12 +107,14 @@ class Climb:
         return box
 
     def _open(self, box: Box, index: int, domain: int) -> None:
-        """Add the moves from a variable's mask to the next finer ones to the heap."""
+        """Add the moves from a variable's mask to its next finer masks to the heap."""
         for candidate in next_finer(self._problem, index, domain.bit_length() - 1):
             self._consider(box, index, candidate)
 
     def _consider(self, box: Box, index: int, candidate: int) -> None:
-        """Add a move with its current gain to the heap, if that can be computed in time."""
+        """Add a move with its present gain to the heap, if computing the gain does not take too
+        long.
+        """
         other = (*box[:index], 1 << candidate, *box[index + 1 :])
         self._clock.check()
         if not self._clock.allows(self._objective.effort(other)):

@@ -1,4 +1,4 @@
-"""If no configuration is admissible, find the one that needs the fewest rows removed."""
+"""Find the configuration that needs the fewest rows removed, if none is admissible."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from aegis.progress import SILENT
 
 
 class RowsRemoved(Priced):
-    """Number of rows that must be removed so that the rest meets the rule, as an objective.
+    """The number of rows to remove so that the rest meets the rule, as an objective.
 
-    Criteria that are monotone under suppression remove no more rows when classes merge, and the
-    whole rule removes at least as many as they do. So the rows that they remove in the coarsest
-    configuration of a box are a lower bound for the box.
+    If classes merge, criteria that are monotone under suppression remove no more rows. The whole
+    rule removes at least as many rows as these criteria. So the number of rows that they remove in
+    the coarsest configuration of a box is a lower bound for the box.
     """
 
     name = "rows removed"
@@ -35,7 +35,9 @@ class RowsRemoved(Priced):
         self._values: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return minus the number of rows that a configuration removes, or a bound for a box."""
+        """Return minus the number of rows that a configuration removes; for a box, an upper bound
+        of that.
+        """
         if box not in self._values:
             removed = self._exact(box) if is_leaf(box) else self._at_least(box)
             self._values[box] = -float(removed)
@@ -59,12 +61,12 @@ class RowsRemoved(Priced):
 
 
 class _Anything:
-    """Feasibility if every configuration is admissible."""
+    """A feasibility check that admits every configuration."""
 
     checked = 0
 
     def possible(self, box: Box) -> bool:  # noqa: ARG002 - the protocol's signature
-        """Return True."""
+        """Return True: every box may have an admissible configuration."""
         return True
 
     def narrow(self, box: Box) -> Box | None:
@@ -72,16 +74,15 @@ class _Anything:
         return box
 
     def admits(self, box: Box) -> bool:  # noqa: ARG002 - the protocol's signature
-        """Return True."""
+        """Return True: every configuration is admissible."""
         return True
 
 
 def find_closest(problem: Problem, plan: PrivacyPlan, clock: Clock) -> Box | None:
-    """Return the configuration that removes the fewest rows to meet the rule.
+    """Return the configuration that needs the fewest rows removed, as a box of single candidates.
 
-    The result is a box with one candidate per variable. The search tries the coarsest configuration
-    first. If time runs out, the result is the best configuration so far. None if the search was
-    interrupted before it tried one.
+    The search tries the coarsest configuration first. If time runs out, the result is the best
+    configuration so far; None if the search was interrupted before it tried one.
     """
     with SILENT.step("") as step:
         outcome = BranchAndBound(

@@ -1,4 +1,4 @@
-"""Bounds of how well every column is predicted from the others, over a box of configurations."""
+"""Bound how well every column is predicted from the others, over a box of configurations."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ Floats = npt.NDArray[np.float64]
 
 
 class EveryColumn(OfMeasure):
-    """The mean over columns of how well each is predicted from the others, as an objective.
+    """The mean over columns of how well the other columns predict each, as an objective.
 
-    Errors on held-out rows are no smaller than the errors of least squares on all rows. The latter
-    are smallest if the other columns have their finest masks in the box. Then only the mask of the
-    predicted column is open: for each candidate the explained scatter is grouped, and the best
-    candidate counts. So the bound is a sum of maxima, one for each column, from one inverse.
+    Errors on held-out rows are no smaller than least-squares errors on all rows. The latter are
+    smallest if the other columns have their finest masks in the box. Then only the mask of the
+    predicted column varies: the explained scatter is grouped for each candidate, and the best
+    candidate counts. So the bound is a sum of maxima, one for each column, and needs one matrix
+    inverse.
     """
 
     bounded = True
@@ -44,7 +45,7 @@ class EveryColumn(OfMeasure):
         self._groups: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound over a box; for a single configuration, its value."""
+        """Return an upper bound for a box; for a single configuration, its exact value."""
         if is_leaf(box):
             return self._scorer.value(self._problem.choice(box), self._measure)
         levels = finest(self._problem, box)
@@ -63,14 +64,15 @@ class EveryColumn(OfMeasure):
         return seconds_of(self._problem, box)
 
     def _keys(self, levels: list[Ints]) -> tuple[int, ...]:
-        """Return a number for the finest masks of each column, the same for the same ones."""
+        """Return a number for each column's finest masks; equal numbers mean equal masks."""
         return tuple(
             self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
             for index, level in enumerate(levels)
         )
 
     def _explained(self, keys: tuple[int, ...], levels: list[Ints]) -> list[Floats]:
-        """Return what the other columns explain of the levels of each one, at the finest masks."""
+        """Return for each column the scatter of its finest levels that the other columns explain.
+        """
         if keys not in self._known:
             if self._blocks is None:
                 self._blocks = PartBlocks(self._problem.summary.pairs)
@@ -84,10 +86,10 @@ class EveryColumn(OfMeasure):
     def _reached(
         self, index: int, key: int, level: Ints, candidate: int, explained: Floats
     ) -> float:
-        """Return V / (1 + V) of one candidate of a column, at most.
+        """Return an upper bound of V / (1 + V) for one candidate of a column.
 
-        V is the explained scatter of what the candidate shows, each level divided by its rows. Noise shows
-        a random function of the finest levels, of which V is no larger.
+        V is the explained scatter of the candidate's groups, each divided by its rows. The report
+        of a noise mask is a random function of the finest levels, so its V is no larger.
         """
         if not len(explained):
             return 0.0
@@ -98,7 +100,9 @@ class EveryColumn(OfMeasure):
         return value / (1 + value)
 
     def _grouped(self, variable: Variable, level: Ints, place: int) -> tuple[Floats, Floats]:
-        """Return which finest level is in which group of a candidate, shape (L, g), and rows, (g,)."""
+        """Return the 0/1 matrix of finest levels by group of a candidate, shape (L, g), and rows,
+        shape (g,).
+        """
         pairs, candidate = self._problem.summary.pairs, variable.candidates[place]
         atoms = pairs.joints[pairs.names.index(variable.attribute.name)].sum(axis=1)
         counted = np.bincount(level, weights=atoms)

@@ -1,4 +1,4 @@
-"""The classes of the coarsest configurations (corners) of boxes, as ids of cells."""
+"""Compute the equivalence classes of the coarsest and finest configurations of boxes."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _FINEST = 64
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The classes at the finest masks of a box.
+    """The classes under the finest masks of a box.
 
-    They are parts of the classes of all its configurations.
+    Every class of any configuration in the box is a union of these classes.
 
     Attributes
     ----------
     ids
-        The part of each cell, shape (cells,), from 0 to m - 1.
+        The class of each cell under the finest masks, shape (cells,), from 0 to m - 1.
     first
-        A cell of each part, shape (m,).
+        A cell of each class, shape (m,).
     counts
-        Cached counts of the parts, by a key for what was counted.
+        Cached counts of the classes, by a key that names the counts.
     """
 
     ids: Ids
@@ -46,7 +46,7 @@ class Parts:
 
 
 class Corners:
-    """The classes of boxes at their coarsest corner, refined from those of larger boxes.
+    """The classes of the coarsest configurations of boxes, refined from those of larger boxes.
 
     Parameters
     ----------
@@ -72,7 +72,9 @@ class Corners:
         self._finest_tables: OrderedDict[tuple[int, ...], Parts] = OrderedDict()
 
     def coded(self, index: int, domain: int) -> tuple[Ids, int]:
-        """Return the group of each cell at a domain's coarsest grouping, and their number."""
+        """Return the group of each cell under a domain's coarsest grouping, and the number of
+        groups.
+        """
         key = (index, domain)
         if key not in self._codes:
             variable = self._problem.variables[index]
@@ -82,7 +84,9 @@ class Corners:
         return self._codes[key]
 
     def of(self, box: Box) -> tuple[Ids, int]:
-        """Return the class of each cell with every variable at its coarsest."""
+        """Return the class of each cell in the coarsest configuration of a box, and a limit of the
+        ids.
+        """
         if box in self._tables:
             self._tables.move_to_end(box)
             return self._tables[box]
@@ -99,7 +103,7 @@ class Corners:
         return ids, space
 
     def parts(self, box: Box) -> Parts:
-        """Return the classes of the cells with every variable at its finest."""
+        """Return the classes under the finest masks of a box."""
         key = self.finest(box)
         if key in self._finest_tables:
             self._finest_tables.move_to_end(key)
@@ -115,7 +119,7 @@ class Corners:
         return parts
 
     def finest_of(self, box: Box) -> tuple[Ids, int]:
-        """Return the class of each cell with every variable at its finest."""
+        """Return the class of each cell under the finest masks of a box, and a limit of the ids."""
         ids, space = self.cells.undivided()
         for index, variable in enumerate(self._problem.variables):
             if variable.quasi:
@@ -124,7 +128,7 @@ class Corners:
         return ids, space
 
     def combinations(self, box: Box) -> int:
-        """Return the largest possible number of classes at the finest masks of a box."""
+        """Return the largest possible number of classes under the finest masks of a box."""
         sizes = (
             self._finest_codes(index, box[index])[1]
             for index, variable in enumerate(self._problem.variables)
@@ -133,7 +137,7 @@ class Corners:
         return math.prod(sizes)
 
     def finest(self, box: Box) -> tuple[int, ...]:
-        """Return a key of the finest classes of a box; equal keys mean equal classes."""
+        """Return a key of a box's finest classes; equal keys mean equal classes."""
         return tuple(self._finest(i, domain) for i, domain in enumerate(box))
 
     def _finest(self, index: int, domain: int) -> int:
@@ -154,10 +158,11 @@ class Corners:
         return self._joined[key]
 
     def _around(self, box: Box) -> Box | None:
-        """Return the closest larger box whose classes were counted recently.
+        """Return the smallest larger box whose classes were counted recently; None if there is
+        none.
 
-        The corner of the larger box is coarser, so it is enough to refine its classes by the
-        domains that differ.
+        The coarsest configuration of the larger box is coarser, so its classes only need to be
+        refined by the domains that differ.
         """
         best: tuple[int, Box] | None = None
         for outer in islice(reversed(self._tables), _LATELY):

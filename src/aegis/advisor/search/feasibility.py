@@ -1,16 +1,17 @@
 """Decide which candidates can still be part of an admissible configuration.
 
-A box is checked at its *coarsest* corner, the configuration in which all variables have their
-coarsest grouping. If a monotone rule fails there, it fails for every configuration in the box,
-because each refines the corner. If it fails for a candidate with all other variables at their
-coarsest, this candidate and all that refine it are removed from the domain. Criteria that are not
-monotone under the suppression limit are checked at single configurations; docs/theory.md lists
-them, with proofs. For a box, most of them bound the number of rows of the corner's classes that
-finer configurations can keep (`aegis.privacy.histograms`).
+A box is a domain of candidates for each variable. It is checked at its *coarsest corner*, the
+configuration in which all variables have their coarsest grouping. If a monotone rule fails there,
+it fails for every configuration in the box, because each refines the corner. If the rule fails for
+a candidate while all other variables are at their coarsest, this candidate and all that refine it
+are removed from the domain. Criteria that are not monotone under the suppression limit are checked
+for single configurations; docs/theory.md lists them, with proofs. For a box, most of them bound the
+number of rows of the corner's classes that finer configurations can keep
+(`aegis.privacy.histograms`).
 
 A protected attribute may have several candidate masks. Models that look at single classes are
-easiest to meet with its finest values, so a box is checked with these. This does not hold for
-models that compare a class with the whole table. They are left out until the mask is decided.
+easiest to meet with its finest values, so these are used for a box. This does not hold for models
+that compare a class with the whole table. They are left out until the mask is decided.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _FILTERED = 256
 
 
 class Feasibility(Protocol):
-    """Narrows boxes, and checks single configurations."""
+    """Removes inadmissible candidates from boxes, and checks single configurations."""
 
     @property
     def checked(self) -> int:
@@ -59,7 +60,7 @@ class Feasibility(Protocol):
 
 
 class InMemory:
-    """Feasibility from the frequency table.
+    """Checks feasibility on the frequency table in memory.
 
     Parameters
     ----------
@@ -117,13 +118,12 @@ class InMemory:
 
     @property
     def by_sizes(self) -> bool:
-        """Whether the rule depends only on class sizes in rows."""
+        """Whether the rule depends on nothing but the numbers of rows of the classes."""
         alone = not self._by_person and self.plan.counts_alone
         return alone and self.plan.rule.sizes_only and bool(self.plan.rule.criteria)
 
     def possible(self, box: Box) -> bool:
-        """Return whether the coarsest corner of a box meets the part of the rule that is valid for
-        boxes.
+        """Return whether the coarsest corner of a box meets the criteria that are valid for boxes.
         """
         if self._leaves is not None and not self._leaves.possible(box):
             return False
@@ -134,9 +134,10 @@ class InMemory:
         return self.rule is not None or self._bounds
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without candidates that fail with all others at their coarsest.
+        """Return the box without candidates that fail while all other variables are at their
+        coarsest.
 
-        Very large domains are not narrowed, but the result is None if nothing in the box passes.
+        Very large domains stay as they are, but the result is None if nothing in the box passes.
         """
         if self._leaves is not None:
             self.clock.check()
@@ -157,7 +158,9 @@ class InMemory:
         return tuple(narrowed)
 
     def _filter(self, box: Box, rule: PrivacyRule | None, index: int) -> int:
-        """Return the candidates of a domain that pass while all others are at their coarsest."""
+        """Return the candidates of a domain that pass while all other variables are at their
+        coarsest.
+        """
         domain = box[index]
         variable = self.problem.variables[index]
         passing = 0
@@ -174,16 +177,16 @@ class InMemory:
     def _passes(
         self, box: Box, rule: PrivacyRule | None, instead: tuple[int, int] | None = None
     ) -> bool:
-        """Return whether the corner of a box meets the part of a rule that is valid for boxes.
+        """Return whether the coarsest corner of a box meets the criteria that are valid for boxes.
 
         Parameters
         ----------
         box
             The box. Its classes are those of its coarsest corner, which many boxes share.
         rule
-            The part of the rule from `_rule`.
+            The criteria that `_rule` returns.
         instead
-            Index of a variable, and a domain to use for it in place of the box's.
+            Index of a variable, and a domain that replaces the variable's domain in the box.
         """
         masks = self._masks(box) if self._bounds else None
         if rule is None and masks is None:
@@ -206,8 +209,7 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None],
     ) -> bool:
-        """Return whether the corner's classes may keep enough rows when split up to the finest
-        masks.
+        """Return whether enough rows of the corner's classes may remain under the finest masks.
 
         Parameters are those of `_passes`; `corner` is a key of the corner.
         """
@@ -251,8 +253,7 @@ class InMemory:
         return rule.check(table).admissible
 
     def _large_enough(self, box: Box, instead: tuple[int, int] | None, k: int) -> bool:
-        """Return whether the rows in a corner's classes of fewer than `k` rows may all be
-        suppressed.
+        """Return whether all rows in the corner's classes of fewer than `k` rows may be suppressed.
 
         Counts from searches under other rules are reused: for a smaller k, there are at most as
         many rows.
@@ -266,7 +267,10 @@ class InMemory:
         return below[k] <= self.room
 
     def _classes(self, box: Box, instead: tuple[int, int] | None) -> tuple[Ids, int]:
-        """Return the class of each cell at the corner of a box; parameters as in `_passes`."""
+        """Return the class of each cell at the coarsest corner of a box, and a limit of the ids.
+
+        Parameters are those of `_passes`.
+        """
         ids, space = self._tables.of(box)
         if instead is None:
             return ids, space
@@ -287,7 +291,7 @@ class InMemory:
         return masks
 
     def _undecided_part(self, rule: PrivacyRule | None) -> PrivacyRule | None:
-        """Return the criteria of a rule that the judge does not decide for boxes."""
+        """Return the criteria of a rule that the judge cannot decide for boxes."""
         if rule is None:
             return None
         if rule not in self._rest:
@@ -319,19 +323,22 @@ class InMemory:
 
     @cached_property
     def _protected(self) -> list[int]:
-        """Indices of the variables that a rule on more than class sizes may use."""
+        """Indices of the variables that a rule beyond class sizes may use."""
         protected = set(self.frequency.sensitive) | {self.frequency.label}
         return [i for i, variable in self._numbered if variable.name in protected]
 
     def _rule(self, box: Box) -> PrivacyRule | None:
-        """Return the part of the rule that is valid for this whole box."""
+        """Return the criteria of the rule that are valid for a whole box; None if there are none.
+        """
         open_masks = undecided(self.problem, box)
         if open_masks not in self._sound:
             self._sound[open_masks] = sound_part(self.rule, open_masks)
         return self._sound[open_masks]
 
     def _sensitive(self, box: Box) -> Mapping[str, npt.NDArray[np.integer]]:
-        """Return the finest grouping of each protected attribute, which is easiest to meet."""
+        """Return the finest grouping of each protected attribute in a box, which is easiest to
+        meet.
+        """
         label = self.frequency.label
         groupings = {label: self.plan.protected(label, {})[0]}
         return groupings | {
@@ -353,7 +360,7 @@ class InMemory:
         return self._admits[box]
 
     def _all_met(self, box: Box) -> bool:
-        """Return whether a configuration meets a rule on more than class sizes."""
+        """Return whether a configuration meets a rule that has criteria beyond class sizes."""
         if self._judges_boxes and not self._passes(box, self._rule(box)):
             return False
         if self._by_person or not self.plan.counts_alone:
@@ -366,7 +373,9 @@ class InMemory:
         return self._passed[key]
 
     def _judged(self, box: Box) -> bool:
-        """Count the large enough classes of a configuration, and check them."""
+        """Return whether a configuration meets the rule, checking only classes that are large
+        enough.
+        """
         ids, space = dense(*self._tables.of(box))
         choice = self.problem.choice(box)
         masks = [choice.get(name) for name in self.plan.rule.sensitive]
@@ -378,9 +387,9 @@ class InMemory:
 
 
 class InEngine:
-    """Feasibility by queries, for frequency tables that do not fit in memory.
+    """Checks feasibility with database queries, for frequency tables that do not fit in memory.
 
-    Each configuration takes a query, so only those that could be the best are checked.
+    Each configuration needs a query, so only configurations that could be the best are checked.
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan, clock: Clock) -> None:
@@ -392,12 +401,13 @@ class InEngine:
         self._admits: dict[Box, bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box, or None if the configuration at its coarsest corner fails."""
+        """Return the box, or None if its coarsest configuration fails the rule."""
         self.clock.check()
         return box if self.possible(box) else None
 
     def possible(self, box: Box) -> bool:
-        """Return whether the coarsest configuration of a box, if it has one, meets the rule."""
+        """Return whether the coarsest configuration of a box meets the rule; True if there is none.
+        """
         rule = self.plan.rule
         if not self._monotone or sound_part(rule, undecided(self.problem, box)) != rule:
             return True
@@ -423,13 +433,13 @@ class InEngine:
 
 
 def undecided(problem: Problem, box: Box) -> frozenset[str]:
-    """Return the attributes with several candidates left in a box."""
+    """Return the attributes that still have several candidates in a box."""
     pairs = zip(problem.variables, box, strict=True)
     return frozenset(v.name for v, domain in pairs if domain & (domain - 1))
 
 
 def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRule | None:
-    """Return the rule without criteria that compare undecided attributes with the whole table."""
+    """Return the rule without criteria that compare an undecided attribute with the whole table."""
     if rule is None:
         return None
     sound = tuple(c for c in rule.criteria if c.model.local or c.attribute not in undecided)
@@ -439,7 +449,7 @@ def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRu
 
 
 def prunable(rule: PrivacyRule) -> PrivacyRule | None:
-    """Return the criteria that can remove candidates, as a rule: monotone, and checked on counts.
+    """Return the criteria that can remove candidates: they are monotone, and checked on counts.
 
     If the other criteria require more rows per class than these do, that number is added as a k.
     """

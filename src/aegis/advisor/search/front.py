@@ -1,4 +1,4 @@
-"""The Pareto front of privacy and utility; its points share work."""
+"""Compute the Pareto front of privacy and utility, and share work between its points."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LADDER = (1, 1.5, 2, 3, 4, 5, 7)
 
 @dataclass(frozen=True)
 class Varied:
-    """A parameter of a rule that a front can vary.
+    """The allowed values of a parameter of the rule, and their order of strength.
 
     Attributes
     ----------
@@ -58,8 +58,9 @@ _OF_RULES = {"risk": Varied(1e-9, 1), "suppression": Varied(0, 0.999999)}
 
 
 def varying() -> dict[str, Varied]:
-    """Return the parameters that a front can vary: those whose strict direction all models agree
-    on.
+    """Return the parameters that a front can vary.
+
+    These are the parameters whose stricter direction is the same in all models that have them.
     """
     varied: dict[str, list[tuple[ModelParameter, bool | None]]] = {}
     for model in MODELS:
@@ -89,12 +90,13 @@ class FrontRange:
 
     @classmethod
     def of(cls, given: Span | str) -> FrontRange:
-        """Return the range for a text, or for another record with parameter and values."""
+        """Return the range for a text, or for a record that has a parameter and its values."""
         return cls.parse(given) if isinstance(given, str) else cls(given.parameter, given.values)
 
     @classmethod
     def parse(cls, text: str) -> FrontRange:
-        """Read "k=2..50" (a range, at most 12 rounded values) or "k=2,5,10" (exactly these).
+        """Parse "k=2..50" (a range, at most 12 rounded values) or "k=2,5,10" (exactly these
+        values).
 
         Raises
         ------
@@ -125,7 +127,9 @@ class FrontRange:
 
 
 def _between(name: str, low: float, high: float) -> list[float]:
-    """Return round values from `low` to `high`: whole numbers for counts, even steps for shares."""
+    """Return evenly spread values from `low` to `high`: whole numbers for counts, decimals for
+    shares.
+    """
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError
     if varying()[name].counts:
@@ -155,13 +159,13 @@ def _checked(name: str, values: Sequence[float]) -> list[float]:
 
 
 def rules_of(span: Span | str, rule: PrivacyRule) -> list[PrivacyRule]:
-    """Return the rule of each point of a front."""
+    """Return the rule at each point of a front."""
     values = FrontRange.of(span)
     return [rule_at(rule, values.parameter, value) for value in values.values]
 
 
 def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[str, int]) -> None:
-    """Raise if no point of a front can be met, before any search.
+    """Raise an error, before any search, if no rule of a front can be met.
 
     Raises
     ------
@@ -183,7 +187,7 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
 
 @dataclass
 class _FrontStrength:
-    """One value of the parameter while the front is computed."""
+    """One value of the varied parameter, with the best configuration so far."""
 
     value: float
     rule: PrivacyRule
@@ -199,7 +203,7 @@ class _FrontStrength:
 
     @property
     def proven(self) -> bool:
-        """Whether no better configuration is admissible."""
+        """Whether the best configuration so far is proven best at this point."""
         return self.bound <= self.reached + _SAME
 
 
@@ -212,15 +216,14 @@ def trace_front(
 ) -> Front:
     """Return the best configuration for each value of a parameter of the rule.
 
-    Points are visited from the weakest rule to the strictest, and share their results:
+    Points are visited from the weakest rule to the strictest, and share their results. A stricter
+    monotone rule admits fewer configurations. So unless the objective depends on the rule, the
+    bound of a point is valid for every stricter one. A configuration that reaches the bound and is
+    admissible there is the best, without a search.
 
-    - A stricter monotone rule admits fewer configurations. So unless the objective depends on the
-    rule, the bound of a point is valid for every stricter one. A configuration that reaches the
-    bound and is admissible there is the best, without a search.
-    - All configurations found so far are tried first.
-    - At the end, each point that is not proven takes the best of all configurations that it admits.
-    A configuration that meets a stricter rule also meets a weaker one. So no point is worse than a
-    stricter one, even with little time.
+    Each search tries all configurations from earlier points first. At the end, each point without a
+    proof takes the best of all configurations that it admits. A configuration that meets a stricter
+    rule also meets a weaker one. So no point is worse than a stricter one, even with little time.
 
     Parameters
     ----------
@@ -266,7 +269,7 @@ def trace_front(
 def _strength(
     searcher: Searcher, parameter: str, value: float, weaker: Sequence[_FrontStrength]
 ) -> _FrontStrength:
-    """Return a point without a result, with the bound of the next weaker one."""
+    """Return a point without a configuration, with the bound of the next weaker point."""
     rule = rule_at(searcher.plan.rule, parameter, value)
     if rule.shortage(searcher.summary.rows, searcher.plan.values):
         return _FrontStrength(value, rule, searcher.objective, bound=-math.inf)
@@ -279,7 +282,7 @@ def _strength(
 def _settle(
     searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], clock: Clock, parts: int
 ) -> None:
-    """Find the best configuration for a point, among known ones or with a search."""
+    """Find the best configuration for a point among known configurations, or by a search."""
     if math.isfinite(strength.bound):
         strength.box = _best_of(searcher, strength, known, strength.bound - 2 * _SAME)
     if strength.proven:
@@ -305,7 +308,8 @@ def _settle(
 def _best_of(
     searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], above: float
 ) -> Box | None:
-    """Return the best known configuration that a point admits and that is better than `above`."""
+    """Return the best known configuration that a point admits; None if none is better than `above`.
+    """
     values = [(strength.objective.bound(box), box) for box in known]
     # The classes of few are counted: those of the best until one is admissible.
     for value, box in sorted(values, key=lambda entry: (-entry[0], entry[1])):
@@ -339,7 +343,7 @@ def _point(searcher: Searcher, strength: _FrontStrength) -> FrontPoint:
 
 
 def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]:
-    """Mark points whose utility is also reached by a later, stricter point."""
+    """Mark the points whose utility a stricter point reaches as well."""
     marked = []
     best_later = -math.inf
     for point in reversed(points):
@@ -350,7 +354,8 @@ def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]
 
 
 def _knee(parameter: str, points: Sequence[FrontPoint]) -> float | None:
-    """Return the value with the largest distance from the chord between the ends of the front.
+    """Return the value at the knee: the point with the largest distance from the chord of the
+    front.
 
     The method is by Satopaa et al., Finding a kneedle in a haystack, ICDCS Workshops 2011. Counts
     and risk are on a logarithmic scale. The result is None with fewer than three points, or if the

@@ -1,9 +1,9 @@
-"""Rule out boxes by criteria that depend on the leaves of hierarchies, although not monotone.
+"""Exclude boxes by criteria on the leaves of hierarchies, which are not monotone.
 
 In any configuration of a box, a row's class is at most as large as at the coarsest corner, and its
-masks hide at least as much as the finest masks. If a row fails for this class size with this amount
-hidden, it fails in the whole box. The reason is that models that depend on leaves
-(`ModelNeed.LEAVES`) are never easier to meet if a class is smaller or hides more.
+masks hide at least as many bits as the finest masks. If a row fails with this class size and these
+hidden bits, it fails in the whole box: models that depend on leaves (`ModelNeed.LEAVES`) are never
+easier to meet if a class is smaller or hides more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
-    """Return log2 of the leaf combinations of each cell, (cells,), as the least value in a box."""
+    """Return a lower bound, over a box, of log2 of the leaf combinations of each cell, shape
+    (cells,).
+    """
     total = np.zeros(frequency.cells)
     for variable, chosen in zip(problem.variables, box, strict=True):
         if variable.quasi:
@@ -37,11 +39,10 @@ def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
 
 
 def _bits(variable: Variable, chosen: int) -> Floats:
-    """Return log2 of the leaves of each value's group, (V,), not larger than for any candidate.
+    """Return a lower bound, over a domain, of log2 of the leaves of each value's group, shape (V,).
 
     If no candidate is the finest, the groups of the common refinement are used, with their number
-    of values. Groups that together form a group of a candidate do not have more leaves than that
-    group.
+    of values. Groups whose union is a group of a candidate have no more leaves than that group.
     """
     finest = variable.finest(chosen)
     if finest is not None:
@@ -76,7 +77,7 @@ class LeafBound:
         self._blind = not self._criteria or frequency.persons is not None
 
     def possible(self, box: Box) -> bool:
-        """Return whether a configuration in a box may be admissible.
+        """Return whether a configuration in a box may be admissible; False is a proof that none is.
 
         False is a proof that none is.
         """
@@ -102,7 +103,9 @@ class LeafBound:
         return tuple(corner)
 
     def _counted(self, corner: Box) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-        """Return the rows and the people in the class of each cell, each of shape (cells,)."""
+        """Return the rows and the population's people in the class of each cell, both of shape
+        (cells,).
+        """
         if corner not in self._corners:
             choice = self._problem.choice(corner)
             table = self._plan.classes(choice, ())

@@ -1,4 +1,4 @@
-"""The interface of a search's objectives, and base classes for them."""
+"""Define the objectives of a search, and base classes for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aegis.registry import Registry
 
 
 class Objective(Protocol):
-    """A function of boxes that bounds its value for all configurations in them."""
+    """A figure to maximise, with an upper bound for all configurations of a box."""
 
     name: str
     sign: int
@@ -34,16 +34,17 @@ class Objective(Protocol):
         """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound that takes little time, also for a single configuration.
+        """Return an upper bound that is quick to compute, also for a single configuration; at least
+        `bound`.
 
         It is never below `bound`.
         """
 
     def guess(self, box: Box) -> float:
-        """Return a quicker estimate of `upper`, which is used only to choose how to split a box.
+        """Return a quicker estimate of `upper`, which the search uses only to choose a split.
 
-        The search compares the estimates of a box and of its parts. It does less harm if the
-        difference is estimated too large than too small.
+        The search compares the estimates of a box and of its halves. Overestimating the difference
+        does less harm than underestimating it.
         """
 
     def effort(self, box: Box) -> float:
@@ -60,7 +61,7 @@ class Priced(ABC):
     follows_rule = False
 
     def under(self, plan: PrivacyPlan) -> Objective:  # noqa: ARG002 - the protocol's signature
-        """Return itself, because it does not depend on the rule."""
+        """Return this objective, because it does not depend on the rule."""
         return self
 
     @abstractmethod
@@ -68,11 +69,11 @@ class Priced(ABC):
         """Return an upper bound over a box; exact for a single configuration."""
 
     def upper(self, box: Box) -> float:
-        """Return `bound`, which is cheap already."""
+        """Return `bound`, which is quick to compute."""
         return self.bound(box)
 
     def guess(self, box: Box) -> float:
-        """Return `upper`: nothing is cheaper."""
+        """Return `upper`, because there is no quicker estimate."""
         return self.upper(box)
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
@@ -82,9 +83,9 @@ class Priced(ABC):
 
 @dataclass(frozen=True)
 class ObjectiveType:
-    """An objective of a search that is not a measure, such as a loss that another tool minimises.
+    """A registered objective that is not a measure, such as a loss that another tool minimises.
 
-    Packages add them through the entry points `aegis.objectives`.
+    Packages add objective types through the entry points `aegis.objectives`.
 
     Attributes
     ----------
@@ -117,7 +118,7 @@ OBJECTIVES: Registry[ObjectiveType] = Registry("objective")
 
 
 class OfMeasure(Priced):
-    """A measure of whole configurations as an objective, with the scorer's values."""
+    """A measure of whole configurations as an objective; the scorer computes its values."""
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
         self.name = measure.name

@@ -1,8 +1,8 @@
-"""Objectives that a search maximises, and the bounds that allow it to skip boxes.
+"""Define the objectives that a search maximises, with bounds for whole boxes.
 
-Every objective gives one number for a box, to be maximised: an upper bound on all configurations
-in the box, and the exact value if the box is a single configuration. Figures of which smaller
-values are better are negated here, and turned back in the result.
+Every objective gives one number for a box, to be maximised: an upper bound on all configurations in
+the box, and the exact value if the box is a single configuration. Figures for which smaller values
+are better are negated here, and negated again in the result.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ _MOST = 1.0 - 1e-9
 
 
 class Additive(Priced):
-    """A figure that adds up over attributes: the best candidate of each domain bounds a box.
+    """An objective that is a sum over attributes.
 
-    No monotonicity is needed, so corrected measures are searched exactly as well. Where the
-    label has candidates, the bound is the best over those still in its domain.
+    The sum of the best values in each domain bounds a box. This needs no monotonicity, so corrected
+    measures are searched exactly as well. If the label has candidates, the bound is the maximum
+    over those in its domain.
     """
 
     bounded = True
@@ -73,7 +74,7 @@ class Additive(Priced):
 
 
 class Unbounded(OfMeasure):
-    """A measure without a bound: the search then visits every admissible configuration."""
+    """A measure without a bound: the search has to visit every admissible configuration."""
 
     bounded = False
     divides = False
@@ -89,26 +90,26 @@ class Unbounded(OfMeasure):
         return value
 
     def effort(self, box: Box) -> float:
-        """Return the longest time that a score has taken, or else an estimate from the size of
-        the box.
+        """Return the longest time that a score took; before the first, an estimate from the box's
+        size.
         """
         return max(self._longest, seconds_of(self._problem, box))
 
 
 class BelowBound(OfMeasure):
-    """A measure with an upper bound that is computed from the finest masks of a box.
+    """A measure whose upper bound is computed from the finest masks of a box.
 
     The held-out trace and the held-out R2 never exceed the plug-in figures, because penalties and
     held-out rows only lower a figure; and plug-in figures cannot grow when indicators are grouped.
-    The expected AUC never exceeds `reachable_auc`. No bound accounts for how much penalties and
-    held-out rows lower the figure. So a proof may need many more boxes than for `adjusted-pillai`.
+    The expected AUC never exceeds `reachable_auc`. No bound accounts for the effect of penalties
+    and held-out rows. So a proof may need many more boxes than for `adjusted-pillai`.
 
     Parameters
     ----------
     problem, scorer, measure
         The search space, and the scorer and measure of single configurations.
     plain
-        Bounds the boxes.
+        The bound for boxes.
     guide
         A trace that chooses how to split boxes, if the bound takes longer than the trace.
     """
@@ -130,7 +131,7 @@ class BelowBound(OfMeasure):
         self.scored: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return the value of a single configuration, and for any larger box an upper bound."""
+        """Return an upper bound for a box; for a single configuration, its exact value."""
         if not is_leaf(box):
             return self._plain.bound(box)
         if box not in self.scored:
@@ -138,7 +139,9 @@ class BelowBound(OfMeasure):
         return self.scored[box]
 
     def guess(self, box: Box) -> float:
-        """Return `upper`; with a guide, twice the AUC of two classes with the guide's trace."""
+        """Return `upper`; with a guide, twice the AUC that two classes with the guide's trace would
+        have.
+        """
         if self._guide is None:
             return self.upper(box)
         counts = self._problem.summary.label.counts
@@ -148,13 +151,12 @@ class BelowBound(OfMeasure):
         return 2.0 * float(cumulative(math.sqrt(odds / 2.0)))
 
     def effort(self, box: Box) -> float:
-        """Return the approximate seconds that the fits take."""
+        """Return the approximate seconds that scoring takes."""
         return seconds_of(self._problem, box)
 
 
 def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPlan) -> Objective:
-    """Return the objective called `name`: a registered measure, or an objective that a package
-    adds.
+    """Return the objective called `name`: a measure, or an objective from a package.
 
     Raises
     ------
@@ -180,7 +182,7 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
 
 
 def below_bound(problem: Problem, scorer: Scorer, measure: Measure) -> BelowBound:
-    """Return a measure as an objective, with the bound for its kind: a trace, an R2, or an AUC."""
+    """Return a measure as an objective, with the bound of its kind: a trace, an R2, or an AUC."""
     if measure.label is LabelKind.NUMBER:
         return BelowBound(problem, scorer, measure, FinestBound(problem, explained_share))
     trace = Pillai(problem, "the plug-in trace", adjusted=False)
@@ -192,11 +194,11 @@ def below_bound(problem: Problem, scorer: Scorer, measure: Measure) -> BelowBoun
 def shares_kept(
     name: str, problem: Problem, scorer: SeveralScorer, plan: PrivacyPlan, *, loose: bool = False
 ) -> SharesKept:
-    """Return the combined shares kept of several labels, each label by its own measure.
+    """Return the combination of the shares kept of several labels as an objective.
 
-    If `name` is a measure of one label's classes, it replaces the measure of each label whose own measure
-    has no bound: the search then lists configurations by it, and scores them afterwards. If `loose` is
-    set, loose bounds count as bounds, too: those of the expected AUC.
+    Each label is scored by its own measure. If `name` is a measure of label classes, it replaces
+    each measure that has no bound: the search then lists configurations by it, and scores them
+    afterwards. With `loose`, the loose bounds of the expected AUC are used, too.
     """
     chosen, labels = MEASURES.get(name), []
     for task in scorer.tasks:
@@ -212,8 +214,7 @@ def shares_kept(
 
 
 def objective_type(text: str) -> ObjectiveType:
-    """Return the objective that a package adds under this name, after checking its options in
-    brackets.
+    """Return the objective type with this name, after checking the options in its brackets.
 
     Raises
     ------
@@ -226,7 +227,7 @@ def objective_type(text: str) -> ObjectiveType:
 
 
 def is_minimised(objective: str) -> bool:
-    """Whether smaller values of an objective are better."""
+    """Return whether smaller values of an objective are better."""
     if objective in MEASURES:
         return MEASURES.get(objective).direction is Direction.LOWER
     return objective_type(objective).direction is Direction.LOWER

@@ -1,4 +1,4 @@
-"""Bounds of a measure that is the mean over pairs of attributes."""
+"""Bound measures that are a mean over pairs of attributes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _SECONDS_PER_CELL = 2e-8
 class Pairwise(OfMeasure):
     """The mean over pairs of attributes of w_ij(a, b), for candidates a of i and b of j.
 
-    Half of each pair is counted for each of its attributes. The term 1/2 sum_j w_ij(a, b_j) is at
-    most 1/2 sum_j max_b w_ij(a, b). So the sum over i of the largest of these, over the remaining
-    candidates a, bounds a box. It is exact for a single configuration. Monotonicity is not needed,
-    and the label is not used.
+    The value of a pair is divided equally between its two attributes. The term 1/2 sum_j w_ij(a,
+    b_j) is at most 1/2 sum_j max_b w_ij(a, b). Its largest value over the candidates a in the
+    domain, summed over i, bounds a box. It is exact for a single configuration. The bound needs no
+    monotonicity and no label.
     """
 
     bounded = True
@@ -39,7 +39,7 @@ class Pairwise(OfMeasure):
 
     @cached_property
     def _halves(self) -> npt.NDArray[np.float64]:
-        """Half of the signed value of each two candidates, shape (M, M)."""
+        """Half of the signed value of each pair of candidates, shape (M, M)."""
         total = len(self._owner)
         halves = np.zeros((total, total))
         for i, j in combinations(range(len(self._variables)), 2):
@@ -51,7 +51,7 @@ class Pairwise(OfMeasure):
         return halves / self._pairs
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound over a box; for a single configuration, its value."""
+        """Return an upper bound for a box; for a single configuration, its exact value."""
         if is_leaf(box):
             return self.sign * self._scorer.value(self._problem.choice(box), self._measure)
         left = np.zeros(len(self._owner), dtype=np.bool_)
@@ -65,11 +65,13 @@ class Pairwise(OfMeasure):
         return float(np.maximum.reduceat(best.sum(axis=1), _changes(own)).sum())
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return the time to read the cells of all pairs once, as the first configuration needs."""
+        """Return the seconds to read the cells of all pairs once, which the first configuration
+        needs.
+        """
         cells = sum(map(len, self._problem.summary.pairs.index.values()))
         return _SECONDS_PER_CELL * cells
 
 
 def _changes(own: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the index of the first entry of each owner; `own` is ascending."""
+    """Return the index at which each run of equal numbers in `own` begins."""
     return np.flatnonzero(np.diff(own, prepend=-1))

@@ -1,4 +1,4 @@
-"""Feasibility of rules that compare classes with a population."""
+"""Check feasibility of rules that compare classes with a population."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from aegis.summary import FrequencyTable
 
 
 class BesidePopulation(InMemory):
-    """Feasibility from the frequency table and the population.
+    """Checks feasibility on the frequency table and the population.
 
-    Criteria that use only the table remove candidates as they do without a population. Criteria
-    that use the population are counted at the coarsest corner of a box, if it has one. If such a
+    Criteria on the table alone remove candidates in the same way as without a population. Criteria
+    on the population are checked at the coarsest corner of a box, if it has one. If such a
     criterion is monotone and fails, or is `hopeless`, nothing in the box is admissible.
     """
 
@@ -35,11 +35,13 @@ class BesidePopulation(InMemory):
         self._corners: dict[tuple[Box, PrivacyRule | None], bool] = {}
 
     def possible(self, box: Box) -> bool:
-        """Return whether a box's coarsest corner meets the parts of the rule valid for boxes."""
+        """Return whether a box's coarsest corner meets the criteria that are valid for boxes."""
         return super().possible(box) and self._corner_possible(box)
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without candidates that fail with all others at their coarsest."""
+        """Return the box without candidates that fail while all other variables are at their
+        coarsest.
+        """
         narrowed = super().narrow(box)
         if narrowed is None or not self._corner_possible(narrowed):
             return None
@@ -59,7 +61,9 @@ class BesidePopulation(InMemory):
         return tuple(left)
 
     def _corner_possible(self, box: Box) -> bool:
-        """Return whether a box may meet the criteria on the population, judged at its corner."""
+        """Return whether a box's coarsest corner meets the criteria on the population; True without
+        a corner.
+        """
         if not self._tells:
             return True
         corner = []

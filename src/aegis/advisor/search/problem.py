@@ -1,7 +1,7 @@
-"""The search space: variables with candidate masks, ordered by refinement.
+"""Define the search space: variables with candidate masks, ordered by refinement.
 
-A domain is a set of candidates of one variable, stored as a bit mask. A box is one domain per
-variable. The search narrows boxes until each domain is a single candidate.
+A domain is a set of candidates of one variable, stored as a bit mask. A box has one domain per
+variable. The search removes candidates from boxes until each domain is a single candidate.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def members(domain: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """One attribute (or the label) and the candidates to choose from.
+    """An attribute, or the label, with its candidate masks.
 
     Attributes
     ----------
@@ -105,40 +105,40 @@ class Variable:
 
     @cached_property
     def _level_order(self) -> npt.NDArray[np.bool_]:
-        """The same as `_order` for levels.
+        """Whether the levels of candidate i are at least as fine as those of c, shape (n, n).
 
-        As rare groups are pooled, a finer mask may have coarser levels.
+        Because rare groups are pooled, a finer mask may have coarser levels.
         """
         return _refinements(np.stack([c.levels for c in self.candidates]))
 
     @cached_property
     def finer(self) -> tuple[int, ...]:
-        """For each candidate, the domain of candidates that refine it, with itself."""
+        """For each candidate, the domain of the candidates that refine it, including itself."""
         return tuple(_domain(column) for column in self._order.T)
 
     @cached_property
     def coarser(self) -> tuple[int, ...]:
-        """For each candidate, the domain of candidates that it refines, with itself."""
+        """For each candidate, the domain of the candidates that it refines, including itself."""
         return tuple(_domain(row) for row in self._order)
 
     def coarsest(self, domain: int) -> int | None:
-        """Return the candidate that is coarser than all others of a domain, if there is one."""
+        """Return the candidate that all others of a domain refine; None if there is none."""
         for c in members(domain):
             if domain & ~self.finer[c] == 0:
                 return c
         return None
 
     def finest(self, domain: int) -> int | None:
-        """Return the candidate that is finer than all others of a domain, if there is one."""
+        """Return the candidate that refines all others of a domain; None if there is none."""
         for c in members(domain):
             if domain & ~self.coarser[c] == 0:
                 return c
         return None
 
     def meet(self, domain: int) -> Ints:
-        """Return a grouping (V,) that every candidate of a domain refines.
+        """Return the finest grouping that every candidate of a domain refines, shape (V,).
 
-        It is the finest such grouping. If many candidates are not comparable, it has one group.
+        If many candidates are not comparable, it has one group.
         """
         if domain not in self._meets:
             ends = self._ends(domain, self._order)
@@ -146,10 +146,10 @@ class Variable:
         return self._meets[domain]
 
     def join(self, domain: int) -> Ints:
-        """Return a grouping (V,) that refines every candidate of a domain.
+        """Return the coarsest grouping that refines every candidate of a domain, shape (V,).
 
-        It is the coarsest such grouping. If many candidates of the domain are not comparable, the
-        grouping for all candidates of the variable is used instead.
+        If many candidates of the domain are not comparable, the grouping for all candidates of the
+        variable is returned instead.
         """
         if domain not in self._joins:
             ends = self._ends(domain, self._order.T)
@@ -160,11 +160,11 @@ class Variable:
         return self._joins[domain]
 
     def covers(self, domain: int) -> tuple[int, ...]:
-        """Return parts of a domain; each has one candidate and those whose levels it refines.
+        """Return parts of a domain; each has one candidate and the candidates whose levels it
+        refines.
 
-        Together they cover the domain; parts of finer candidates come first. The result is empty if
-        only few candidates are not comparable, because then their common refinement gives a good
-        bound.
+        Together they cover the domain, and finer parts come first. The result is empty if only few
+        candidates are not comparable, because then their common refinement gives a good bound.
         """
         if domain not in self._covers:
             few = domain.bit_count() <= _MANY
@@ -175,7 +175,7 @@ class Variable:
         return self._covers[domain]
 
     def _ends(self, domain: int, beyond: npt.NDArray[np.bool_]) -> list[int]:
-        """Return the extreme candidates of a domain: no other one is beyond them.
+        """Return the candidates of a domain that no other candidate of it is beyond.
 
         `beyond[c]` flags the candidates that are at least as coarse as c, or at least as fine. Of
         equal candidates, the first is returned.
@@ -189,10 +189,10 @@ class Variable:
         return [int(c) for c in chosen[first & ~(among & ~alike).any(axis=1)]]
 
     def level_join(self, domain: int) -> Levels:
-        """Return the common refinement (A,) of the levels of a domain's candidates.
+        """Return the common refinement of the levels of a domain's candidates, shape (A,).
 
         A noise mask counts as its atoms, which carry at least as much information as any channel.
-        If it is alone in a domain, its channel is returned, shape (A, L).
+        If the domain has only a noise mask, its channel is returned, shape (A, L).
         """
         if (alone := self._channel(domain)) is not None:
             return alone
@@ -205,10 +205,10 @@ class Variable:
         return self._level_joins[domain]
 
     def level_meet(self, domain: int) -> Levels:
-        """Return the finest levels (A,) that are refined by the levels of every candidate of a
-        domain.
+        """Return the finest levels that the levels of every candidate of a domain refine, shape
+        (A,).
 
-        If there is a noise mask, there is only one level, because noise refines no grouping.
+        With a noise mask there is only one level, because noise refines no grouping.
         """
         if domain not in self._level_meets:
             chosen = [self.candidates[i].levels for i in self._ends(domain, self._level_order)]
@@ -218,7 +218,7 @@ class Variable:
         return self._level_meets[domain]
 
     def most_levels(self, domain: int) -> int:
-        """Return the largest number of levels of a noise mask in a domain; 0 without one."""
+        """Return the largest number of levels among a domain's noise masks; 0 without one."""
         return max(
             (self.channels[i].shape[1] for i in members(domain) if i in self.channels), default=0
         )
@@ -229,7 +229,7 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """All variables of a search.
+    """The variables of a search.
 
     Attributes
     ----------
@@ -252,14 +252,14 @@ class Problem:
 
     @property
     def settled(self) -> dict[str, Candidate]:
-        """The masks of the attributes with a single candidate."""
+        """The candidates of the variables that have only one."""
         return {v.name: v.candidates[0] for v in self.variables if len(v.candidates) == 1}
 
     def division(self, box: Box) -> Division | None:
         """Return the first variable with many candidates that are not comparable, and its covers.
 
-        Such candidates together distinguish more values than any one of them, so the bound of the
-        undivided domain is weak.
+        Such candidates together distinguish more values than any single one, so the bound of the
+        undivided domain is weak. None if there is no such variable.
         """
         for index, (variable, domain) in enumerate(zip(self.variables, box, strict=True)):
             if covers := variable.covers(domain):
@@ -279,14 +279,14 @@ GroupsOfPeople = Callable[[str, Candidate], "Ints | None"]
 
 
 def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> Problem:
-    """Return the search space of a summary: every combination of its candidate masks.
+    """Return the search space of a summary: all combinations of its candidate masks.
 
     Parameters
     ----------
     summary
         The aggregates that the search is based on.
     of_people
-        Function that returns a candidate's groups of the population that classes are compared with.
+        Function that returns the population's groups under a candidate; None without a population.
     """
     quasi = set(summary.frequency.quasi) if summary.frequency else set()
     variables = []
@@ -321,19 +321,20 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
 
 
 def _told_apart(candidate: Candidate, outside: Ints | None) -> bytes:
-    """Return a key of a candidate's grouping of a population; equal keys mean equal groups."""
+    """Return a key of a candidate's grouping of table and population; equal keys mean equal groups.
+    """
     if outside is None:
         return b""
     return _first_alike(np.concatenate([candidate.groups, outside])).tobytes()
 
 
 def _domain(chosen: npt.NDArray[np.bool_]) -> int:
-    """Return the domain of the chosen candidates."""
+    """Return the domain with the flagged candidates, as a bit mask."""
     return int.from_bytes(np.packbits(chosen, bitorder="little").tobytes(), "little")
 
 
 def _refinements(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return which grouping refines which, shape (n, n), for groupings of V values, shape (n, V).
+    """Return whether grouping i refines grouping c, shape (n, n), given groupings of shape (n, V).
 
     One grouping refines another if the other is constant on each of its groups. Then the group of
     every value in the other is equal to that of the first value in its group.
@@ -362,7 +363,9 @@ def _first_alike(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
 
 
 def _followers(first: npt.NDArray[np.int64], few: int) -> npt.NDArray[np.int64]:
-    """Return `few` values that are not the first of their group; zeros if there are none."""
+    """Return the indices of `few` values that are not the first of their group; zeros if there are
+    none.
+    """
     others = np.flatnonzero(first != np.arange(len(first)))
     if not len(others):
         return np.zeros(few, dtype=np.int64)
@@ -370,7 +373,7 @@ def _followers(first: npt.NDArray[np.int64], few: int) -> npt.NDArray[np.int64]:
 
 
 def is_leaf(box: Box) -> bool:
-    """Whether every domain of a box is a single candidate."""
+    """Return whether a box is a single configuration."""
     return all(domain & (domain - 1) == 0 for domain in box)
 
 
@@ -385,7 +388,7 @@ def _meet(groupings: Sequence[Ints]) -> Ints:
 
 
 def _common_coarsening(groupings: Sequence[Ints]) -> Ints:
-    """Return the finest grouping that all given ones refine; it joins groups that overlap."""
+    """Return the finest grouping that all the groupings refine; groups that overlap are merged."""
     from scipy import sparse  # taking long to load, and only of groupings that cross
     from scipy.sparse.csgraph import connected_components
 

@@ -1,4 +1,4 @@
-"""The request of a search, checked before the table is read."""
+"""Check the request of a search before the table is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aegis.requests import SearchRequest
 
 
 def check_request(policy: Policy, request: SearchRequest) -> None:
-    """Raise `PolicyError` if a search cannot answer the request, before the table is read."""
+    """Raise `PolicyError` if a search cannot answer the request; the table is not read for this."""
     if request.top < 1:
         raise PolicyError(
             f"The best {request.top} configurations were asked for.", hint="Ask for at least 1."
@@ -33,8 +33,8 @@ def check_request(policy: Policy, request: SearchRequest) -> None:
 
 
 def preference(request: SearchRequest) -> Prefer:
-    """Return which of the tied configurations comes first: by default, a search prefers the
-    least masking.
+    """Return which of several tied configurations to recommend; by default the one that masks
+    least.
     """
     return Prefer.of(request.prefer or Prefer.LEAST_MASKING)
 
@@ -56,5 +56,5 @@ def objective_and_measure(
 
 
 def objective_names() -> tuple[str, ...]:
-    """Return everything that `search` can maximise or minimise."""
+    """Return the names of everything that `search` can maximise or minimise."""
     return (*MEASURES.names(), *OBJECTIVES.names())

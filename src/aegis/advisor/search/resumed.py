@@ -1,7 +1,7 @@
-"""Keep a stopped search in a file, so that a later search can go on where it ended.
+"""Save a stopped search in a file, so that a later search can continue it.
 
-The file holds the best configurations, and the boxes that may contain better ones, each with its
-bound. It is a working file of the person who searches: its bounds are not checked.
+The file contains the best configurations, and the unsearched boxes with their bounds. It is a
+working file of the person who searches: its bounds are not checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEPT = 10
 
 @dataclass(frozen=True)
 class SearchFile:
-    """The file of a search that can be resumed.
+    """The file in which a search is saved.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class SearchFile:
     def of(
         cls, path: Path, policy: Policy, problem: Problem, plan: PrivacyPlan, objective: str
     ) -> SearchFile:
-        """Return the file of a search of a table's summary under a policy and a rule."""
+        """Return the file for a search of a summary under a policy and a rule."""
         return cls(
             path,
             {
@@ -61,7 +61,8 @@ class SearchFile:
         )
 
     def read(self) -> tuple[tuple[Box, ...], tuple[OpenBox, ...]] | None:
-        """Return the best configurations and the open boxes; None if there is no file yet.
+        """Return the best configurations and the unsearched boxes; None if the file does not exist
+        yet.
 
         Raises
         ------
@@ -95,7 +96,7 @@ class SearchFile:
         return best, boxes
 
     def write(self, outcome: Found) -> None:
-        """Write the best configurations of a search, and the boxes that it left open."""
+        """Write the best configurations of a search, and its unsearched boxes."""
         data = {
             "aegis_search": _FORMAT,
             "of": dict(self.digests),
@@ -124,10 +125,10 @@ def _bound(given: Any) -> float:
 
 
 def _counts(problem: Problem) -> list[str]:
-    """Return texts by which the tables of two summaries differ.
+    """Return texts of all counts of a summary, for a digest that identifies its table.
 
-    The fold of a row depends on all of its values, so counts by fold differ between tables whose columns
-    have the same counts one by one.
+    The fold of a row depends on all of its values. So counts by fold differ between tables whose
+    columns have the same counts one by one.
     """
     summary = problem.summary
     pairs, frequency = summary.pairs, summary.frequency

@@ -1,5 +1,4 @@
-"""Check configurations and boxes against a rule on more than class sizes, from ids of their
-classes.
+"""Check configurations and boxes against rules that have criteria beyond class sizes.
 
 A search does this thousands of times. So classes that are too small are dropped first, and the rest
 is counted in a plain matrix of classes by values.
@@ -42,13 +41,13 @@ _SPREAD = 4
 
 
 class Worth:
-    """Decides whether a test that may rule out a box is worth its time, from how often it did."""
+    """Decides from the results so far whether a test that may exclude a box is worth its time."""
 
     def __init__(self) -> None:
         self._balance = _TRIES
 
     def worth(self) -> bool:
-        """Return whether to run the test; if it did not pay off, only once in a while."""
+        """Return whether to run the test; if it seldom excluded a box, only once in a while."""
         if self._balance > 0:
             return True
         self._balance -= 1
@@ -58,12 +57,12 @@ class Worth:
         return True
 
     def tell(self, *, refused: bool) -> None:
-        """Record the result of a test."""
+        """Record whether the test excluded a box."""
         self._balance = min(self._balance + (_PAYS if refused else -1), _TRIES)
 
 
 class Judge:
-    """Checks configurations, and all finer ones together, against the rule of a plan.
+    """Checks configurations, and all finer ones together, against a rule.
 
     Parameters
     ----------
@@ -91,17 +90,17 @@ class Judge:
 
     @cached_property
     def _decides_by_values(self) -> bool:
-        """Whether some criterion beyond class sizes can be decided for boxes."""
+        """Whether a criterion beyond class sizes can be decided for boxes."""
         return any(map(self.decides, self._beyond_sizes))
 
     @cached_property
     def _dense(self) -> bool:
-        """Whether every criterion can be computed on plain matrices."""
+        """Whether all criteria can be computed from plain matrices."""
         return all(c.model.dense is not None for c in self._beyond_sizes)
 
     @cached_property
     def bounding(self) -> tuple[Criterion, ...]:
-        """Criteria that bound what finer configurations can keep."""
+        """The criteria that bound the rows that finer configurations can keep."""
         return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
 
     def decides(self, criterion: Criterion) -> bool:
@@ -118,7 +117,7 @@ class Judge:
         return model.monotone_with_suppression if self._room else model.monotone
 
     def possible(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
-        """Return whether a configuration, or anything finer, may meet the rule; False is a proof.
+        """Return whether a configuration, or any finer one, may meet the rule; False is a proof.
 
         Parameters are those of `admits`.
         """
@@ -147,15 +146,15 @@ class Judge:
         return enough
 
     def possible_in_parts(self, ids: Ids, space: int, parts: Parts, masks: Sequence[Mask]) -> bool:
-        """Return whether anything between two configurations may meet the rule; False is a proof.
+        """Return whether any configuration between two others may meet the rule; False is a proof.
 
         Parameters
         ----------
         ids, space, masks
             The coarser configuration, as in `admits`.
         parts
-            The classes of the finer configuration. They are parts of the coarser classes, and each
-            is kept or suppressed completely.
+            The classes of the finer configuration. Each is a subset of a coarser class, and is kept
+            or suppressed completely.
         """
         of_part = ids[parts.first]
         rows = self._part_rows(parts)
@@ -183,13 +182,13 @@ class Judge:
         return enough
 
     def _part_rows(self, parts: Parts) -> Floats:
-        """Return the rows of each part, shape (m,)."""
+        """Return the rows of each class of the finer configuration, shape (m,)."""
         if None not in parts.counts:
             parts.counts[None] = _added(parts.ids, self._rows)
         return parts.counts[None]
 
     def _part_counts(self, parts: Parts, name: str, mask: Mask) -> Floats:
-        """Return rows by part and value of a protected attribute, shape (m, V)."""
+        """Return the rows by finer class and value of a protected attribute, shape (m, V)."""
         if (name, mask) not in parts.counts:
             codes, labels = self._values(name, mask)
             width, count = len(labels), len(parts.first)
@@ -200,7 +199,7 @@ class Judge:
 
     @cached_property
     def bounds_parts(self) -> bool:
-        """Whether `possible_in_parts` may rule out more than `possible`."""
+        """Whether `possible_in_parts` can exclude more than `possible`."""
         return any(c.model.caps is not None and not self.decides(c) for c in self.bounding)
 
     def admits(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
@@ -237,8 +236,8 @@ class Judge:
     def _large(
         self, ids: Ids, space: int, masks: Sequence[Mask]
     ) -> tuple[Floats, npt.NDArray[np.bool_], int]:
-        """Return the rows by class, flags of large enough classes, and how many more rows may be
-        removed.
+        """Return rows by class, flags of classes that are large enough, and how many rows may still
+        be suppressed.
         """
         named = self._named(masks)
         if not named or self._spread(ids, space, masks):
@@ -253,7 +252,9 @@ class Judge:
         return list(zip(self._plan.rule.sensitive, masks, strict=True))
 
     def _width(self, masks: Sequence[Mask]) -> int:
-        """Return the largest number of values of a protected attribute; 1 if there is none."""
+        """Return the largest number of values of any protected attribute; 1 without protected
+        attributes.
+        """
         return max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
 
     def _mask_of(self, name: str, masks: Sequence[Mask]) -> Mask:
@@ -262,7 +263,9 @@ class Judge:
     def _histograms(
         self, ids: Ids, space: int, large: npt.NDArray[np.bool_], masks: Sequence[Mask]
     ) -> dict[str, Histograms]:
-        """Return rows by class and value of each protected attribute, for large classes."""
+        """Return rows by class and value of each protected attribute, for the classes that `large`
+        flags.
+        """
         classes, count = ids, space
         everything = bool(large.all())
         spread = self._spread(ids, space, masks)
@@ -282,8 +285,9 @@ class Judge:
         return self._width(masks) * space > _SPREAD * len(ids)
 
     def _counts(self, ids: Ids, space: int, name: str, mask: Mask) -> Floats:
-        """Return rows by class and value of a protected attribute, (space, V); the last result is
-        cached.
+        """Return the rows by class and value of a protected attribute, shape (space, V).
+
+        The last result is cached.
         """
         key = name, mask
         if self._last is None or self._last[0] is not ids or self._last[1] != key:
@@ -294,7 +298,9 @@ class Judge:
         return self._last[2]
 
     def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
-        """Return the limits of a criterion on shares of values that hold for any suppression."""
+        """Return limits on shares of values, under a criterion, that hold whatever rows are
+        suppressed.
+        """
         key = criterion, mask
         if key not in self._caps:
             name = criterion.attribute or ""
@@ -314,7 +320,9 @@ class Judge:
         return self._trees[key]
 
     def _values(self, name: str, mask: Mask) -> tuple[Ids, tuple[str, ...]]:
-        """Return the shown value of a protected attribute in each cell, (cells,), and the texts."""
+        """Return the masked value of a protected attribute in each cell, shape (cells,), and the
+        values' texts.
+        """
         key = name, mask
         if key not in self._shown:
             groups, labels = self._plan.protected(name, {} if mask is None else {name: mask})
@@ -325,6 +333,6 @@ class Judge:
 
 
 def _added(keys: Ids, rows: Floats, size: int = 0) -> Floats:
-    """Return the sum of `rows` (n,) by key (n,), of shape (size,) or longer."""
+    """Sum `rows`, shape (n,), by key, shape (n,); the result has at least `size` entries."""
     sums: Floats = np.bincount(keys, weights=rows, minlength=size).astype(np.float64, copy=False)
     return sums

@@ -1,4 +1,4 @@
-"""Find the best admissible configuration among all combinations of candidate masks."""
+"""Search for the best admissible configuration among all combinations of candidate masks."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def search_combinations(
 
 @dataclass(frozen=True, eq=False)
 class _Searched:
-    """The result of a search.
+    """The result of a search, before it is turned into advice.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class _Searched:
     def advice(
         self, summary: Summary, plan: PrivacyPlan, policy: Policy, prepared: Prepared
     ) -> Advice:
-        """Return the advice, without the explanation of the best configuration."""
+        """Return the advice, without an explanation of the best configuration."""
         shown, scorer = self.searcher.measure, self.searcher.scorer
         return Advice(
             measure=shown.name,
@@ -161,7 +161,7 @@ class _Searched:
 def _run(
     plan: PrivacyPlan, request: SearchRequest, prepared: Prepared, progress: Progress
 ) -> _Searched:
-    """Search for the best under the rule of a plan, and resolve ties."""
+    """Search for the best configurations under the rule of a plan, and resolve ties."""
     searcher = prepared.searcher.under(plan, progress)
     clock, top = Clock(request.time_limit), request.top
     part = SHARED if tasks_of(searcher.scorer) else SEARCHED
@@ -189,7 +189,9 @@ def _run(
 
 
 def _with_labels(advice: Advice, searched: _Searched) -> Advice:
-    """Return an advice with what each of several labels keeps, and would keep if it alone counted."""
+    """Add to the advice the utility kept of each label, and the best that a search for it alone
+    reaches.
+    """
     searcher, clock, best = searched.searcher, searched.clock, advice.best
     tasks = tasks_of(searcher.scorer)
     if not tasks or best is None:
@@ -210,7 +212,9 @@ def _with_labels(advice: Advice, searched: _Searched) -> Advice:
 
 
 def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
-    """Return the advice with the explanation of its best, the cost of its masks, and the front."""
+    """Add to the advice an explanation of its best configuration, the costs of its masks, and the
+    front.
+    """
     searcher, outcome, clock = searched.searcher, searched.outcome, searched.clock
     if request.explain_best and outcome.best and not outcome.interrupted:
         scorer, shown = searcher.scorer, searcher.measure
@@ -228,7 +232,7 @@ def _explained(advice: Advice, searched: _Searched, request: SearchRequest) -> A
 
 @dataclass(eq=False)
 class Prepared:
-    """The results that searches of one summary under several rules share.
+    """Results that searches of one summary under several rules share.
 
     Attributes
     ----------
@@ -239,7 +243,7 @@ class Prepared:
     warnings
         Warnings on the measure.
     file
-        The file that keeps the boxes that the search leaves open; None for no file.
+        The file in which unsearched boxes are saved; None for no file.
     tried
         The best configurations of the last search, which the next one tries first.
     """
@@ -259,9 +263,9 @@ def prepare(
     *,
     progress: Progress = SILENT,
 ) -> Prepared:
-    """Return the results that searches of a summary share.
+    """Compute the results that searches of a summary under several rules share.
 
-    Parameters are as in `search_combinations`.
+    Parameters are those of `search_combinations`.
     """
     given = asked(SearchRequest, request, {})
     objective, measure = given.objective, given.measure

@@ -1,4 +1,4 @@
-"""The searcher: scores and bounds of one summary, for any rule."""
+"""Search one summary under any rule, with shared scores and bounds."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ TRACES = ("adjusted-pillai", "pillai-plain")
 
 
 class Searcher:
-    """Searches one summary under changing rules, sharing all that does not depend on the rule."""
+    """Searches one summary under several rules, sharing all scores and bounds that do not depend on
+    the rule.
+    """
 
     def __init__(
         self,
@@ -76,7 +78,7 @@ class Searcher:
         self._traces = [make_objective(t, self.problem, self.scorer, plan) for t in listing]
 
     def for_label(self, place: int) -> Searcher:
-        """Return a searcher for the best configuration for one of several labels alone."""
+        """Return a searcher whose objective is one of several labels alone."""
         other = copy(self)
         other.objective = _of_label(self.objective, place)
         other._traces = [_of_label(trace, place) for trace in self._traces]
@@ -88,7 +90,7 @@ class Searcher:
             return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def sees_nothing(self, unmasked: float) -> bool:
-        """Whether the measure is zero on the unmasked table, so that it cannot distinguish
+        """Return whether the unmasked table has no utility by the measure, so that it cannot rank
         masks.
         """
         least = self.measure.worst(self.scorer.label_rows)
@@ -104,9 +106,7 @@ class Searcher:
         return other
 
     def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> Feasibility:
-        """Return which combinations are admissible under a rule; by default without a time
-        limit.
-        """
+        """Return the check of combinations under a rule; without a clock it has no time limit."""
         plan = self.plan if rule is self.plan.rule else self.plan.under(rule)
         clock = clock or Clock(None)
         if self.summary.frequency is None:
@@ -116,12 +116,13 @@ class Searcher:
 
     @property
     def rule_matters(self) -> bool:
-        """Whether the objective itself depends on the rule."""
+        """Whether the objective depends on the rule."""
         return self.objective.follows_rule
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
-        """Return the objective under a rule: some objectives charge the rows that the rule
-        suppresses.
+        """Return the objective under a rule.
+
+        Some objectives charge the rows that the rule suppresses.
         """
         if rule is self.plan.rule or not self.objective.follows_rule:
             return self.objective
@@ -139,7 +140,8 @@ class Searcher:
         prove: bool = False,
         file: SearchFile | None = None,
     ) -> tuple[Found, SearchFigures]:
-        """Search under a rule.
+        """Search for the best configurations under a rule; return them and the figures of the
+        search.
 
         Parameters
         ----------
@@ -154,9 +156,10 @@ class Searcher:
         briefly
             Whether to list and score only few configurations if the objective has no good bounds.
         prove
-            Whether to go on in this case until the best is proven or the time is over.
+            Whether to continue in this case until the best is proven or time runs out.
         file
-            The file with the boxes that an earlier search left open; new ones are written to it.
+            The file with the unsearched boxes of an earlier search; those of this search replace
+            them.
         """
         began = time.perf_counter()
         clock = Clock(time_limit)
@@ -189,7 +192,9 @@ class Searcher:
         briefly: bool,
         prove: bool,
     ) -> tuple[Found, ProvenList | None, bool]:
-        """Return what was found, what a list proves of it, and whether its bound ignores the rule."""
+        """Search, and return the result, the proof of a shortlist, and whether its bound ignores
+        the rule.
+        """
         tried, resumed = (file and file.read()) or ((), None)
         start = (*start, *tried)
         with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
@@ -232,7 +237,7 @@ class Searcher:
         generous: bool,
         top: int,
     ) -> SearchFigures:
-        """Return what is said of a search: its best, its bound, and what is proven."""
+        """Return the figures of a search: its best value, its bound, and what is proven."""
         exact = objective.bounded or outcome.bound < math.inf
         best = outcome.best[0][0] if outcome.best else -math.inf
         left, sign = gap(best, outcome.bound), objective.sign
@@ -251,7 +256,7 @@ class Searcher:
         )
 
     def _notes(self, outcome: Found, rule: PrivacyRule) -> Iterator[str]:
-        """Yield how the search ended, and what of table and rule it had to do without."""
+        """Yield notes on how the search ended, and on limits from the table and the rule."""
         if not outcome.complete:
             yield _stopped(outcome)
         yield from self.problem.duplicates
@@ -267,7 +272,7 @@ class Searcher:
     def _reaching(
         self, objective: Objective, resumed: tuple[OpenBox, ...] | None, *, prove: bool
     ) -> Reaching | None:
-        """Return the bound of an objective; None where nothing bounds it."""
+        """Return the loose bound of an objective; None if it has no bound."""
         bounded: BelowBound | SharesKept
         if isinstance(objective, SharesKept) and isinstance(self.scorer, SeveralScorer):
             bounded = shares_kept(objective.name, self.problem, self.scorer, self.plan, loose=True)
@@ -284,7 +289,8 @@ class Searcher:
         return math.prod(len(v.candidates) for v in self.problem.variables)
 
     def rank(self, outcome: Found, clock: Clock) -> list[Ranked]:
-        """Return the configurations that the search found, best first, or the closest one."""
+        """Return the search's configurations, best first; if none is admissible, the closest one.
+        """
         if outcome.best:
             return [
                 self.ranked(f"best-{i + 1}", box, value)
@@ -296,9 +302,10 @@ class Searcher:
     def settle_for_closest(
         self, outcome: Found, figures: SearchFigures, clock: Clock
     ) -> SearchFigures:
-        """Use the configuration that removes the fewest rows if a stopped search found none.
+        """If a stopped search has no configuration, use the one that needs the fewest rows removed.
 
-        It goes into `outcome` when it is admissible; the figures say so.
+        If that configuration is admissible, it becomes the best of `outcome`, and the figures say
+        so.
         """
         box = None if outcome.complete else find_closest(self.problem, self.plan, clock)
         if box is None or not self.plan.check(self.problem.choice(box)).admissible:
@@ -314,7 +321,7 @@ class Searcher:
         )
 
     def ranked(self, name: str, box: Box, value: float) -> Ranked:
-        """Return one configuration with its scores."""
+        """Score a configuration and return it as an entry of the ranking."""
         choice = self.problem.choice(box)
         ranked = rank_choice(name, choice, self.scorer, self.plan, self.measure)
         if self.objective.name == self.measure.name:
@@ -322,14 +329,14 @@ class Searcher:
         return replace(ranked, objective=self.objective.sign * value)
 
     def error(self, box: Box, clock: Clock) -> float | None:
-        """Return the standard error of one score; None if there is no time for it."""
+        """Return the standard error of a configuration's score; None if time does not suffice."""
         choice = self.problem.choice(box)
         if not self._errors_allowed([choice], box, clock):
             return None
         return error_of(self.scorer, choice, self.measure)
 
     def _errors_allowed(self, choices: Sequence[Choice], box: Box, clock: Clock) -> bool:
-        """Whether there is time for the standard errors of so many scores."""
+        """Return whether there is time to compute standard errors of these configurations."""
         # What is made of scores by part leaves parts out of them: no further fit.
         if self.measure.without_parts is not None:
             return True
@@ -339,13 +346,13 @@ class Searcher:
         return clock.allows(count * (self.summary.timings.get("cooccurrence", 0.0) + each))
 
     def suppressed_rows(self, box: Box) -> int:
-        """Return the rows that a configuration leaves out."""
+        """Return the number of rows that a configuration suppresses."""
         return self.plan.check(self.problem.choice(box)).suppressed_rows
 
     def with_errors(
         self, ranking: list[Ranked], outcome: Found, clock: Clock
     ) -> tuple[list[Ranked], tuple[str, ...]]:
-        """Return the ranking with masking and standard errors, and a note on figures that took
+        """Add masking and standard errors to the ranking; also return notes on figures that took
         too long.
         """
         if self.objective.name != self.measure.name:
@@ -373,8 +380,8 @@ class Searcher:
         lacking: tuple[str, ...],
         unmasked: float,
     ) -> SearchFigures:
-        """Return the figures with the reason for the first choice, and without a proof if scores
-        mean nothing.
+        """Add the reason for the first choice to the figures, and drop the proof if scores mean
+        nothing.
         """
         notes = (*figures.notes, *lacking)
         blind = self.objective.name == self.measure.name and self.sees_nothing(unmasked)
@@ -402,12 +409,12 @@ class Searcher:
 
 
 def _of_label(objective: Objective, place: int) -> Objective:
-    """Return the part of an objective of several labels that is of one of them."""
+    """Return the objective of one label, from an objective of several labels."""
     return objective.labels[place] if isinstance(objective, SharesKept) else objective
 
 
 def _notes_on_proof(*, generous: bool, first_alone: bool) -> Iterator[str]:
-    """Yield what is to be known of a proof."""
+    """Yield notes that restrict a proof."""
     if generous:
         yield "the bound ignores the privacy rule, so it is generous: with --time-limit the search goes on and narrows it"
     if first_alone:
@@ -415,14 +422,15 @@ def _notes_on_proof(*, generous: bool, first_alone: bool) -> Iterator[str]:
 
 
 def _why_stopped(outcome: Found) -> str | None:
-    """Return what ended a search before it was complete; None for nothing."""
+    """Return why a search ended early: by its time limit or by the user; None if it ran to its end.
+    """
     if outcome.complete:
         return None
     return "interrupt" if outcome.interrupted else "time limit"
 
 
 def _stopped(outcome: Found) -> str:
-    """Return what a search that did not end by itself has to say for itself."""
+    """Return a sentence on a search that ended early: why, and whether it has a result."""
     why = "was interrupted" if outcome.interrupted else "reached its time limit"
     if outcome.best:
         return f"the search {why}: this is the best until then"

@@ -1,9 +1,9 @@
-"""Objectives of several labels: the share kept of each, and their combination.
+"""Maximise the shares kept of several labels, or a combination of them.
 
-Let B_t be an upper bound on the score of label t over a box. Then the share that belongs to B_t is
-an upper bound on the share kept of label t, because shares grow with scores. So the weighted mean
-of the bounds on shares bounds the weighted mean share, and their minimum bounds the worst share. A
-search can prove its result if the objective of each label has bounds.
+Let B_t be an upper bound on the score of label t over a box. Then the share that corresponds to B_t
+is an upper bound on the share kept of label t, because shares grow with scores. So the weighted
+mean of these bounds is a bound on the weighted mean share, and their minimum is a bound on the
+smallest share. A search can prove its result if the objective of each label has bounds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ShareOfLabel(Priced):
     problem
         The search space of the whole table.
     own
-        The search space of the label's table, without columns that have no part in its scores.
+        The search space of the label's table, without columns that its scores ignore.
     task
         Scores the label.
     measure
@@ -74,12 +74,14 @@ class ShareOfLabel(Priced):
         return None if percent is None else percent / 100
 
     def guess(self, box: Box) -> float:
-        """Return the estimate of the label's objective, in units of what the unmasked table keeps."""
+        """Return the estimate of the label's objective, divided by the utility of the unmasked
+        table.
+        """
         span = abs(self._reference - self._measure.worst(self._rows))
         return self._inner.guess(self.box(box)) / span if span else 0.0
 
     def bound(self, box: Box) -> float:
-        """Return `share`, or 0 if that is None."""
+        """Return `share`; 0 if the unmasked table has no utility for the label."""
         return self.share(box) or 0.0
 
     def effort(self, box: Box) -> float:
@@ -112,7 +114,8 @@ class SharesKept(Priced):
         self._combine = scorer.combine
 
     def guess(self, box: Box) -> float:
-        """Return `upper`; with loose bounds, which take longer, the mean of the labels' estimates."""
+        """Return `upper`; if bounds are loose and slow, the weighted mean of the labels' estimates.
+        """
         if not self._loose:
             return self.upper(box)
         return sum(
@@ -120,7 +123,7 @@ class SharesKept(Priced):
         )
 
     def bound(self, box: Box) -> float:
-        """Return the combination of what the box keeps of each label at most."""
+        """Return the combination of the upper bounds of all labels' shares kept."""
         if box in self.scored:
             return self.scored[box]
         return self._combine([label.share(box) for label in self.labels])
@@ -131,12 +134,16 @@ class SharesKept(Priced):
 
 
 def _key(candidate: Candidate) -> tuple[bytes, object]:
-    """Return what makes candidates of one attribute the same."""
+    """Return a key of a candidate; equal keys mean the same groups and the same noise."""
     return candidate.groups.tobytes(), candidate.noise
 
 
 def _places(problem: Problem, own: Problem, task: TaskScorer) -> list[tuple[int, tuple[int, ...]]]:
-    """Return per variable of the label's table its place in the whole one, and its candidate for each there."""
+    """Match the variables of the label's table with those of the whole table.
+
+    For each variable, return its index in the whole table, and the index in the label's table of
+    each candidate.
+    """
     names = [variable.name for variable in problem.variables]
     places = []
     for variable in own.variables:

@@ -1,9 +1,10 @@
-"""Find the best configuration by a measure with a loose bound, or none, among the highest traces.
+"""Search by a measure without a sharp bound: score the configurations with the highest trace.
 
 Branch and bound lists all admissible configurations whose adjusted trace is above a stated value,
-and each of them is scored. If a class is rare, the trace can miss differences that an expected
-merit shows. So the best configurations of the list are changed by one mask at a time, as long as
-the score improves. On request, the remaining time is used to narrow the gap with the loose bound.
+and each of them is scored. If a label class is rare, the trace can miss differences that an
+expected model metric shows. So the masks of the best configurations are changed one at a time, as
+long as the score improves. On request, the remaining time is used to narrow the gap to the loose
+bound.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Reaching:
-    """An objective with its bound, and whether to prove the best configuration with this bound.
+    """An objective with a loose bound, and whether to prove the best configuration by this bound.
 
     Attributes
     ----------
@@ -47,7 +48,7 @@ class Reaching:
     prove
         Whether to split boxes with the bound until the best is proven or the time is over.
     resumed
-        The boxes that an earlier search left open; None to begin with all combinations.
+        The unsearched boxes of an earlier search; None to begin with all combinations.
     """
 
     objective: BelowBound | SharesKept
@@ -56,7 +57,7 @@ class Reaching:
 
 
 class Shortlist:
-    """One search by a measure that cannot be bounded.
+    """A search by a measure that has no sharp bound.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class Shortlist:
         The objectives that list configurations. The second one is used if the first one is not
         above 0 for any configuration.
     common
-        Is told which configurations will be scored, so that their shared parts are counted once.
+        The cache to which configurations are announced, so that common masks are counted once.
     listed
         Largest number of configurations in the list.
     reaching
@@ -110,7 +111,7 @@ class Shortlist:
 
         The second result is None if the list is empty, or if all combinations are proven. The
         `bound` of the first result is infinite if the objective has no bound and not every
-        admissible configuration was scored. It is `complete` if the search ended by itself.
+        admissible configuration was scored. It is `complete` if the search ran to its end.
 
         Parameters
         ----------
@@ -159,11 +160,13 @@ class Shortlist:
 
     @property
     def generous(self) -> bool:
-        """Whether the bound is for all combinations, including those that break the rule."""
+        """Whether the bound covers all combinations, including those that break the rule."""
         return not self._split
 
     def _score_all(self, outcome: Found, boxes: Sequence[Box], *, every: bool) -> None:
-        """Score the configurations of the list, and bound the others, unless every one is listed."""
+        """Score the configurations of the list; unless `every` admissible one is listed, bound the
+        others.
+        """
         for box in boxes[:1]:
             self._score(box)  # in any case
         self._common.expect([self._problem.choice(box) for box in boxes])
@@ -174,9 +177,9 @@ class Shortlist:
             self._score(box)
 
     def _split_boxes(self, outcome: Found) -> None:
-        """Split boxes by the bound of the measure itself until the best is proven or the time is over.
+        """Split boxes by the measure's loose bound until the best is proven or time runs out.
 
-        Nothing is done where that is not asked for, or where the measure has no bound.
+        Do nothing if no proof was requested, or if the measure has no bound.
         """
         if self._reaching is None or not self._prove:
             return
@@ -211,7 +214,9 @@ class Shortlist:
         ).run(start)
 
     def _bound(self) -> float:
-        """Return what no admissible configuration exceeds; infinity without time to find that out."""
+        """Return an upper bound for all admissible configurations; infinity if time does not
+        suffice.
+        """
         took = self._objective.effort(self._problem.root)
         if self._reaching is None or not self._clock.allows(_REACHING * took):
             return math.inf
@@ -219,7 +224,7 @@ class Shortlist:
         return self._reaching.bound(whole)
 
     def _score(self, box: Box) -> float | None:
-        """Return the score of a configuration, None if it is not admissible."""
+        """Return the score of a configuration; None if it is not admissible."""
         if box not in self._scored:
             if not self._feasibility.admits(box):
                 return None
@@ -228,7 +233,7 @@ class Shortlist:
         return self._scored[box]
 
     def _climb(self, *, blind: bool) -> None:
-        """Change the best by one mask at a time as long as that is better."""
+        """Change one mask of the best configurations at a time, as long as the score improves."""
         first = sorted(self._scored, key=lambda box: (-self._scored[box], box))[:_CLIMBED]
         if blind:
             summit = Climb(
@@ -249,7 +254,7 @@ class Shortlist:
                 at = better
 
     def _near(self, box: Box) -> Iterator[Box]:
-        """Yield admissible configurations that differ in one mask, scored."""
+        """Score and yield the admissible configurations that differ in one mask."""
         several = [v.name for v in self._problem.variables if len(v.candidates) > 1]
         self._common.expect_near(self._problem.choice(box), several)
         for index, (variable, domain) in enumerate(zip(self._problem.variables, box, strict=True)):

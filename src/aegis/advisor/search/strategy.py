@@ -14,7 +14,7 @@ from aegis.registry import Registry
 
 
 class SearchStrategy(Protocol):
-    """An alternative to branch and bound to find the best configurations.
+    """A way to find the best configurations that replaces branch and bound.
 
     Packages add strategies through the entry points `aegis.search_strategies`.
     """
@@ -24,7 +24,7 @@ class SearchStrategy(Protocol):
         """The name of the strategy."""
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
-        """Return whether it finds the best for this objective faster than branch and bound."""
+        """Return whether the strategy solves this search faster than branch and bound."""
 
     def search(
         self,
@@ -70,9 +70,10 @@ def find_best(
     resumable: bool = False,
     resumed: tuple[OpenBox, ...] | None = None,
 ) -> Found:
-    """Return the best configurations, by the strategy that suits, else by splitting boxes.
+    """Return the best configurations, by the first strategy that suits, else by branch and bound.
 
-    A search that is to be resumed later splits boxes: these are what a later one goes on with.
+    If a later search is to continue this one, branch and bound is used, because it can save its
+    unsearched boxes.
     """
     for strategy in () if resumable else STRATEGIES:
         if strategy.suits(problem, objective, feasibility):

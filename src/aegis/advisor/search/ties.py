@@ -31,7 +31,7 @@ def masking(variable: Variable, candidate: int) -> float:
 
 
 class Masking(Additive):
-    """How much a configuration masks, as an objective: the mean over attributes of `masking`."""
+    """The amount of masking as an objective: the mean over attributes of `masking`."""
 
     def __init__(self, problem: Problem, sign: int, *, divides: bool) -> None:
         self.divides = divides
@@ -43,12 +43,12 @@ class Masking(Additive):
         super().__init__("masking", sign, [values])
 
     def share(self, box: Box) -> float:
-        """Return how much a single configuration masks, from 0 to 1."""
+        """Return the amount of masking of a single configuration, from 0 to 1."""
         return max(0.0, self.sign * self.bound(box))
 
 
 class AboveScore:
-    """Feasibility for configurations that meet the rule and reach a given score.
+    """Checks whether configurations meet the rule and reach a given score.
 
     Parameters
     ----------
@@ -91,7 +91,9 @@ class AboveScore:
 def put_first(
     searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
 ) -> str | None:
-    """Keep the `top` best results with the recommended one first; return the reason, if any."""
+    """Reorder the best `top` results so that the recommended one is first; return the reason, if
+    any.
+    """
     first, why = outcome.best[0][1], None
     scorer, measure = searcher.scorer, searcher.measure
     if searcher.objective.name == measure.name:

@@ -1,4 +1,4 @@
-"""Pillai's trace as an objective: exact for a configuration, a bound for a box."""
+"""Maximise Pillai's trace: exact for a configuration, bounded for a box of configurations."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Pillai:
         self._coarsest = _Corner(problem, reduced, rest, finest=False)
 
     def under(self, plan: PrivacyPlan) -> Pillai:  # noqa: ARG002 - the protocol's signature
-        """Return itself, because it does not depend on the rule."""
+        """Return this objective, because it does not depend on the rule."""
         return self
 
     def bound(self, box: Box) -> float:
@@ -86,19 +86,19 @@ class Pillai:
         return self._bounds[box]
 
     def upper(self, box: Box) -> float:
-        """Return `bound`, because nothing is cheaper."""
+        """Return `bound`, because there is no quicker bound."""
         return self.bound(box)
 
     def guess(self, box: Box) -> float:
-        """Return `bound`: nothing is cheaper."""
+        """Return `bound`, because there is no quicker estimate."""
         return self.bound(box)
 
     def effort(self, box: Box) -> float:
-        """Return the seconds that the fit takes; 0 if it was made already."""
+        """Return the seconds that the fit takes; 0 if it is cached."""
         return 0.0 if box in self._bounds else seconds_of(self._problem, box)
 
     def _bound(self, box: Box) -> float:
-        """Return the bound from the finest and the coarsest grouping of a box."""
+        """Compute the bound from the finest and the coarsest grouping of a box."""
         if not is_leaf(box) and self._finest.levels(box) > _LEVELS:
             return float(self._problem.summary.pairs.classes - 1)  # no trace is larger
         fine, _ = self._finest.fit(box)
@@ -118,7 +118,7 @@ class Pillai:
 
 
 def seconds_of(problem: Problem, box: Box) -> float:
-    """Return the approximate seconds for the fit of a configuration or a box."""
+    """Return the approximate seconds to fit a configuration or the finest masks of a box."""
     pairs = zip(problem.variables, box, strict=True)
     levels = sum(v.candidates[domain.bit_length() - 1].n_levels for v, domain in pairs)
     return float(_CUBED * levels**3)
@@ -126,7 +126,7 @@ def seconds_of(problem: Problem, box: Box) -> float:
 
 @dataclass(frozen=True)
 class _Grouping:
-    """One grouping of the levels of one attribute in the reduced counts, or of the classes.
+    """A grouping of an attribute's levels in the reduced counts, or of the label's classes.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class _Grouping:
 
     @classmethod
     def make(cls, levels: Levels, offset: int) -> _Grouping:
-        """Return a grouping of levels; `offset` is the index of the first level."""
+        """Return the grouping of levels whose first one has the index `offset`."""
         if levels.ndim == 2:
             return cls(levels, np.arange(0), np.arange(0))
         order = np.argsort(levels, kind="stable")
@@ -160,10 +160,10 @@ class _Grouping:
 
 @dataclass(frozen=True)
 class _Reduced:
-    """Counts between groups of values that some candidate distinguishes.
+    """Counts of the level pairs that some candidate distinguishes.
 
-    All counts that a search needs are sums of these, and there are fewer of them than atoms in the
-    summary.
+    All counts that a search needs are sums of these, and there are fewer of them than of pairs of
+    atoms in the summary.
 
     Attributes
     ----------
@@ -200,13 +200,15 @@ class _Reduced:
 
 @dataclass(frozen=True)
 class _Rest:
-    """The counts of undecided attributes, when others with many levels have only one candidate.
+    """Counts of the attributes with several candidates, after the others were eliminated.
+
+    The elimination saves time if attributes with a single candidate have many levels.
 
     Attributes
     ----------
     reduced
-        Counts of the attributes with several candidates; its `total` is the part that the other
-        attributes do not explain.
+        Counts of the attributes with several candidates; `total` is the Schur complement, which the
+        other attributes do not explain.
     given
         The attributes with one candidate, factorised.
     places
@@ -219,7 +221,9 @@ class _Rest:
 
     @classmethod
     def of(cls, problem: Problem, reduced: _Reduced) -> _Rest | None:
-        """Return the rest if it saves much time and loses no precision; else None."""
+        """Eliminate the attributes with one candidate; None if that saves little time or loses
+        precision.
+        """
         attributes = problem.variables[: len(reduced.atoms)]
         chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
         stays = np.array([len(variable.candidates) == 1 for variable in attributes])
@@ -238,9 +242,9 @@ class _Rest:
 
 
 def _told_apart(variable: Variable) -> Ints:
-    """Return the level of each atom in the common refinement of all candidates.
+    """Return the level of each atom in the common refinement of a variable's candidates.
 
-    If there is a channel, every atom is a level.
+    If a candidate adds noise, every atom is a level.
     """
     if variable.channels:
         return np.arange(len(variable.candidates[0].levels))
@@ -248,11 +252,11 @@ def _told_apart(variable: Variable) -> Ints:
 
 
 class _Corner:
-    """The finest or the coarsest grouping of boxes, and their fits.
+    """The finest or the coarsest groupings of boxes, with their fits.
 
-    Different boxes may have the same corner, so fits are cached by grouping. The sums over the
-    columns of each attribute's groups are cached, too. For a box, they only have to be put side by
-    side, and their rows summed.
+    Different boxes can have the same groupings, so fits are cached by grouping. The sums over the
+    columns of each attribute's groups are cached, too. For a box, these columns only have to be
+    concatenated, and their rows summed.
     """
 
     def __init__(
@@ -272,7 +276,7 @@ class _Corner:
         self._fits: dict[Key, tuple[PillaiFit, int]] = {}
 
     def fit(self, box: Box) -> tuple[PillaiFit, int]:
-        """Return the fit and the number of classes."""
+        """Return the fit of Pillai's trace for a box, and the number of label classes."""
         key = tuple([self._number(j, box[place]) for j, place in enumerate(self._places)])
         if key not in self._fits:
             self._fits[key] = self._fitted(key) if self._rest is None else self._beside(key)
@@ -286,7 +290,7 @@ class _Corner:
         return fit, int(joint.any(axis=0).sum())
 
     def _beside(self, key: Key) -> tuple[PillaiFit, int]:
-        """Return the fit together with the attributes that have only one candidate."""
+        """Return the fit together with the eliminated attributes, which have only one candidate."""
         assert self._rest is not None
         given = self._rest.given
         counted, joint, offsets, _ = self._counts(key)
@@ -294,14 +298,15 @@ class _Corner:
         return given.fit(total_of(counted), label, joint, offsets), joint.shape[1]
 
     def levels(self, box: Box) -> int:
-        """Return the number of levels that are factorised for the corner of a box."""
+        """Return the number of levels that are factorised to fit a box."""
         places = list(self._places)[: self._count]
         numbers = [self._number(j, box[place]) for j, place in enumerate(places)]
         return sum(self._groupings[number].size for number in numbers)
 
     def _number(self, index: int, domain: int) -> int:
-        """Return the number of the grouping of a domain; `index` is the variable's place in the
-        counts.
+        """Return a number for the grouping of a domain; equal groupings have equal numbers.
+
+        `index` is the position of the variable in the counts.
         """
         place = (index, domain)
         if place not in self._numbers:
@@ -315,7 +320,7 @@ class _Corner:
         return self._numbers[place]
 
     def _levels(self, index: int, variable: Variable, domain: int) -> Levels:
-        """Return the group of each level of the reduced counts, or the channel."""
+        """Return the group of each level of the reduced counts, or a noise mask's channel."""
         if index >= self._count:
             return variable.join(domain) if self._finest else variable.meet(domain)
         levels = variable.level_join(domain) if self._finest else variable.level_meet(domain)
@@ -323,7 +328,7 @@ class _Corner:
         return levels if levels.ndim == 2 else np.unique(levels, return_inverse=True)[1]
 
     def _counts(self, key: Key) -> GroupedCounts:
-        """Return counts between the groups of all variables, shape (groups, groups).
+        """Return the counts between the groups of all variables, shape (groups, groups).
 
         The matrix of all levels is first summed over columns; these sums are cached by grouping and
         shared between boxes. Then it is summed over rows, which depends on the whole key.
@@ -340,7 +345,9 @@ class _Corner:
         return GroupedCounts(total, joint, offsets)
 
     def _rows_of(self, key: Key) -> tuple[Ints, Ints]:
-        """Return the levels, group by group, and the index at which each group starts."""
+        """Return the indices of the levels, group by group, and the index at which each group
+        starts.
+        """
         groupings = [self._groupings[number] for number in key[: self._count]]
         rows = np.concatenate([grouping.rows for grouping in groupings])
         before = self._reduced.offsets.tolist()
@@ -350,7 +357,9 @@ class _Corner:
         return rows, starts
 
     def _summed(self, number: int) -> npt.NDArray[np.float64]:
-        """Return the co-occurrence of all levels with the groups of one grouping, (D, groups)."""
+        """Return the co-occurrence of all levels with the groups of one grouping, shape (D,
+        groups).
+        """
 
         def summed() -> npt.NDArray[np.float64]:
             grouping = self._groupings[number]
@@ -361,7 +370,10 @@ class _Corner:
 
 
 def _added(matrix: npt.NDArray[np.float64], rows: Ints, starts: Ints) -> npt.NDArray[np.float64]:
-    """Return the sum of the rows of each group; `rows` lists the rows, group by group."""
+    """Sum the rows of a matrix by group.
+
+    `rows` lists the row indices group by group, and `starts` the index at which each group starts.
+    """
     if len(rows) < _MANY_ROWS:
         return np.add.reduceat(matrix[rows], starts, axis=0)
     # A sparse product takes longer to set up and reads each row once, without a copy.

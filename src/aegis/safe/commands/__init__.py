@@ -1,1 +1,1 @@
-"""Commands for protected summaries on the command line, and their file format."""
+"""Add commands for protected summaries to the command line, and read their file format."""

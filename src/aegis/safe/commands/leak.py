@@ -1,4 +1,4 @@
-"""`aegis leak`: check what a file gives away before you pass it on."""
+"""`aegis leak`: audit what a file reveals about single persons before you share it."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def command(asked: LeakCommand) -> None:
 def _print(
     asked: LeakCommand, leak: LeakAudit | DocumentLeak, differences: list[Difference]
 ) -> None:
-    """Print the audit of a file in the format that was asked for, and write its report."""
+    """Print the audit of a file in the requested format, and write its report."""
     from aegis.safe.protect import LeakAudit
 
     shell, subject, report = Output(asked.format, asked.quiet), asked.subject, asked.report

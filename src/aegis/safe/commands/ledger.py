@@ -1,4 +1,4 @@
-"""`aegis ledger`: the budget of each population that is spent and left."""
+"""`aegis ledger`: show and charge the privacy budget of each population."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Delta = Annotated[float | None, typer.Option("--delta", metavar="D", help=DELTA)
 
 @dataclass(frozen=True, kw_only=True)
 class StatedCost:
-    """A cost, or a ceiling, in the form that a user gives."""
+    """A cost or a ceiling as the user states it: an epsilon with a delta, or a rho."""
 
     epsilon: Epsilon = None
     delta: Delta = None
@@ -49,7 +49,7 @@ class StatedCost:
 
     @property
     def spent(self) -> float:
-        """The cost as rho."""
+        """The cost converted to rho."""
         from aegis.safe.protect import budget_of
 
         if (self.rho is None) == (self.epsilon is None):
@@ -145,7 +145,7 @@ def command(asked: LedgerCommand) -> None:
 
 
 def _spend(book: Any, name: str, asked: LedgerCommand) -> None:
-    """Open a population, or reserve a cost of it."""
+    """Open the budget of a population, or reserve a cost from it."""
     from aegis.safe.ledger import Spend
 
     cost, delta = asked.cost.spent, asked.cost.delta

@@ -1,4 +1,4 @@
-"""`aegis protect`: a summary that may leave your organisation."""
+"""`aegis protect`: write a protected summary, which may leave your organisation."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ PopulationName = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class StatedVerdicts:
-    """The configurations for which the file states verdicts."""
+    """The configurations whose verdicts the protected file states."""
 
     configurations: Annotated[
         Path | None,
@@ -119,7 +119,7 @@ class StatedVerdicts:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerOptions:
-    """The ledger that the cost is charged to."""
+    """The ledger and the population to which the cost is charged."""
 
     ledger: LedgerFile = None
     population: PopulationName = None
@@ -234,7 +234,10 @@ def read_key(path: Path | None) -> bytes | None:
 def print_protected(
     shell: Output, made: ProtectedSummary, output: Path, policy: Path, *, head: str | None = None
 ) -> None:
-    """Print the result in the requested format; `head` is the hash of the ledger's last event."""
+    """Print the protected summary in the requested format.
+
+    `head` is the hash of the ledger's last event.
+    """
     figures = made.to_dict() | ({} if head is None else {"ledger_head": head})
     if shell.format is Format.JSON:
         shell.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
@@ -270,7 +273,7 @@ def print_protected(
 
 
 def note_of_head(head: str) -> str:
-    """Return the advice about the head of a ledger."""
+    """Return the advice to store the ledger's head somewhere else."""
     return (
         f"Ledger head {head}: note it elsewhere, and check it with aegis ledger FILE verify --head"
     )

@@ -1,4 +1,4 @@
-"""Advice from a protected summary: `aegis advise FILE.protected`."""
+"""Rank and search from a protected summary: `aegis advise FILE.protected`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ REFUSED = {
 
 @dataclass(frozen=True)
 class RankedCounts:
-    """A protected summary used with a policy."""
+    """A protected summary and the policy under which it is ranked or searched."""
 
     summary: ProtectedSummary
     policy: Policy
@@ -52,7 +52,11 @@ class RankedCounts:
     searchable: bool = True
 
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
-        """Rank the requested configurations, else those of the policy, with verdicts, or random ones."""
+        """Rank configurations: those of the request, those of the policy, those with verdicts, or
+        random ones.
+
+        The first of these sources that has any is used.
+        """
         from aegis.safe.protect import rank_protected
 
         advice = rank_protected(
@@ -66,7 +70,7 @@ class RankedCounts:
         return self._overridden(advice)
 
     def search(self, request: SearchRequest, *, progress: Progress) -> Advice:
-        """Search the combinations of its candidate masks."""
+        """Search all combinations of the summary's candidate masks."""
         from aegis.safe.protect import search_protected
 
         advice = search_protected(
@@ -79,14 +83,14 @@ class RankedCounts:
         return self._overridden(advice)
 
     def _overridden(self, advice: Advice) -> Advice:
-        """Return the advice with the sentence on the rule that was overridden."""
+        """Add to the advice a sentence on the owner's rule, if the user overrode it."""
         if self.override is None:
             return advice
         warnings = (self.override.sentence, *advice.warnings)
         return replace(advice, rule_override=self.override, warnings=warnings)
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:  # noqa: ARG002 - of the seam
-        """Return how the summary was protected, and what it reveals."""
+        """Return the report sections on how the summary was protected, and what it reveals."""
         from aegis.safe.report.section import protected_sections
 
         return protected_sections(self.summary)

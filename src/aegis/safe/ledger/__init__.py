@@ -1,4 +1,4 @@
-"""A ledger of the outputs about each population, and of its remaining privacy budget."""
+"""Keep a ledger of the outputs about each population, and of its remaining privacy budget."""
 
 from aegis.safe.ledger.book import Ledger
 from aegis.safe.ledger.record import (

@@ -1,9 +1,9 @@
-"""A ledger of privacy budgets: one SQLite file, safe under parallel processes and kills.
+"""Keep privacy budgets in one SQLite file, safely under parallel processes and kills.
 
-All that happens is an event, appended in one transaction and chained to the one before by a
-SHA-256; nothing is ever changed or removed, which triggers see to and `verify` finds out. A cost
-is reserved before anything is computed, and counts from then on. It can be given back only until
-noise is drawn or output begins, so that a crash at any step costs budget and never privacy.
+Everything is recorded as an event, which is appended in one transaction and contains the SHA-256 of
+the event before. Triggers prevent changes and deletions of events, and `verify` detects them. A
+cost is reserved before anything is computed, and counts from then on. It can be refunded only until
+noise is drawn or output begins, so that a crash at any step costs budget but never privacy.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _BECOMES = {
 
 
 class Ledger:
-    """Budgets of populations and the costs charged to them.
+    """The budgets of populations, and the costs charged to them.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Ledger:
 
     @contextmanager
     def _writing(self, *, fresh: bool = False) -> Iterator[sqlite3.Connection]:
-        """Yield a connection within one transaction that no other writer shares."""
+        """Yield a connection with an open transaction, which excludes all other writers."""
         with self._connected() as connection:
             connection.execute("begin immediate")
             try:
@@ -257,7 +257,9 @@ class Ledger:
     def _affordable(
         self, connection: sqlite3.Connection, population: LedgerPopulation, spend: Spend
     ) -> dict[str, Any]:
-        """Return a cost as JSON values; raise `PolicyError` where the population cannot pay it."""
+        """Return a cost as JSON values; raise `PolicyError` if the population's budget is too
+        small.
+        """
         name = population.name
         if spend.unit != population.unit:
             raise PolicyError(
@@ -277,7 +279,9 @@ class Ledger:
     def _check_version(
         self, connection: sqlite3.Connection, name: str, version: TableVersion
     ) -> None:
-        """Raise `PolicyError` if files of this table, read next to earlier ones, show rows."""
+        """Raise `PolicyError` if files of this table, together with earlier files, would reveal
+        rows.
+        """
         made = [
             entry
             for entry in _entries(connection).values()
@@ -336,10 +340,10 @@ class Ledger:
         self._move("cancel", entry, {})
 
     def refused(self, entry: int, error: BaseException) -> None:
-        """Give the cost of a reservation back, unless the error was raised after noise was drawn.
+        """Refund a reservation after an error, unless noise had been drawn.
 
-        Such an error is an answer about the table. If it were free, whoever asks again and again would
-        learn from refusals what the noise hides.
+        An error after noise was drawn is an answer about the table. If such answers were free,
+        somebody who asks again and again would learn from refusals what the noise hides.
         """
         if not isinstance(error, AegisError) or not error.noise_drawn:
             self.cancel(entry)
@@ -399,7 +403,7 @@ class Ledger:
         note: str = "",
         version: TableVersion | None = None,
     ) -> Iterator[Spending]:
-        """Reserve a cost for a block of work; it is given back where that fails before output or noise.
+        """Reserve a cost for a block of work; refund it if the block fails before output or noise.
 
         The block calls `begin` before the first byte of output and `commit` after the last one.
         """
@@ -414,7 +418,7 @@ class Ledger:
 
     @checks_types
     def once(self, name: str, question: str, spend: Spend, answer: Callable[[], str]) -> str:
-        """Return the answer to a question, which is computed and paid for only the first time.
+        """Return the answer to a question; compute and charge it only the first time.
 
         Later calls with the same question get the stored answer. If two processes ask at the same
         time, both may pay, and both get the answer that was stored first.
@@ -444,7 +448,10 @@ class Ledger:
 
     @property
     def head(self) -> str:
-        """SHA-256 of the last event. Keep it elsewhere to detect later whether events are missing."""
+        """SHA-256 of the last event.
+
+        Store it elsewhere to detect later whether events are missing.
+        """
         with self._connected() as connection:
             return _head(connection)
 
@@ -492,7 +499,7 @@ class Ledger:
 
 
 class Spending:
-    """A reserved cost, for code that is about to produce output."""
+    """A reserved cost, from which code is about to produce output."""
 
     def __init__(self, ledger: Ledger, entry: int) -> None:
         self.ledger = ledger
@@ -500,7 +507,7 @@ class Spending:
         self.begun = False
 
     def begin(self) -> None:
-        """Record that output begins."""
+        """Record that output begins: from now on the cost counts."""
         self.begun = True
         self.ledger.begin(self.entry)
 
@@ -510,7 +517,7 @@ class Spending:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script: triggers hold semicolons of their own."""
+    """Yield the statements of an SQL script; triggers contain semicolons, too."""
     held = ""
     for line in script.strip().splitlines():
         held += line + "\n"
@@ -535,7 +542,10 @@ def _append(
     entry: int,
     content: Mapping[str, Any],
 ) -> int:
-    """Append an event and return the number of its entry; 0 stands for its own number."""
+    """Append an event; return the number of its entry.
+
+    If `entry` is 0, the event starts a new entry.
+    """
     written = json.dumps(content, sort_keys=True, ensure_ascii=False)
     try:
         f"{population}{written}".encode()
@@ -567,7 +577,7 @@ def _populations(connection: sqlite3.Connection) -> dict[str, LedgerPopulation]:
 
 
 def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
-    """Return the entries as all events leave them, by number."""
+    """Return the entries of the ledger, by number, in their state after all events."""
     entries: dict[int, Entry] = {}
     rows = connection.execute(
         "select time, kind, population, entry, content from event order by number"

@@ -1,4 +1,4 @@
-"""The records of a ledger, all frozen."""
+"""Define the records of a ledger, all immutable."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class TableVersion:
 
 @dataclass(frozen=True)
 class LedgerPopulation:
-    """The people or rows that a budget belongs to; new versions of a table share the budget.
+    """The people or rows that a budget protects; new versions of a table share the budget.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Entry:
 
     @property
     def rho(self) -> float:
-        """The cost that counts: 0 if it was cancelled or has no cost."""
+        """The cost that counts: 0 if the entry was cancelled or has no cost."""
         if self.spend is None or self.state is EntryState.CANCELLED:
             return 0.0
         return self.spend.rho
@@ -171,7 +171,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Balance:
-    """The balance of a population.
+    """The spent and remaining budget of a population.
 
     Attributes
     ----------

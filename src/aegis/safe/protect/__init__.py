@@ -1,4 +1,4 @@
-"""Protected summaries: how they are made, what a file reveals, and how both are computed."""
+"""Make protected summaries, audit what a file reveals, and rank from protected summaries."""
 
 from aegis.safe.protect.accounting import (
     NoiseRound,

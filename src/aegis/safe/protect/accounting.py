@@ -1,11 +1,10 @@
-"""Accounting of zero-concentrated differential privacy, reported as epsilon at a delta.
+"""Account for zero-concentrated differential privacy, and report it as epsilon at a delta.
 
-A mechanism that adds Gaussian noise of scale sigma to a figure of L2 sensitivity s is
-rho-zCDP with rho = s^2 / (2 sigma^2); rhos of several figures of the same table add up (Bun and
-Steinke, Concentrated differential privacy: simplifications, extensions, and lower bounds, TCC
-2016, propositions 1.6 and 1.7). The discrete Gaussian keeps that guarantee on whole numbers
-(Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020,
-theorem 14).
+A mechanism that adds Gaussian noise of scale sigma to a figure of L2 sensitivity s is rho-zCDP with
+rho = s^2 / (2 sigma^2); rhos of several figures of the same table add up (Bun and Steinke,
+Concentrated differential privacy: simplifications, extensions, and lower bounds, TCC 2016,
+propositions 1.6 and 1.7). The discrete Gaussian keeps that guarantee on integers (Canonne, Kamath
+and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020, theorem 14).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _LOG_ORDERS = (-12.0, 14.0)
 
 
 class Unit(StrEnum):
-    """The change of a table that gives a neighbouring table."""
+    """The protected unit: two tables are neighbours if they differ in one such unit."""
 
     ROWS = "rows"
     """One row is added or removed."""
@@ -36,7 +35,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class NoiseRound:
-    """Figures that were published with noise of the same scale.
+    """A set of figures to which noise of the same scale was added.
 
     Attributes
     ----------
@@ -58,7 +57,7 @@ class NoiseRound:
 
 @dataclass(frozen=True)
 class NamingThreshold:
-    """A threshold on noisy figures, above which a value, a cell or a class is named.
+    """The noisy total that a value, a cell or a class must exceed to be named.
 
     Attributes
     ----------
@@ -93,7 +92,7 @@ def rho_of(sensitivity: float, sigma: float) -> float:
 
 
 def sigma_of(sensitivity: float, rho: float) -> float:
-    """Return the scale of noise with cost `rho`, rounded up by a billionth."""
+    """Return the scale of noise whose cost is `rho`, rounded up by a billionth."""
     return sensitivity / math.sqrt(2.0 * rho) * (1.0 + 1e-9)
 
 
@@ -164,19 +163,22 @@ def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: in
 
 
 def is_number(given: object, *, whole: bool = False) -> bool:
-    """Return whether an option is a number; True and False, which Python counts as numbers, are not."""
+    """Return whether an option is a number; booleans, which Python counts as numbers, are not."""
     return isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
 
 
 def delta_of(threshold: NamingThreshold) -> float:
-    """Return the probability that a cell is named in which one unit is alone; inverts `threshold_of`."""
+    """Return the probability that a cell is named although one unit is alone in it.
+
+    This is the inverse of `threshold_of`.
+    """
     above = max(threshold.least - threshold.alone, 0.0)
     noise = 2.0 * threshold.columns * threshold.sigma * threshold.sigma
     return threshold.cells * math.exp(-above * above / noise) if noise > 0 else math.inf
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Raise `PolicyError` unless epsilon is allowed for a release."""
+    """Raise `PolicyError` unless epsilon is in the range allowed for a release."""
     if not is_number(epsilon) or not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
         raise PolicyError(
             f"Epsilon is {brief(epsilon)}.",

@@ -1,4 +1,5 @@
-"""The variance that protection adds to the counts of a label table, estimated from the table itself."""
+"""Estimate, from a protected label table itself, the variance that protection added to its counts.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def added_variance(summary: ProtectedSummary, attribute: ProtectedAttribute) -> Floats:
-    """Return the variance that protection adds to each count of a label table, shape (K, C).
+    """Estimate the variance that protection added to each count of a label table, shape (K, C).
 
     Noise adds the same variance to all counts. The variance from rounding and cell keys depends on
     the count, and is 0 for a count of 0. Its expectation is used, for a Poisson count whose mean is

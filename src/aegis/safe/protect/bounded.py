@@ -1,9 +1,9 @@
-"""Find the best configurations by label tables only, proven by a bound.
+"""Search for the best configurations from label tables only, with a bound that proves the result.
 
-Without moments a score is computed from sums over attributes. The explained part for each penalty
+Without moments a score is computed from sums over attributes. The explained share for each penalty
 raises it; the degrees of freedom lower it. For attributes whose masks are not chosen yet, the bound
-uses the largest explained part and the smallest degrees of freedom of any of their masks. If a
-partial choice cannot beat the best known ones even with these bounds, it is left out.
+uses the largest explained share and the smallest degrees of freedom of any of their masks. The
+search skips a partial choice if this bound does not exceed the best known score.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class TablesSearch:
-    """Depth-first search with a bound over all combinations of candidate masks.
+    """Depth-first search over all combinations of candidate masks, with a bound.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class TablesSearch:
         return held_out_reached(explained, freedom, len(summary.classes), summary.rows)
 
     def _extend(self, chosen: Choice, explained: Floats, freedom: Floats) -> None:
-        """Look at all choices that begin with `chosen`, what promises most first."""
+        """Search all choices that begin with the candidates `chosen`, the most promising first."""
         if self._expired():
             self.complete = False
             return
@@ -94,7 +94,7 @@ class TablesSearch:
 
 
 def _sums_from(parts: list[Floats]) -> list[Floats]:
-    """Return the sum of the parts from each place to the end, and last of none."""
+    """Return for each position the sum of the arrays from there to the end; the last entry is 0."""
     sums = [np.zeros(1)]
     for part in reversed(parts):
         sums.append(sums[-1] + part)

@@ -1,8 +1,8 @@
-"""Spend a privacy budget: on rounds of noise, and on thresholds above which something is named.
+"""Spend a privacy budget on rounds of noise, and on thresholds above which something is named.
 
 All output of level `noise` passes through this module. Figures get noise, which costs rho. Names
-that are not declared are published if a noisy figure exceeds a threshold, which costs delta. So the
-whole account can be checked here.
+that are not declared are published if a noisy figure exceeds a threshold, which costs delta. So
+this module suffices to check the whole account.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Budget:
 
     @contextmanager
     def marking(self) -> Iterator[None]:
-        """Mark an error that ends the block once noise was drawn: whoever pays keeps its cost."""
+        """Mark an error in the block if noise had been drawn, so that its cost is not refunded."""
         try:
             yield
         except AegisError as error:
@@ -65,7 +65,7 @@ class Budget:
         rho: float,
         keys: Sequence[Sequence[str]] | None = None,  # noqa: ARG002 - for who checks the account
     ) -> tuple[list[Ints], float]:
-        """Return figures with noise of cost `rho`, and the scale of the noise.
+        """Add noise that costs `rho` to figures; return them and the scale of the noise.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Budget:
         figures
             Arrays of whole numbers.
         sensitivity
-            L2 distance by which one row can change all figures together at most.
+            Largest L2 distance by which one row can change all figures together.
         rho
             The cost to spend.
         keys

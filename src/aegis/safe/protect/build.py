@@ -97,7 +97,7 @@ def _with_noise(
     request: ProtectRequest,
     progress: Progress,
 ) -> ProtectedSummary:
-    """Return the summary under level noise."""
+    """Protect the summary with discrete Gaussian noise (level `noise`)."""
     noise, counts = request.noise, request.counts
     _refuse_given(ProtectionLevel.NOISE, key=counts.key, step=counts.step, variance=counts.variance)
     if noise.epsilon is None or noise.delta is None:
@@ -127,7 +127,7 @@ def _with_counts(
     request: ProtectRequest,
     progress: Progress,
 ) -> ProtectedSummary:
-    """Return the summary under level counts."""
+    """Protect the summary by perturbing small counts (level `counts`)."""
     noise, counts = request.noise, request.counts
     _refuse_given(
         ProtectionLevel.COUNTS, epsilon=noise.epsilon, delta=noise.delta, person=noise.person
@@ -154,9 +154,9 @@ def _with_counts(
 
 
 def _notes_on_delta(made: ProtectedSummary) -> tuple[str, ...]:
-    """Return what is to be said of a delta under which a row could be published whole.
+    """Return a warning if delta is so large that it allows publishing a random row.
 
-    The rows are those that the protected summary itself tells, so that the note gives nothing away.
+    The number of rows comes from the protected summary, so the warning reveals nothing.
     """
     delta = made.protection.delta
     if delta is None or delta * made.rows < 1:
@@ -205,7 +205,7 @@ def _refuse_given(level: ProtectionLevel, **options: object) -> None:
 
 
 def _exact(subject: Any, policy: Policy, progress: Progress) -> tuple[Summary, Source | None]:
-    """Return exact aggregates, and the table where it is at hand."""
+    """Return the exact summary of a table or summary, and the table if it was given."""
     if isinstance(subject, ProtectedSummary):
         raise PolicyError(
             "The summary is protected already, and cannot be protected again.",
@@ -241,7 +241,7 @@ def _listed(
     asked: Sequence[Configuration] | Mapping[str, Configuration] | int,
     summary: Summary,
 ) -> tuple[Configuration, ...]:
-    """Return the configurations to state verdicts on."""
+    """Return the configurations whose verdicts the file will state."""
     if not isinstance(asked, int):
         return listed_configurations(asked)
     if asked < 0 or asked > MOST_VERDICTS:

@@ -1,4 +1,4 @@
-"""The exact cells behind a protected summary, which never leave this process."""
+"""Define the exact cells behind a protected summary, which never leave this process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNNAMED_SHOWN = "(values not named)"
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The cells of one attribute, that is, the values that some candidate mask distinguishes.
+    """The cells of one attribute: sets of values that every candidate mask treats in the same way.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Cells:
     candidates
         The candidate masks and their groups of cells.
     bought
-        Whether the names of cells come from the table, so that the budget must pay for them.
+        Whether the names of cells come from the table, so that they cost privacy budget.
     complete
         Whether every value has a cell.
     """
@@ -68,14 +68,14 @@ class Cells:
 
     @property
     def keys(self) -> list[str]:
-        """Texts that identify the cells: what every candidate shows for each."""
+        """Texts that identify the cells: for each, its masked values under every candidate."""
         return [
             "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
             for i in range(self.count)
         ]
 
     def in_order(self) -> Cells:
-        """Return the cells, and their groups, in an order that depends only on what they show.
+        """Sort the cells and their groups by their masked values alone.
 
         The order in which values occur would reveal something about unnamed values.
         """
@@ -97,7 +97,9 @@ class Cells:
         )
 
     def keep(self, chosen: npt.NDArray[np.bool_]) -> Cells:
-        """Return the cells that `chosen` (K,) selects; values of other cells have no cell then."""
+        """Return only the cells that `chosen`, shape (K,), flags; values of other cells have no
+        cell then.
+        """
         place = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
         return replace(
             self,
@@ -107,7 +109,8 @@ class Cells:
         )
 
     def join(self, target: Ints) -> Cells:
-        """Return cells with each cell moved into the cell `target` (K,); targets stay themselves."""
+        """Merge each cell into the cell `target`, shape (K,); a cell that is its own target stays.
+        """
         stays = target == np.arange(self.count)
         place = (np.cumsum(stays) - 1)[target]
         joint = np.zeros((int(stays.sum()), self.joint.shape[1]), dtype=np.int64)
@@ -121,7 +124,7 @@ class Cells:
 
 
 def _moved(of_value: Ints, place: Ints) -> Ints:
-    """Return the cell of each value after cells have moved to `place` (K,)."""
+    """Return the cell of each value after the cells were renumbered to `place`, shape (K,)."""
     moved = np.full(len(of_value), UNNAMED, dtype=np.int64)
     named = of_value >= 0
     moved[named] = place[of_value[named]]
@@ -129,7 +132,7 @@ def _moved(of_value: Ints, place: Ints) -> Ints:
 
 
 def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
-    """Return a candidate with only the groups that are left, renumbered."""
+    """Return a candidate with only the groups that still have cells, renumbered."""
     left, renumbered = np.unique(groups, return_inverse=True)
     return replace(
         candidate,
@@ -139,7 +142,7 @@ def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
 
 
 def with_unnamed(candidate: ProtectedCandidate, table: Ints) -> ProtectedCandidate:
-    """Return a candidate with one more cell for all unnamed values.
+    """Add to a candidate one cell for all unnamed values.
 
     If the mask distinguishes all named cells, it also distinguishes the unnamed cell from them. A
     coarser mask would put unnamed values into some of its groups. The largest group is used, so
@@ -179,18 +182,18 @@ def check_summary(summary: Summary, policy: Policy) -> None:
 
 
 def learned(attribute: AttributeSummary) -> bool:
-    """Whether a candidate of the attribute learns from the data."""
+    """Return whether a candidate of the attribute learns from the data."""
     return not all(c.declared.fitted for c in attribute.candidates)
 
 
 def cells_of(attribute: AttributeSummary) -> Cells:
-    """Return the cells of an attribute for its candidates."""
+    """Return the cells that an attribute's candidates form."""
     masks = [(c.mask, c.groups, c.labels) for c in attribute.candidates]
     return _cells(as_stored(attribute), masks)
 
 
 def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
-    """Return the cells of a parsed column, in an order that depends only on what they show.
+    """Return the cells of a parsed column, sorted by their masked values alone.
 
     Parameters
     ----------
@@ -206,7 +209,7 @@ def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
 
 
 def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ...]]]) -> Cells:
-    """Return cells from each mask with the group of each value and what the groups show."""
+    """Form cells from each mask, given the group of each value and the groups' masked values."""
     attribute = column.attribute
     own = common_refinement([groups for _, groups, _ in masks]).astype(np.int64)
     first = np.unique(own, return_index=True)[1]
@@ -231,14 +234,17 @@ def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ..
 
 
 def fit_to(column: TypedColumn, counts: Ints, named: npt.NDArray[np.bool_]) -> list[Mask]:
-    """Return the candidates' masks fitted to protected counts of the named values, (U,) each."""
+    """Fit the candidates' masks to protected counts of the named values.
+
+    `counts` and `named` have shape (U,).
+    """
     values = column.values.filter(pa.array(named.tolist(), pa.bool_()))
     data = ValueCounts(column.kind, values, np.maximum(counts[named], 0))
     return [candidate.declared.fit(data) for candidate in column.attribute.candidates]
 
 
 def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
-    """Return the names of public attributes; `*` stands for all attributes.
+    """Return the names of attributes that the owner declares public; `*` stands for all attributes.
 
     Raises
     ------
@@ -254,11 +260,12 @@ def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:
 
 
 def without_small(cells: Cells, threshold: int) -> Cells:
-    """Return cells of at least `threshold` rows each: smaller cells join the most similar one.
+    """Merge cells of fewer than `threshold` rows into the most similar cells.
 
-    The name of a smaller cell would reveal that somebody has its values. So it joins the cell that
-    most candidates treat in the same way, and of these the largest. Under the other candidates it
-    counts as this cell. The attribute has no cells if the table has fewer rows than the threshold.
+    The name of a smaller cell would reveal that somebody has its values. So it is merged into the
+    cell that most candidates treat in the same way, and of these the largest. Under the other
+    candidates it counts as this cell. The attribute has no cells if the table has fewer rows than
+    the threshold.
     """
     totals = cells.joint.sum(axis=1)
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
@@ -279,7 +286,7 @@ def without_small(cells: Cells, threshold: int) -> Cells:
 
 
 def _most_alike(groups: Ints, totals: Ints, cell: int, stays: npt.NDArray[np.bool_]) -> int:
-    """Return the cell that most candidates treat like one, the largest of them.
+    """Return the cell that most candidates group with `cell`; among equals, the largest.
 
     Parameters
     ----------
@@ -295,7 +302,7 @@ def _most_alike(groups: Ints, totals: Ints, cell: int, stays: npt.NDArray[np.boo
 
 
 def join_similar(cells: Cells, cell: int) -> Cells:
-    """Return the cells with `cell` joined to the most similar cell: see `without_small`."""
+    """Merge one cell into the most similar cell: see `without_small`."""
     groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
     totals = cells.joint.sum(axis=1)
     target = np.arange(cells.count)

@@ -28,7 +28,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class NamedClasses:
-    """The published classes.
+    """The label classes whose names a protected summary publishes.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class NamedClasses:
     place: Ints
 
     def of(self, joint: Ints) -> Ints:
-        """Return rows per published class, from rows per exact class in the last axis."""
+        """Sum rows by published class, from rows by exact class in the last axis."""
         chosen = self.place[:, None] == np.arange(len(self.names))
         columns: Ints = joint @ chosen.astype(np.int64)
         return columns
@@ -94,13 +94,14 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
 
 
 def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
-    """Return the classes that occur, in an order that depends only on their names, and their rows."""
+    """Return the classes that occur, with their rows, in an order that depends only on their names.
+    """
     place, texts = _places(label)
     return texts, np.bincount(place, weights=label.counts, minlength=len(texts)).astype(np.int64)
 
 
 def named(label: LabelSummary, chosen: npt.NDArray[np.bool_]) -> NamedClasses:
-    """Return the classes of `tallied` that `chosen` selects.
+    """Return the classes of `tallied` that `chosen` flags.
 
     Raises
     ------
@@ -143,7 +144,8 @@ def rows_of(source: Source, label: LabelSummary, classes: NamedClasses) -> ir.Ta
 
 
 def refuse_cut_at_values(declared: Label) -> None:
-    """Raise `PolicyError` if a label would be cut at quantiles, which are values of persons."""
+    """Raise `PolicyError` if a label would be cut at quantiles, which are values of single persons.
+    """
     if declared.bins is not None and not declared.cuts:
         raise PolicyError(
             f"The policy declares too few cuts: the label {declared.column!r} would be cut into "

@@ -1,4 +1,5 @@
-"""Codes of cells: the association of protected label tables with the classes, in a few dimensions.
+"""Compute codes of cells: the association of protected label tables with the classes, in few
+dimensions.
 
 Every figure here is computed from protected tables, so it costs no budget and reveals nothing more.
 The codes of an attribute span the associations of all its candidate masks with the label. So the
@@ -28,7 +29,7 @@ LEAST_SCALE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """The association of one grouping of an attribute's cells with the classes.
+    """The association of a grouping of an attribute's cells with the label classes.
 
     Attributes
     ----------
@@ -39,9 +40,9 @@ class Explained:
         Covariance between groups of the unshrunken deviations, minus the average contribution of
         the error of cells, shape (C, C). Its trace is the mean square contingency.
     believed
-        Share of the association that learners explain, for each of `PENALTIES`, shape (P,).
+        Share of the association that models with each of `PENALTIES` explain, shape (P,).
     freedom
-        Degrees of freedom that they use for the informative groups, shape (P,).
+        Degrees of freedom that these models use for the informative groups, shape (P,).
     skewness
         Third moment of the codes of the last class, in units of their standard deviation.
     """
@@ -54,7 +55,7 @@ class Explained:
 
 
 def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: float) -> Explained:
-    """Return the association of a grouping of protected cells with the classes.
+    """Compute the association of a grouping of protected cells with the classes.
 
     Parameters
     ----------
@@ -107,7 +108,9 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
 
 
 def _shares_believed(count: Floats, strength: Floats) -> Floats:
-    """Return the share of groups' strength (G,) that learners of each penalty explain, shape (P,)."""
+    """Return the share of groups' strength, shape (G,), that models with each penalty explain,
+    shape (P,).
+    """
     total = float(strength.sum())
     if total <= 0:
         return np.ones(len(PENALTIES))
@@ -117,7 +120,7 @@ def _shares_believed(count: Floats, strength: Floats) -> Floats:
 
 
 def _positive(matrix: Floats) -> Floats:
-    """Return the nearest matrix without negative eigenvalues."""
+    """Return the nearest positive semidefinite matrix: negative eigenvalues become 0."""
     values, vectors = np.linalg.eigh(matrix)
     nearest: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return nearest
@@ -132,7 +135,7 @@ def weights_of(table: Floats, rows: float) -> Floats:
 def stacked_codes(
     table: Floats, groupings: Sequence[Ints], shares: Floats, noise: Floats, rows: float
 ) -> Floats:
-    """Return the codes of every cell under every grouping side by side, shape (K, G C)."""
+    """Return the codes of every cell under all groupings, concatenated, shape (K, G C)."""
     columns = [explained(table, groups, shares, noise, rows).codes[groups] for groups in groupings]
     return np.hstack(columns)
 

@@ -1,9 +1,9 @@
-"""Parse columns for level `noise`, with a type that no single row decides, value by value.
+"""Parse columns for level `noise` value by value, so that no single row decides a column's type.
 
 An engine gives a whole column one type, which a single value can change: 30.5 turns integers into
-numbers, "n/a" turns them into texts. So the type is declared in the policy or paid for from the
-budget: each row votes for the type of its value, and the votes get noise. Then every value is
-parsed separately as that type; a value that cannot be parsed gets no name.
+numbers, "n/a" turns them into texts. So the type is declared in the policy, or it is chosen by a
+noisy vote of the rows, which costs budget. Then every value is parsed separately as that type; a
+value that cannot be parsed gets no name.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _ARROW = {
 
 @dataclass(frozen=True, eq=False)
 class TypedColumn:
-    """The parsed values of an attribute.
+    """An attribute whose values were parsed one by one as a type.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class TypedColumn:
 
 
 def type_of(value: Any) -> ColumnType:
-    """Return the type of a single value, without regard to the type of its column."""
+    """Return the type of a single value, whatever the type of its column."""
     if isinstance(value, bool):
         return ColumnType.BOOLEAN
     if isinstance(value, int):
@@ -140,7 +140,7 @@ def _type_of_text(text: str) -> ColumnType:
 
 
 def _moment_of(text: str) -> datetime | None:
-    """Return the date and time that a text is by itself; None if it is none."""
+    """Parse a text as a date with time; return None if it is neither."""
     forms: tuple[str, ...] = ()
     if text[4:5] == "-":
         with suppress(ValueError):
@@ -156,10 +156,11 @@ def _moment_of(text: str) -> datetime | None:
 
 
 def plain_text(text: str) -> str:
-    """Return a text in the form that it would have in a column of only such values.
+    """Return a text as it would be shown if its whole column had the same type.
 
     A column of 2.50 and 3.50 is read as the numbers 2.5 and 3.5. With a single "n/a" all values
-    would be texts. So that nobody can see which case it was, level noise shows 2.5 in both cases.
+    would be texts. So that nobody can see whether such a value exists, level noise shows 2.5 in
+    both cases.
     """
     own = _type_of_text(text)
     if own is ColumnType.TEXT or _INTEGER.fullmatch(text):
@@ -169,7 +170,7 @@ def plain_text(text: str) -> str:
 
 
 def votes_of(attribute: AttributeSummary) -> Ints:
-    """Return the number of rows with values of each of `TYPES`, without null, shape (6,)."""
+    """Count the rows with values of each of `TYPES`, without null, shape (6,)."""
     values, counts = attribute.values, attribute.counts
     votes = np.zeros(len(TYPES), dtype=np.int64)
     if pa.types.is_integer(values.type):
@@ -227,7 +228,7 @@ def _fits(mask: Any, kind: Kind) -> bool:
 
 
 def implied_type(values: Sequence[Any]) -> ValueType | None:
-    """Return the type of declared values; None if no values are declared."""
+    """Return the type that declared values have; None if no values are declared."""
     if not values:
         return None
     kinds = {type_of(v) if not isinstance(v, str) else ColumnType.TEXT for v in values}
@@ -238,7 +239,7 @@ def implied_type(values: Sequence[Any]) -> ValueType | None:
 
 
 def as_stored(attribute: AttributeSummary) -> TypedColumn:
-    """Return a column with the values and the type of its engine."""
+    """Return a column with the values and the type that the engine gave it."""
     places = np.arange(len(attribute.values), dtype=np.int64)
     return TypedColumn(attribute, attribute.kind, attribute.values, places)
 
@@ -246,7 +247,7 @@ def as_stored(attribute: AttributeSummary) -> TypedColumn:
 def read_column(
     attribute: AttributeSummary, own: ColumnType, declared: Sequence[Any] = ()
 ) -> TypedColumn:
-    """Return a column whose values are parsed as the type `own`, one by one.
+    """Parse the values of a column one by one as the type `own`.
 
     Parameters
     ----------
@@ -283,7 +284,8 @@ def read_column(
 
 
 def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Return values read as a type, null if they cannot be, and whether they can; null is null."""
+    """Parse values as a type; return them, null if that fails, and flags of those that were parsed.
+    """
     goal = _ARROW[own]
     fits = np.ones(len(values), dtype=bool)
     if values.type == goal and own is not ColumnType.TEXT:
@@ -296,7 +298,7 @@ def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, npt.NDArray[np.b
 
 
 def _as_integer(value: Any) -> int | None:
-    """Return a number cut off to a whole one, so that 30.5 counts as 30 among integers."""
+    """Return the integer part of a number, so that 30.5 counts as 30 among integers."""
     number = _as_number(value)
     if number is None or not abs(number) < _MOST:
         return None

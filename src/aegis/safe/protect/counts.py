@@ -1,7 +1,8 @@
-"""Level `counts`: label tables with perturbed small cells, and rounded moments of codes.
+"""Protect a summary at level `counts`: perturb small cells of label tables, and round moments of
+codes.
 
-These are the methods of official statistics, without a formal guarantee. Cells with fewer rows than
-the threshold lose their names. Every count is rounded at random or changed by its cell key. Linear
+These are methods of official statistics, without a formal guarantee. Cells with fewer rows than the
+threshold lose their names. Every count is rounded at random or changed by its cell key. Linear
 programming then checks whether a small cell can still be derived from the output. If so, nothing is
 written.
 """
@@ -126,7 +127,7 @@ class Perturbation:
 
     @property
     def least(self) -> int:
-        """Smallest positive count that cell keys show."""
+        """Smallest positive count that cell keys can publish."""
         return max(2, self.threshold // 2)
 
     @property
@@ -145,7 +146,9 @@ class Perturbation:
 
 
 def _check(asked: Perturbation, rows: int) -> None:
-    """Raise for a threshold above the rows, and for cell keys that cannot be."""
+    """Raise an error if the threshold exceeds the rows, or if no cell keys with these options
+    exist.
+    """
     if asked.threshold > rows:
         raise PolicyError(
             f"The threshold is {brief(asked.threshold)}, and the table has {rows:,} rows.",
@@ -156,7 +159,7 @@ def _check(asked: Perturbation, rows: int) -> None:
 
 
 def _codes(bare: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
-    """Return the codes of the cells of an attribute, by candidate."""
+    """Return the codes of an attribute's cells over all its candidates, shape (K, q)."""
     return code_cells(
         attribute.table.astype(np.float64),
         [c.groups for c in attribute.candidates],
@@ -229,7 +232,7 @@ def protect_counts(
 
 
 def _classes(summary: Summary, asked: Perturbation, policy: Policy) -> NamedClasses:
-    """Return the classes that are declared, or that as many rows have as the threshold says."""
+    """Return the declared classes, or else the classes with at least `threshold` rows."""
     if policy.label.declared:
         strict = policy.unseen is Unseen.ERROR
         return by_declaration(summary.label, policy.label, others_refused=strict)
@@ -237,7 +240,7 @@ def _classes(summary: Summary, asked: Perturbation, policy: Policy) -> NamedClas
 
 
 def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
-    """Yield where the classes come from, the cuts between them where the label is cut, and learnt masks."""
+    """Yield the source of the classes, of the cuts of the label, and of learnt masks."""
     source = DomainSource.POLICY if label.declared else DomainSource.THRESHOLD
     yield PublishedDomain("classes", label.column, source)
     if label.cut:
@@ -251,9 +254,9 @@ def _domains(label: Label, bare: ProtectedSummary) -> Iterator[PublishedDomain]:
 def _audited(
     summary: Summary, classes: NamedClasses, cells: list[Cells], asked: Perturbation
 ) -> tuple[ProtectedSummary, list[Cells]]:
-    """Return label tables from which no small cell follows, and their cells.
+    """Perturb label tables until no small cell can be derived; return them and their cells.
 
-    A cell that would follow joins the most similar one, and its attribute is perturbed again.
+    A derivable cell is merged into the most similar one, and its attribute is perturbed again.
     """
     while True:
         bare = _bare(summary, classes, cells, asked)
@@ -313,7 +316,7 @@ def _perturbed(cells: Cells, classes: Sequence[str], asked: Perturbation) -> Int
 def _small(
     derivables: Sequence[Derivable], cells: Sequence[Cells], threshold: int
 ) -> list[Derivable]:
-    """Return the derivable cells that are truly small."""
+    """Return the derivable cells that really have fewer rows than the threshold."""
     exact = {c.name: c.joint for c in cells}
     return [d for d in derivables if 0 < int(exact[d.attribute][d.cell, d.label]) < threshold]
 
@@ -327,7 +330,7 @@ def _moments(
     rows: float,
     progress: Progress,
 ) -> Moments:
-    """Return moments rounded to a part of their sampling error; no row is clipped."""
+    """Return moments rounded to a fraction of their sampling error, without clipping rows."""
     if source is None:
         chosen = classes.place >= 0
         sums = moments_of_pairs(summary, cells, codes, [_NO_LIMIT] * len(cells), chosen).sums
@@ -341,17 +344,18 @@ def _moments(
 
 
 def _rounded(moments: Moments, step: float) -> Moments:
-    """Return moments as multiples of a step."""
+    """Round moments to multiples of a step."""
     return Moments(np.rint(moments.matrix / step) * step, step / math.sqrt(12))
 
 
 def _without_pairs(protected: ProtectedSummary) -> ProtectedSummary:
-    """Return the summary with moments so coarse that no small combination of cells follows.
+    """Round moments until no small combination of two cells can be derived from them.
 
-    The step is trebled until linear programming pins none down: a multiple of the old step is at most
-    one old step from one of the new, so that the true figure stays within half a new step, and what agrees
-    with the old figure agrees with the new one: pairs that held need not be looked at again. Where nothing
-    helps before figures are too coarse to tell anything, moments are left out.
+    The step is trebled until linear programming derives none. A multiple of the old step is at most
+    one old step from a multiple of the new one, so the true figure stays within half a new step.
+    Everything that agrees with the old figure agrees with the new one, so pairs that passed need no
+    second check. If the figures become too coarse to be useful before all pairs pass, moments are
+    left out.
     """
     pair = 0
     while protected.moments is not None:

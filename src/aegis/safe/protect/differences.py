@@ -1,4 +1,6 @@
-"""What two files reveal together: two versions of a table, a merged table and its part, two noisy files."""
+"""Find what two files reveal together, such as two versions of a table, or a merged table and its
+part.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from aegis.summary import AttributeSummary, Summary
 
 @dataclass(frozen=True)
 class Difference:
-    """The differences between two files.
+    """The differences between two files, and what they reveal.
 
     Attributes
     ----------
@@ -38,7 +40,7 @@ class Difference:
 
     @property
     def small(self) -> int:
-        """Number of cells of all parts that differ by fewer rows than the threshold."""
+        """Number of cells, over all parts, that differ by fewer rows than the threshold."""
         return sum(p.small for p in self.parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,7 +125,9 @@ def _label_table(
 
 
 def _frequency(summary: Summary, sign: int) -> dict[Any, int]:
-    """Return rows by what every candidate shows of each column of the frequency table."""
+    """Return the rows by the masked values that candidates show in the frequency table, times
+    `sign`.
+    """
     frequency = summary.frequency
     if frequency is None:
         return {}

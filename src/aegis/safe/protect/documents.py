@@ -1,4 +1,4 @@
-"""What the text of a certificate, report or policy reveals: values that few persons have."""
+"""Audit the text of a certificate, report or policy: which values of few persons does it show?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST_TEXT = 3
 
 @dataclass(frozen=True)
 class DocumentLeak:
-    """What a document reveals.
+    """What a certificate, report or policy reveals about single persons.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class DocumentLeak:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing about single persons was found."""
+        """Whether the audit found nothing about single persons."""
         return not self.extremes and not self.rare
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class DocumentLeak:
 def audit_document(
     text: str, kind: str, summaries: Sequence[Summary] = (), *, threshold: int = 5
 ) -> DocumentLeak:
-    """Return what a document reveals about single persons.
+    """Find what a document reveals about single persons.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def audit_document(
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text, and runs of up to four of them."""
+    """Return the words of a text, and sequences of up to four words."""
     runs: set[str] = set()
     for match in _WORD.finditer(text):
         parts = match[0].split(" ")
@@ -104,7 +104,7 @@ def _words(text: str) -> set[str]:
 
 
 def _rare_values(summary: Summary, threshold: int) -> Iterable[tuple[str, set[str]]]:
-    """Yield per attribute the texts of values that few rows hold."""
+    """Yield for each attribute the texts of values that only few rows have."""
     for attribute in summary.all_attributes:
         values, counts = attribute.values, attribute.counts
         if attribute.domain is not None:

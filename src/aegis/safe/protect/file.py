@@ -86,14 +86,14 @@ def load_protected(path: str | Path) -> ProtectedSummary:
 
 
 def dumps(summary: ProtectedSummary) -> str:
-    """Return a protected summary as the text of its file."""
+    """Write a protected summary as the text of its file."""
     content = _content(summary)
     document = {"format": FORMAT, "version": VERSION, "sha256": _digest(content), **content}
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def loads(text: str, origin: str = "The text") -> ProtectedSummary:
-    """Return the protected summary in a text; raises the errors of `load_protected`."""
+    """Parse the text of a protected summary's file; raises the errors of `load_protected`."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -159,7 +159,7 @@ def _content(summary: ProtectedSummary) -> dict[str, Any]:
 
 
 def _short(value: float) -> float:
-    """Return a number with so many significant digits as a file holds."""
+    """Round a number to the significant digits that a file stores."""
     return float(f"{value:.{DIGITS}g}") + 0.0  # no negative zero
 
 
@@ -258,7 +258,9 @@ def _protection_from(said: Mapping[str, Any]) -> Protection:
 
 
 def _domains_from(said: Iterable[Mapping[str, str]] | None) -> tuple[PublishedDomain, ...] | None:
-    """Return where everything comes from; None if a file of an earlier version does not say it."""
+    """Read the sources of published content; None if an earlier version wrote the file without
+    them.
+    """
     if said is None:
         return None
     return tuple(

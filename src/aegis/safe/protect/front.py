@@ -1,10 +1,10 @@
-"""The trade-off between privacy and utility, as far as a protected summary shows it.
+"""Estimate the trade-off between privacy and utility from a protected summary.
 
 A protected summary has no joint counts, so the size of the smallest class cannot be computed from
-it. It shows how many rows would look the same if attributes were independent: the number of rows
-times the probability that two rows agree in every quasi-identifier. Real attributes depend on each
-other, so that rows look the same more often. The agent checks on the data whether a configuration
-meets the rule.
+it. Instead, it gives the number of rows that would look the same if attributes were independent:
+the number of rows times the probability that two rows agree in every quasi-identifier. Real
+attributes depend on each other, so more rows look the same. The agent checks on the data whether a
+configuration meets the rule.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WIDTH = 400
 
 @dataclass(frozen=True)
 class ProtectedPoint:
-    """A configuration for which no other one is better in both privacy and utility.
+    """A configuration on the front: no other one is better in both privacy and utility.
 
     Attributes
     ----------
@@ -131,7 +131,8 @@ def rows_alike(
 
 
 def _log_chance(attribute: ProtectedAttribute, place: int) -> float:
-    """Return the logarithm of the chance that two rows show the same, from noisy counts of cells."""
+    """Return the log probability that two rows have the same masked value, from noisy cell counts.
+    """
     candidate = attribute.candidates[place]
     cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
     shown = np.bincount(candidate.groups, weights=cells, minlength=candidate.size)
@@ -146,7 +147,7 @@ def _spread(
     quasi_identifiers: Collection[str],
     count: int,
 ) -> list[Choice]:
-    """Return choices over the whole range of privacy, each the strongest of its strength of privacy."""
+    """Return choices over the whole range of privacy, each with the best utility at its privacy."""
     private, useful = np.zeros(1), np.zeros(1)
     places = np.zeros((1, 0), dtype=np.int64)
     for index, attribute in enumerate(summary.attributes.values()):
@@ -165,7 +166,7 @@ def _spread(
 
 
 def _thinned(private: Floats, useful: Floats, most: int) -> Ints:
-    """Return the places of those that none beats in both, at most so many, spread over privacy."""
+    """Return the indices of non-dominated choices, at most `most`, spread evenly over privacy."""
     order = np.lexsort((-useful, -private))
     best_before = np.concatenate([[-np.inf], np.maximum.accumulate(useful[order])[:-1]])
     front = order[useful[order] > best_before]

@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ProtectedJoint:
-    """Estimated rows by cell and class of one attribute.
+    """Estimated rows of one attribute by cell and class, with standard errors.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> Protecte
 
 
 def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floats:
-    """Return the nearest table without negative counts whose classes have the summary's rows."""
+    """Return the nearest table without negative counts that has the summary's class totals."""
     columns = [
         nearest_with_sum(table[:, label], weight, float(rows))
         for label, rows in enumerate(summary.class_counts)
@@ -139,7 +139,9 @@ def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:
 
 
 def cell_names(attribute: ProtectedAttribute) -> list[str]:
-    """Return descriptions of the cells: what the finest mask shows, and more if that is not unique."""
+    """Return a name for each cell: its value under the finest mask, with those of other masks if
+    not unique.
+    """
     finest_first = sorted(attribute.candidates, key=lambda c: -c.size)
     names = []
     for cell in range(len(attribute.table)):

@@ -1,8 +1,8 @@
-"""What a file reveals: small cells, persons who are alone, and counts that can be derived from it.
+"""Audit what a file reveals: small cells, persons who are alone, and counts that can be derived.
 
 In an exact summary all counts are known, so small cells are counted; withheld counts are bounded by
 the others. In a protected summary linear programming bounds the true counts. The audit itself shows
-no value of a person, only how many there are and where.
+no value of a person, only how many there are and in which part of the file.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class AttributeLeak:
 
 @dataclass(frozen=True, eq=False)
 class LeakAudit:
-    """What a file reveals.
+    """The result of an audit of a summary: what it reveals, and whether it keeps its protection
+    level.
 
     Attributes
     ----------
@@ -234,7 +235,7 @@ def _exact(summary: Summary, demanded: ProtectionLevel, threshold: int) -> LeakA
 
 
 def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
-    """Yield the small cells of every part that holds counts."""
+    """Yield the number of small cells in every part of the summary that has counts."""
     every = list(summary.all_attributes)
     yield _part("label tables", [a.joint for a in every], threshold)
     withheld = [
@@ -253,7 +254,8 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
 
 
 def _summed_rows(summary: Summary) -> list[npt.NDArray[Any]]:
-    """Return the rows behind each sum of a numeric label: of an attribute's atoms, by fold and in all."""
+    """Return the numbers of rows behind the sums of a numeric label, by atom, in total and by fold.
+    """
     folds = summary.pairs.folds
     return [*summary.pairs.joints, *(() if folds is None else folds.joints)]
 
@@ -290,7 +292,7 @@ def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
 def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
     """Return how many withheld counts by value and class can be derived from the histograms.
 
-    For a cell of values that all masks treat in the same way, the rows per value and the rows per
+    For a set of values that all masks treat in the same way, the rows per value and the rows per
     class are known. With these margins a count is between max(0, r + c - n) and min(r, c)
     (Frechet), which is also the result of the linear programs. Counts that must be 0 are not
     counted, and neither are counts that are known to be large.
@@ -309,7 +311,9 @@ def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
 
 
 def _persons(summary: Summary) -> tuple[int, int]:
-    """Return rows alone in the frequency table, and rows in classes that disclose the label."""
+    """Return how many rows are alone in the frequency table, and how many are in classes with one
+    label.
+    """
     frequency = summary.frequency
     if frequency is None:
         return 0, 0
@@ -393,7 +397,7 @@ def _shortfalls(
     pairs: int,
     held_at: int,
 ) -> Iterator[str]:
-    """Yield where a protected summary keeps less than the level that is demanded."""
+    """Yield a sentence for each way in which a protected summary misses the demanded level."""
     if demanded is ProtectionLevel.NOISE and summary.level is not ProtectionLevel.NOISE:
         yield "it was perturbed without a formal promise"
     if likely:
@@ -410,7 +414,7 @@ def _shortfalls(
 
 
 def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
-    """Yield what a reader of a protected summary should know."""
+    """Yield sentences that a reader of a protected summary should know."""
     said = summary.protection
     if pairs.cells:
         partly = pairs.looked_at < pairs.cells
@@ -435,7 +439,9 @@ def _findings(summary: ProtectedSummary, pairs: PairAudit) -> Iterator[str]:
 def _attributes(
     summary: ProtectedSummary, derivable: Mapping[str, int]
 ) -> tuple[AttributeLeak, ...]:
-    """Return what is published of each attribute."""
+    """Return how many values of each attribute are named, and how many of its counts can be
+    derived.
+    """
     return tuple(
         AttributeLeak(
             a.name,
@@ -449,7 +455,7 @@ def _attributes(
 
 
 def _sources(said: Protection) -> Iterable[str]:
-    """Yield where names, kinds and cuts come from, one sentence for each source."""
+    """Yield sentences on the source of names, types and cuts."""
     if taken := said.taken(DomainSource.TABLE):
         yield (
             f"these are values of the table, which level counts does not change: {taken}"
@@ -465,7 +471,7 @@ def _sources(said: Protection) -> Iterable[str]:
 
 
 def _unstated(summary: ProtectedSummary) -> Iterable[str]:
-    """Yield what a protected summary publishes in addition to counts without saying where it comes from."""
+    """Yield sentences on published content whose source the summary does not state."""
     domains = summary.protection.domains
     if domains is None:
         yield (
@@ -485,9 +491,9 @@ def _unstated(summary: ProtectedSummary) -> Iterable[str]:
 
 
 def _overspent(said: Protection) -> Iterable[str]:
-    """Yield that rounds and thresholds cost more than is stated, where they do.
+    """Yield a sentence if rounds and thresholds cost more than the summary states.
 
-    Worked out again from the noise, and from the totals that names needed.
+    The cost is computed again from the scale of the noise and from the thresholds.
     """
     if said.epsilon is None or said.delta is None:
         return

@@ -1,9 +1,9 @@
-"""Mechanisms that protect counts: OpenDP's discrete Gaussian, random rounding, cell keys.
+"""Perturb counts: OpenDP's discrete Gaussian noise, random rounding, and cell keys.
 
-OpenDP draws noise with a guarantee on whole numbers, never from floating-point numbers. Rounding
-and cell keys are perturbations of official statistics without such a guarantee. Their draws are a
-keyed hash of the cell. So the same cell is always perturbed in the same way, and nobody without the
-key can remove the perturbation.
+OpenDP draws noise with a guarantee on integers, never from floating-point numbers. Rounding and
+cell keys are perturbations of official statistics without such a guarantee. Their draws are a keyed
+hash of the cell. So the same cell is always perturbed in the same way, and nobody without the key
+can remove the perturbation.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ LEAST_KEY = 16
 
 
 def gaussian(sigma: float) -> Any:
-    """Return OpenDP's discrete Gaussian for vectors of whole numbers.
+    """Return OpenDP's discrete Gaussian mechanism for vectors of integers.
 
-    Raises `PolicyError`, which names the extra, if OpenDP is not installed.
+    Raise `PolicyError`, which names the extra to install, if OpenDP is missing.
     """
     dp = library()
     domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
@@ -38,7 +38,7 @@ def gaussian(sigma: float) -> Any:
 
 
 def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: float) -> Ints:
-    """Return whole numbers plus independent discrete Gaussian noise.
+    """Add independent discrete Gaussian noise to integers.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
     sigma
         Scale of the noise.
     sensitivity
-        L2 distance by which one unit can change the figures at most.
+        Largest L2 distance by which one unit can change the figures.
     rho
         The allowed cost, which is checked with OpenDP's own account before anything is drawn.
 
@@ -69,14 +69,14 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
 
 
 def uniform(key: bytes, parts: Sequence[str]) -> float:
-    """Return a number in [0, 1) that depends on the key and the cell: an HMAC-SHA256."""
+    """Return a number in [0, 1) that only the key and the cell determine: an HMAC-SHA256."""
     text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
     digest = hmac.new(key, text.encode("utf-8"), sha256).digest()
     return int.from_bytes(digest[:7], "big") / float(1 << 56)
 
 
 def check_key(key: bytes) -> None:
-    """Raise `PolicyError` for a key that is short enough to be guessed."""
+    """Raise `PolicyError` if a key is so short that it can be guessed."""
     if not isinstance(key, bytes):
         raise PolicyError(
             f"The secret key is of type {type(key).__name__}, not bytes.",
@@ -90,10 +90,10 @@ def check_key(key: bytes) -> None:
 
 
 def round_randomly(count: int, base: int, chance: float) -> int:
-    """Return a count rounded to a multiple of `base`, up with the probability of its remainder.
+    """Round a count to a multiple of `base`, up with the probability that keeps the mean unchanged.
 
-    So the expected value is the count itself (Cox, A constructive procedure for unbiased controlled
-    rounding, JASA 82, 1987, section 2). `chance` is uniform in [0, 1).
+    That probability is the remainder divided by `base` (Cox, A constructive procedure for unbiased
+    controlled rounding, JASA 82, 1987, section 2). `chance` is uniform in [0, 1).
     """
     low, rest = divmod(count, base)
     return (low + (chance * base < rest)) * base
@@ -108,7 +108,7 @@ def rounded_range(published: int, base: int) -> tuple[int, int]:
 def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[Ints, Floats]:
     """Return the changes that a cell key can make to a count, and their probabilities.
 
-    It is the distribution of largest entropy with mean 0 and the given variance on whole changes
+    It is the distribution of largest entropy with mean 0 and the given variance on integer changes
     from -`deviation` to `deviation`. The changes leave no count below 0 and none from 1 to `least`
     - 1. References: Giessing, Computational issues in the design of transition probabilities and
     disclosure risk estimation for additive noise, Privacy in Statistical Databases 2016; for the
@@ -137,7 +137,8 @@ def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[
 
 
 def _largest_entropy(changes: Floats, variance: float) -> Floats:
-    """Return p proportional to exp(a d + b d^2) with mean 0 and that variance, as near as can be."""
+    """Return p proportional to exp(a d + b d^2) with mean 0 and the variance nearest to `variance`.
+    """
     from scipy.optimize import brentq
 
     scale = float(np.abs(changes).max())
@@ -170,7 +171,7 @@ def _soft(exponent: Floats) -> Floats:
 
 
 def _two_points(unit: Floats) -> Floats:
-    """Return the distribution with mean 0 on the two ends."""
+    """Return the distribution with mean 0 on the smallest and the largest change."""
     chances = np.zeros(len(unit))
     low, high = -unit[0], unit[-1]
     chances[0], chances[-1] = high / (low + high), low / (low + high)
@@ -178,7 +179,7 @@ def _two_points(unit: Floats) -> Floats:
 
 
 def apply_key(count: int, deviation: int, variance: float, least: int, chance: float) -> int:
-    """Return a count changed by its cell key; `chance` is the key, uniform in [0, 1)."""
+    """Change a count by its cell key; `chance`, uniform in [0, 1), selects the change."""
     changes, probability = key_table(count, deviation, variance, least)
     place = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
     return count + int(changes[min(place, len(changes) - 1)])

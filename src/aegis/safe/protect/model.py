@@ -1,7 +1,7 @@
-"""The protected summary, which may leave your organisation, as a separate type.
+"""Define the protected summary, a separate type that may leave your organisation.
 
-It is not a `Summary` and has none of its parts: no values, no pairs, no frequency table, no folds.
-Functions that need exact counts do not accept this type.
+It is not a `Summary` and has none of its contents: no values, no pairs, no frequency table, no
+folds. Functions that need exact counts do not accept this type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GRID = 1 << 10
 
 
 class ProtectionLevel(StrEnum):
-    """How strongly a summary is protected."""
+    """The method by which a summary is protected."""
 
     NONE = "none"
     """Exact counts: a `Summary`, which must stay with its owner."""
@@ -38,7 +38,7 @@ class ProtectionLevel(StrEnum):
 
 
 class DomainSource(StrEnum):
-    """The source of published content other than counts."""
+    """Where published content other than counts comes from."""
 
     POLICY = "policy"
     """Declared in the policy: public knowledge, whatever the table has."""
@@ -75,7 +75,7 @@ class PublishedDomain:
 
 
 class CellMethod(StrEnum):
-    """How level `counts` protects small cells."""
+    """The perturbation of small cells at level `counts`."""
 
     ROUNDING = "rounding"
     CELL_KEYS = "cell-keys"
@@ -83,7 +83,7 @@ class CellMethod(StrEnum):
 
 @dataclass(frozen=True)
 class Protection:
-    """How a summary was protected, and the guarantee.
+    """The method by which a summary was protected, and its guarantee.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class Protection:
 
 @dataclass(frozen=True, eq=False)
 class ProtectedCandidate:
-    """One candidate mask, and its groups of the attribute's cells.
+    """A candidate mask, with its groups of the attribute's cells.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class ProtectedCandidate:
 
 @dataclass(frozen=True, eq=False)
 class ProtectedAttribute:
-    """The protected data of one attribute.
+    """The protected counts and the candidate masks of one attribute.
 
     Attributes
     ----------
@@ -193,8 +193,8 @@ class ProtectedAttribute:
     candidates
         The candidate masks, in the order of the policy.
     units
-        Number of cells whose error each cell has, shape (K,): 1, but more for the cell of all
-        unnamed values, which is the remainder of the rows.
+        Number of cells whose errors add up in each cell, shape (K,): 1, but more for the cell of
+        all unnamed values, which is computed as the remaining rows.
     codes
         Code of each cell in each of q dimensions, in steps of `GRID`, shape (K, q); computed from
         protected tables. None if the summary has no moments.
@@ -267,7 +267,7 @@ class StatedVerdict:
 
 @dataclass(frozen=True, eq=False)
 class ProtectedSummary:
-    """Protected aggregates of one table.
+    """The protected counts of one table, with its candidate masks and the guarantee.
 
     Attributes
     ----------
@@ -337,7 +337,7 @@ class ProtectedSummary:
 
     @cached_property
     def offsets(self) -> Ints:
-        """Start of each attribute's codes in the list of all codes, shape (m + 1,)."""
+        """Index of each attribute's first code among all codes, shape (m + 1,)."""
         sizes = [0 if a.codes is None else a.codes.shape[1] for a in self.attributes.values()]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Second moments of clipped codes over the rows of a table, with bounded sensitivity.
+"""Compute second moments of clipped codes over the rows of a table, with bounded sensitivity.
 
 Rows are clipped before they are added up, so that the effect of one row on the moments is bounded.
 If the rows are available, the length of all codes of a row together is clipped. If only
@@ -43,7 +43,7 @@ _EXACT = 1 << 53
 
 @dataclass(frozen=True, eq=False)
 class MomentSums:
-    """Sums over rows of products of codes of two attributes.
+    """Sums over rows of the products of the codes of two attributes.
 
     Attributes
     ----------
@@ -58,18 +58,20 @@ class MomentSums:
 
 
 def offsets_of(codes: Sequence[Ints]) -> Ints:
-    """Return the start of each attribute's codes in the list of all codes, shape (m + 1,)."""
+    """Return the index of each attribute's first code among all codes, shape (m + 1,)."""
     return np.concatenate([[0], np.cumsum([c.shape[1] for c in codes])]).astype(np.int64)
 
 
 def between_attributes(offsets: Ints) -> npt.NDArray[np.bool_]:
-    """Return which entries of the upper triangle belong to two different attributes, shape (p, p)."""
+    """Return flags of the upper-triangle entries that belong to two different attributes, shape (p,
+    p).
+    """
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return owner[:, None] < owner[None, :]
 
 
 def clipped_rows(rows: Ints, longest: int) -> Ints:
-    """Return code vectors (n, p) whose squared length is at most `longest`, in whole numbers.
+    """Shorten code vectors, shape (n, p), to a squared length of at most `longest`, as integers.
 
     Longer vectors are scaled down and rounded towards zero, so that rounding never makes them
     longer.
@@ -85,16 +87,19 @@ def clipped_rows(rows: Ints, longest: int) -> Ints:
 
 
 def sensitivity_of_rows(longest: float, attributes: int) -> float:
-    """Return the largest change of the cross moments by a row of squared length `longest`.
+    """Return the largest L2 change of the moments by one row of squared length `longest`.
 
-    With y_i the squared length of attribute i's part, the squared distance is the sum of y_i y_j
-    over pairs. It is largest if all y_i are equal: L^2 (1 - 1/m) / 2.
+    With y_i the squared length of the row's codes of attribute i, the squared distance is the sum
+    of y_i y_j over pairs. It is largest if all y_i are equal: L^2 (1 - 1/m) / 2.
     """
     return longest * math.sqrt(max(1.0 - 1.0 / max(attributes, 1), 0.0) / 2.0)
 
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
-    """Return the largest change if attribute i's part has squared length at most `longest[i]`."""
+    """Return the largest L2 change of the moments by one row.
+
+    The squared length of the row's codes of attribute i is at most `longest[i]`.
+    """
     total = sum(longest)
     return math.sqrt(max((total * total - sum(v * v for v in longest)) / 2.0, 0.0))
 
@@ -149,10 +154,10 @@ def moments_of_rows(
 def _counted_rows(
     source: Source, label: str, names: Sequence[str], labelled: ir.Table | None = None
 ) -> ir.Table:
-    """Return columns a0, a1, ... of the labelled rows, and in `rows` how many rows each represents.
+    """Return columns a0, a1, ... of the labelled rows, and how many rows each represents in `rows`.
 
-    Where rows repeat, the engine counts the distinct ones, which is less work than to hand over all
-    of them; where hardly any does, it would be more.
+    If rows repeat, the engine counts the distinct ones, which is less work than to transfer all
+    rows. If hardly any row repeats, it transfers them.
     """
     table = source.table.filter(source.table[label].notnull()) if labelled is None else labelled
     selected = table.select(*(table[name].name(f"a{i}") for i, name in enumerate(names)))
@@ -165,7 +170,7 @@ def _counted_rows(
 
 
 class _Adder:
-    """Adds up products of clipped codes, as floats if that is exact, else as whole numbers.
+    """Sums products of clipped codes, as floats if that is exact, else as integers.
 
     Parameters
     ----------
@@ -185,7 +190,7 @@ class _Adder:
         self._most = sum(float(own.max(initial=0)) for own in self._squares)
 
     def products(self, places: Sequence[Ints], alike: Ints) -> Ints:
-        """Return the sum of x x' over clipped rows x, with repetitions.
+        """Return the sum of x x' over clipped rows x, each counted as often as it repeats.
 
         Parameters
         ----------
@@ -219,7 +224,7 @@ class _Adder:
 
 
 def _products(rows: Ints, alike: Ints) -> Ints:
-    """Return the sum of x x' over rows of codes (n, p), each counted so often, exactly."""
+    """Return the exact sum of x x' over rows of codes, shape (n, p), each counted `alike` times."""
     return rows.T @ (rows * alike[:, None])
 
 
@@ -229,9 +234,9 @@ def _by_value(cells: Cells, codes: Ints) -> Ints:
 
 
 def _padded(cells: Cells, codes: Ints) -> Ints:
-    """Return the codes of the cells, and last that of a value that has none of its own.
+    """Return the codes of the cells, followed by the code of values without a cell.
 
-    That is the code of the cell of unnamed values, which comes after the named ones, or zeros.
+    The last code is that of the cell of unnamed values, or zeros if there is no such cell.
     """
     if len(codes) == cells.count + 1:
         return codes
@@ -271,7 +276,7 @@ def moments_of_pairs(
 def atoms_coded(
     summary: Summary, cells: Sequence[Cells], codes: Sequence[Ints], longest: Sequence[int]
 ) -> list[Ints]:
-    """Return the clipped codes of each attribute's atoms, shape (A_i, q_i)."""
+    """Return the clipped codes of the atoms of each attribute, shape (A_i, q_i)."""
     if summary.sampled:
         raise PolicyError(
             "The co-occurrences of this summary come from a sample of the rows, whose moments one "
@@ -294,7 +299,7 @@ def atoms_coded(
 
 
 def _cross(sums: Ints, offsets: Ints) -> Ints:
-    """Return the symmetric sums of an upper triangle, 0 between codes of one attribute."""
+    """Return the symmetric sums from an upper triangle, with 0 between codes of one attribute."""
     upper = np.where(between_attributes(offsets), sums, 0)
     return upper + upper.T
 

@@ -1,4 +1,4 @@
-"""Reduce a protected summary to fewer candidates and attributes, without asking its owner."""
+"""Reduce a protected summary to fewer candidates and attributes; this needs no exact counts."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Noise:
     verdicts
         Configurations for which a verdict is stated.
     most_error
-        Largest acceptable error of a correlation between the codes of two attributes (see
+        Largest acceptable standard error of a correlation between codes of two attributes (see
         `aegis.safe.protect.codes`). If the expected error is larger, no moments of codes are
         published, and their budget pays for a second measurement of the label tables.
     """
@@ -128,7 +128,7 @@ def protect_with_noise(
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
-    """Return the summary protected by noise.
+    """Protect the summary by discrete Gaussian noise.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def _drawn(
     source: Source | None,
     progress: Progress,
 ) -> tuple[ProtectedSummary, tuple[StatedVerdict, ...]]:
-    """Return what noise was drawn for: names, label tables, moments and verdicts."""
+    """Draw the noise of all rounds; return the protected summary, and the verdicts."""
     classes = plan.classes(budget)
     every = plan.cells(plan.columns(budget), classes, budget)
     decisions = _decisions(summary, asked, policy.privacy, plan)
@@ -198,7 +198,7 @@ def _drawn(
 
 @dataclass(frozen=True, eq=False)
 class _Exact:
-    """The sources of moments: the summary, the table if available, and the named classes."""
+    """The exact data from which moments are computed: the summary, and the table if available."""
 
     summary: Summary
     source: Source | None
@@ -228,7 +228,7 @@ class _Exact:
 def _label_tables(
     table: _Exact, cells: Sequence[Cells], plan: Plan, budget: Budget, rho: float
 ) -> tuple[ProtectedSummary, Sequence[Cells]]:
-    """Return label tables of the cells that may be named, and these cells."""
+    """Return the label tables of the cells that may be named, and these cells."""
     name = "label tables"
     tables, sigma = budget.spend(
         name, [c.joint for c in cells], math.sqrt(len(cells)), rho, [c.keys for c in cells]
@@ -251,7 +251,9 @@ def _with_moments(
     budget: Budget,
     rho: float,
 ) -> ProtectedSummary:
-    """Return label tables with moments; where those are not worth it, tables measured again."""
+    """Add moments to the label tables or, if the moments would be too noisy, measure the tables
+    again.
+    """
     codes = _codes(bare)
     shown = [a.table for a in bare.attributes.values()]
     coded = sum(c.shape[1] > 0 for c in codes)
@@ -279,7 +281,8 @@ def _measured_again(
     rho: float,
     error: float,
 ) -> ProtectedSummary:
-    """Return label tables that are the mean of two measurements, without moments."""
+    """Return label tables that are the mean of two measurements; the summary then has no moments.
+    """
     first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
     again, second = budget.spend(
         "label tables again",
@@ -314,7 +317,9 @@ def _assemble(
 
 
 def published(cells: Cells, table: Ints, units: Ints | None = None) -> ProtectedAttribute:
-    """Return an attribute in the form of a protected summary."""
+    """Return the cells of an attribute with their noisy table as an attribute of a protected
+    summary.
+    """
     return ProtectedAttribute(
         cells.name,
         cells.role,
@@ -327,10 +332,10 @@ def published(cells: Cells, table: Ints, units: Ints | None = None) -> Protected
 
 
 def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> ProtectedSummary:
-    """Return the summary with one cell for all unnamed values of an attribute, where they matter.
+    """Add to attributes one cell for all their unnamed values, if it matters.
 
-    Its counts are what the named cells leave of the rows of each class: no figure of its own, so
-    that it costs nothing, and with the error of all the others.
+    Its counts are the class totals minus the counts of the named cells. It is not measured, so it
+    costs nothing, and it has the errors of all other cells.
     """
     attributes = {}
     for own in cells:
@@ -350,11 +355,11 @@ def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> Protected
 
 
 def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
-    """Return the rows per class, estimated from several tables of the same rows, shape (C,).
+    """Estimate the rows of each class from several tables of the same rows, shape (C,).
 
     Tables with few cells have less noise, so the weight of each table is one over its number of
-    cells. Tables that lost unnamed cells underestimate the total, so only tables near the largest
-    total count.
+    cells. Tables that lost unnamed cells underestimate the total, so only tables whose total is
+    near the largest one are used.
     """
     sums = np.array([t.sum(axis=0) for t in tables], dtype=np.float64).reshape(-1, classes)
     if not len(sums):
@@ -380,9 +385,10 @@ def _codes(protected: ProtectedSummary) -> list[Ints]:
 
 
 def _expected_error(longest: float, width: int, rows: float, rho: float, unit_rows: int) -> float:
-    """Return the error of a correlation of first codes that round 3 would leave.
+    """Return the standard error that a correlation of first codes would have after round 5.
 
-    Without two attributes that say anything there is nothing to correlate.
+    It is infinite with fewer than two informative attributes, because then nothing can be
+    correlated.
     """
     if width < 2 or longest <= 0:
         return math.inf
@@ -415,7 +421,8 @@ def _pooled(
 
 @dataclass(frozen=True, eq=False)
 class _Decisions:
-    """Rows in too small classes, for the configurations with requested verdicts."""
+    """The number of rows in too small classes, for each configuration whose verdict was requested.
+    """
 
     choices: tuple[tuple[int, ...], ...]
     below: Ints

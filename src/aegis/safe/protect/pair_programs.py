@@ -1,10 +1,10 @@
-"""Small linear programs around one cell of a pair's table, which prove quickly that it is safe.
+"""Prove quickly that a cell of a pair's table is safe, with small linear programs around it.
 
 All tables that agree with the published figures form a convex set, so the mean of several such
 tables agrees, too. A small program changes only a few rows and columns of this mean around one
-cell. Its solution is a possible table. If two possible tables have counts of the cell as far apart
-as the threshold, the cell is settled without the program of the whole table. Otherwise nothing
-follows: only the program of the whole table shows that a cell can be derived.
+cell. Its solution is a possible table. If two possible tables differ in the cell by the threshold,
+the cell is safe, and the program of the whole table is not needed. Otherwise nothing follows: only
+the program of the whole table shows that a cell can be derived.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SLACK = 1e-6
 
 
 class PairProgram(Protocol):
-    """The known bounds on the rows n_ab of two attributes, and on sums of them."""
+    """The known bounds of the rows n_ab of two attributes, and of sums of these rows."""
 
     shape: tuple[int, int]
     size: int
@@ -36,7 +36,9 @@ class PairProgram(Protocol):
 
 
 class Seen:
-    """The smallest and the largest count of each cell in the tables found so far, and their mean."""
+    """The smallest and the largest count of each cell in the possible tables so far, and their
+    mean.
+    """
 
     def __init__(self, size: int) -> None:
         self.low = np.full(size, np.inf)
@@ -45,30 +47,30 @@ class Seen:
         self._tables = 0
 
     def add(self, table: Floats) -> None:
-        """Add a table that agrees, shape (n,)."""
+        """Add a possible table, shape (n,)."""
         np.minimum(self.low, table, out=self.low)
         np.maximum(self.high, table, out=self.high)
         self._sum += table
         self._tables += 1
 
     def add_at(self, places: Ints, counts: Floats) -> None:
-        """Add a table that agrees and differs from the mean only at some places."""
+        """Add a possible table that differs from the mean only at the indices `places`."""
         self.low[places] = np.minimum(self.low[places], counts)
         self.high[places] = np.maximum(self.high[places], counts)
 
     @property
     def mean(self) -> Floats:
-        """Mean of the tables, shape (n,), which also agrees."""
+        """Mean of the tables, shape (n,), which is also a possible table."""
         return self._sum / max(self._tables, 1)
 
     def wide(self, places: Any, narrower: int) -> Any:
-        """Return which cells have whole counts so far apart that they are settled."""
+        """Return whether the counts of cells already differ enough to prove the cells safe."""
         largest = np.floor(self.high[places] + SLACK)
         return largest - np.ceil(self.low[places] - SLACK) + 1 >= narrower
 
 
 class Nearby:
-    """Programs that change `lines` rows and columns of the mean of the tables found so far.
+    """Small programs that change `lines` rows and columns of the mean of the tables so far.
 
     Parameters
     ----------
@@ -106,7 +108,11 @@ class Nearby:
                 return
 
     def _near(self, own: int, held: Floats, codes: Floats) -> Ints:
-        """Return a line and others of its side: those that hold most, and those coded most similarly."""
+        """Return a line of the table, with the lines that have most rows and the lines with similar
+        codes.
+
+        A line is a row or a column.
+        """
         half = self._lines // 2
         distance = np.abs(codes - codes[own]).sum(axis=1)
         largest = np.argsort(-held, kind="stable")[:half]
@@ -116,7 +122,9 @@ class Nearby:
         return np.array([own, *others], dtype=np.int64)
 
     def _solved(self, rows: Ints, columns: Ints, places: Ints, sign: float) -> Floats | None:
-        """Return the counts of a block of which the first cell is as small or large as can be."""
+        """Return the counts of a block in which the first cell is as small, or as large, as
+        possible.
+        """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         shape = self._program.shape
@@ -142,7 +150,7 @@ class Nearby:
 
 @cache
 def _margins(rows: int, columns: int) -> Any:
-    """Return which cells of a block each of its lines adds up."""
+    """Return the 0/1 matrix that sums the cells of a block by row and by column."""
     return sparse.vstack(
         [
             sparse.kron(sparse.eye_array(rows), np.ones((1, columns))),

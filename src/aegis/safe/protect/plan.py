@@ -1,7 +1,7 @@
 """Decide which content of level `noise` is declared, paid for, or taken from the table as public.
 
-The decision depends only on the policy and on what is declared public, never on the table. So the
-rounds that a budget pays for reveal nothing.
+The decision depends only on the policy and on the attributes that are declared public, never on the
+table. So the choice of rounds reveals nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CLASSES = 0.1
 
 @dataclass(frozen=True, eq=False)
 class _Planned:
-    """The sources of kind, values and bounds of an attribute, and its possible types."""
+    """The sources of an attribute's type, values and bounds, and the types that it may have."""
 
     attribute: AttributeSummary
     declared: Attribute
@@ -95,7 +95,7 @@ class Plan:
 
     @property
     def _fitted(self) -> list[_Planned]:
-        """Attributes whose masks are fitted to noisy counts."""
+        """The attributes whose masks are fitted to noisy counts."""
         return [a for a in self.attributes if a.bounds is DomainSource.BUDGET]
 
     @property
@@ -105,7 +105,7 @@ class Plan:
 
     @property
     def namings(self) -> int:
-        """Number of thresholds that buy names."""
+        """Number of thresholds with which the budget pays for names."""
         fitted = any(a.values is DomainSource.BUDGET for a in self._fitted)
         return sum((self._classes is DomainSource.BUDGET, fitted, bool(self.named)))
 
@@ -114,7 +114,7 @@ class Plan:
         return any(a.name == name for a in self._fitted)
 
     def domains(self) -> Iterable[PublishedDomain]:
-        """Yield the source of each item."""
+        """Yield the source of each published item."""
         label = self._policy.label
         yield PublishedDomain("cuts" if label.cuts else "classes", label.column, self._classes)
         for own in self.attributes:
@@ -135,7 +135,9 @@ class Plan:
         return named(label, noisy >= budget.threshold("label classes", sigma, 1, 1))
 
     def columns(self, budget: Budget) -> list[TypedColumn]:
-        """Return the columns, with each value parsed as the declared or bought type."""
+        """Parse the columns value by value, each as its declared type or as the type chosen by a
+        noisy vote.
+        """
         bought = [a for a in self.attributes if a.kind is DomainSource.BUDGET]
         chosen = {a.name: a.types[0] for a in self.attributes if a.types}
         if bought:
@@ -165,7 +167,7 @@ class Plan:
     def cells(
         self, columns: list[TypedColumn], classes: NamedClasses, budget: Budget
     ) -> list[Cells]:
-        """Return the cells of every attribute, with learning masks fitted to noisy counts."""
+        """Return the cells of every attribute, after fitting learning masks to noisy counts."""
         by_name = {c.attribute.name: c for c in columns}
         masks = self._masks([by_name[a.name] for a in self._fitted], classes, budget)
         made = []
@@ -238,7 +240,7 @@ def refuse_read_by_context(
 
 
 def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> _Planned:
-    """Return where kind, values and bounds of an attribute come from."""
+    """Choose the sources of an attribute's type, values and bounds."""
     values, kind, bounds = DomainSource.BUDGET, DomainSource.BUDGET, None
     if declared.values:
         values = DomainSource.POLICY
@@ -265,7 +267,9 @@ def _planned(attribute: AttributeSummary, declared: Attribute, public: bool) -> 
 def _check_withheld(
     attribute: AttributeSummary, declared: Attribute, bounds: DomainSource | None
 ) -> None:
-    """Raise `PolicyError` unless an attribute without raw joints can be used as it is."""
+    """Raise `PolicyError` if an attribute whose joint counts were withheld would have to be parsed
+    again.
+    """
     typed = declared.type is not None and declared.type.value == attribute.kind.value
     if typed and not declared.values and bounds is not DomainSource.BUDGET:
         return

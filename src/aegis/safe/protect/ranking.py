@@ -1,4 +1,4 @@
-"""Rankings and searches from a protected summary: scores, ties, and verdicts of the rule."""
+"""Rank and search from a protected summary, with errors, ties and verdicts of the rule."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def search_protected(
 class _Looked:
     """The number of scored combinations, whether the result is proven, and the time.
 
-    `bounded` states whether sets of combinations were ruled out without being scored. `stopped`
-    names what ended the search early, as in `SearchFigures`.
+    `bounded` states whether sets of combinations were excluded without scoring them. `stopped`
+    states why the search ended early, as in `SearchFigures`.
     """
 
     seen: int
@@ -161,7 +161,7 @@ class _Looked:
     stopped: str | None
 
     def figures(self, combinations: int, best: float | None) -> SearchFigures:
-        """Return these figures in the form of an advice."""
+        """Return these figures as `SearchFigures`, for an advice."""
         proven = self.complete and best is not None
         return SearchFigures(
             objective=MEASURE,
@@ -176,7 +176,7 @@ class _Looked:
 
 
 def _unsaid(summary: ProtectedSummary) -> str | None:
-    """Return "verdicts" where they leave open whether any combination meets the rule; else None."""
+    """Return "verdicts" if these leave open whether any combination meets the rule; else None."""
     refused = sum(verdict.admissible is False for verdict in summary.verdicts)
     return "verdicts" if refused < summary.combinations else None
 
@@ -188,7 +188,10 @@ def _looked_through(
     expired: Callable[[], bool],
     step: Step,
 ) -> tuple[list[tuple[Choice, float]], int, bool]:
-    """Return the best choices, how many were looked at, and whether those are all."""
+    """Score choices until none is left or time runs out.
+
+    Return the best choices, the number of scored choices, and whether these are all.
+    """
     best: dict[Choice, float] = {}
     seen, complete = 0, True
     for choice, whole in _candidates(summary, scorer):
@@ -211,7 +214,7 @@ def _leading(best: Mapping[Choice, float], top: int) -> list[tuple[Choice, float
 def _candidates(
     summary: ProtectedSummary, scorer: ProtectedScorer
 ) -> Iterator[tuple[Choice, bool]]:
-    """Yield choices to look at, and whether all that may be taken were seen after each."""
+    """Yield choices to score, each with whether all admissible choices have been yielded."""
     if summary.verdicts:
         for verdict in summary.verdicts:
             if verdict.admissible:
@@ -228,7 +231,9 @@ def _candidates(
 
 
 def _strongest(scorer: ProtectedScorer, index: int, size: int) -> int:
-    """Return the place of the candidate that says most of the label by itself."""
+    """Return the index of the attribute's candidate that alone is most strongly associated with the
+    label.
+    """
     return max(range(size), key=lambda place: scorer.masked(index, place).strength)
 
 
@@ -300,7 +305,7 @@ def _advice(
     policy: Policy | None,
     looked: _Looked | None = None,
 ) -> Advice:
-    """Return the advice of a ranking, or of a search that looked at combinations."""
+    """Build the advice of a ranking, or of a search over combinations."""
     order = sorted(scored, key=lambda s: (summary.verdict(s[1]) is False, -s[2], s[0]))
     ranking = _ranked(summary, scorer, order)
     known = bool(order) and ranking[0].admissible is not False
@@ -331,7 +336,7 @@ def _ranked(
     scorer: ProtectedScorer,
     scored: Sequence[tuple[str, Choice, float]],
 ) -> list[Ranked]:
-    """Return the entries of a ranking, the first of them with standard errors and ties."""
+    """Return the entries of a ranking, with standard errors and ties for the first ones."""
     unmasked, finest = scorer.score(scorer.finest), scorer.attributes(scorer.finest)
     ranking = []
     for name, choice, score in scored:
@@ -357,7 +362,7 @@ def _ranked(
 def _with_errors(
     summary: ProtectedSummary, ranking: Sequence[Ranked], choices: Sequence[Choice]
 ) -> list[Ranked]:
-    """Return the ranking with standard errors and ties of its first entries."""
+    """Add standard errors and ties to the first entries of the ranking."""
     if not choices:
         return list(ranking)
     scores = Replicates(summary).scores(choices)

@@ -1,4 +1,4 @@
-"""Write a protected summary for others, and enter it in the ledger."""
+"""Write a protected summary for others, and charge its cost to a ledger."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def release_protected(
 
 
 def _entered(made: ProtectedSummary, spending: Spending | None, digest: str) -> ProtectedSummary:
-    """Enter a file in the ledger, if there is one; return its summary with what that says of it."""
+    """Record the written file in the ledger, if there is one; return the summary with notes on
+    that.
+    """
     if spending is None:
         counts = made.protection.level is ProtectionLevel.COUNTS
         return replace(made, notes=(*made.notes, _NOT_REMEMBERED)) if counts else made
@@ -117,7 +119,10 @@ def _paying(
     new_version: bool,
     request: ProtectRequest,
 ) -> Iterator[Spending | None]:
-    """Reserve what the output will cost: nothing at level counts, which is remembered all the same."""
+    """Reserve the cost of the output in the ledger.
+
+    Level counts has no cost, but the ledger records the output.
+    """
     if (ledger is None) != (population is None):
         raise PolicyError("--ledger and --population go together.", hint="Name both, or neither.")
     if ledger is None or population is None:
@@ -142,7 +147,7 @@ def _paying(
 
 
 def _fingerprint(key: bytes) -> str:
-    """Return what distinguishes a key from others without giving it away."""
+    """Return a hash that identifies a key without revealing it."""
     return hmac.new(key, b"aegis ledger", "sha256").hexdigest()
 
 
@@ -158,7 +163,7 @@ def _table_digest(subject: Any) -> str:
 
 
 def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
-    """Return a note where several versions of a table have left at level counts."""
+    """Return a warning if several versions of a table were published at level counts."""
     entries = {entry.number: entry for entry in spending.ledger.entries()}
     own = entries[spending.entry]
     versions = {e.table for e in entries.values() if e.key and e.population == own.population}
@@ -171,7 +176,7 @@ def _notes_on_versions(spending: Spending) -> tuple[str, ...]:
 
 
 def _cost(noise: NoiseRequest) -> Spend:
-    """Return what level noise costs: the whole of its epsilon."""
+    """Return the cost of level noise: the whole of its epsilon, whatever it draws."""
     if noise.epsilon is None or noise.delta is None:
         raise PolicyError(
             "Protection by noise needs an epsilon and a delta.",

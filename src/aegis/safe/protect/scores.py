@@ -1,4 +1,4 @@
-"""Scores from a protected summary, with their errors by protection and by sampling of rows.
+"""Score configurations from a protected summary, with errors from protection and from sampling.
 
 The score is the held-out target-coded trace of the masked attributes
 (`aegis.measures.target_coded`), computed from label tables and moments of codes. In a summary
@@ -34,7 +34,7 @@ _MAIN = 0.02
 
 @dataclass(frozen=True, eq=False)
 class MaskedAttribute:
-    """One attribute with one mask.
+    """The association of one masked attribute with the label.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class MaskedAttribute:
     main
         Roots of the strengths of its main directions, times the directions, shape (r, C).
     rest
-        Strength of the other directions.
+        Sum of the strengths of all other directions.
     onto
-        Regression of the main directions, each of variance one, on the attribute's codes, (q, r).
+        Coefficients of the main directions, each of variance one, on the attribute's codes, (q, r).
     believed, freedom, skewness
         As in `Explained`.
     """
@@ -60,7 +60,7 @@ class MaskedAttribute:
 
 
 class ProtectedScorer:
-    """Scores choices of candidate masks from one protected summary.
+    """Scores configurations of one protected summary.
 
     Parameters
     ----------
@@ -86,12 +86,12 @@ class ProtectedScorer:
 
     @property
     def estimator(self) -> str:
-        """The data that scores are computed from."""
+        """The data from which scores are computed: `codes`, or only the label `tables`."""
         return "tables" if self._moments is None else "codes"
 
     @property
     def finest(self) -> Choice:
-        """The choice in which all cells are distinguished."""
+        """The choice that distinguishes all cells of every attribute."""
         return (FINEST,) * len(self._attributes)
 
     def _blurred(self, figures: Floats, error: float | Floats) -> Floats:
@@ -110,7 +110,9 @@ class ProtectedScorer:
         return blurred
 
     def masked(self, index: int, place: int) -> MaskedAttribute:
-        """Return attribute number `index` with its candidate number `place`, or with `FINEST`."""
+        """Return the association of attribute `index` with the label, under its candidate `place`
+        or `FINEST`.
+        """
         key = (index, place)
         if key not in self._known:
             self._known[key] = self._mask(index, place)
@@ -162,7 +164,7 @@ class ProtectedScorer:
         return float((masked.believed * masked.strength - charge * masked.freedom).mean())
 
     def _trace(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """Return the trace of codes, as far as it goes beyond no class."""
+        """Return the trace of the codes over the label classes, above that of chance."""
         if len(self.summary.classes) == 2:
             return self._separated(choice, masked)
         main = np.concatenate([m.main for m in masked])
@@ -173,7 +175,8 @@ class ProtectedScorer:
         return min(trace, float(len(self.summary.classes) - 1))
 
     def _separated(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """Return the trace of the codes of two classes, by how far they separate these."""
+        """Return the trace for two classes, computed from how far the codes separate the classes.
+        """
         told = [m for m in masked if len(m.main)]
         if not told:
             return 0.0
@@ -186,7 +189,8 @@ class ProtectedScorer:
         )
 
     def _correlations(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> Floats:
-        """Return the correlations of the main directions, positive definite."""
+        """Return the correlations between the main directions of the attributes, positive definite.
+        """
         sizes = [len(m.main) for m in masked]
         places = np.concatenate([[0], np.cumsum(sizes)])
         matrix = np.eye(int(places[-1]))
@@ -220,9 +224,10 @@ class ProtectedScorer:
 
 
 def share_kept(score: float, unmasked: float) -> float | None:
-    """Return a score as a percentage of the unmasked score; None if the unmasked score is not positive.
+    """Return a score as a percentage of the unmasked score, from 0 to 100.
 
-    The result is from 0 to 100, because values outside are due to noise.
+    None if the unmasked score is not positive. Values outside of the range are noise and are
+    clipped.
     """
     return min(max(100 * score / unmasked, 0.0), 100.0) if unmasked > 0 else None
 
@@ -239,7 +244,7 @@ def drawing_error(score: float, classes: int, rows: float) -> float:
 
 
 class Replicates:
-    """Scorers of the same summary with the noise of protection drawn again."""
+    """Scorers of the same summary, each with a new random draw of the protection's noise."""
 
     def __init__(self, summary: ProtectedSummary) -> None:
         self.scorers = [ProtectedScorer(summary, replicate=seed) for seed in range(REPLICATES)]

@@ -1,4 +1,4 @@
-"""The method of `Study` that makes a protected summary."""
+"""Add to `Study` the method that makes a protected summary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def protect_table(
     study: Study, output: str | Path | None, *, progress: Progress, **options: Any
 ) -> ProtectedSummary:
-    """Return the protected summary of a study's table, and write it to `output` if given."""
+    """Protect the summary of a study's table, and write it to `output` if given."""
     subject = study.summary if study.source is None else study.source
     if output is None:
         return protect(subject, study.policy, progress=progress, **options)

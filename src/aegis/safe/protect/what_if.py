@@ -1,4 +1,4 @@
-"""The effect of another mask of one attribute, as far as a protected summary shows it."""
+"""Estimate, from a protected summary, the effect of another mask of one attribute."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aegis.safe.protect.scores import DIFFERENT, Choice, ProtectedScorer, Replic
 
 
 def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[MaskChange, ...]:
-    """Return the effect of every other mask of every attribute, with all other masks unchanged.
+    """Return the effect of every other mask of every attribute, all other masks being equal.
 
     Parameters
     ----------

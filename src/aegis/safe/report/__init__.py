@@ -1,1 +1,1 @@
-"""Report pages and sections on what a file reveals, and on advice from protected summaries."""
+"""Render reports on what a file reveals, and on advice from protected summaries."""

@@ -1,4 +1,4 @@
-"""Report section: what the summary behind an advice reveals."""
+"""Render the report section on what the summary behind an advice reveals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def templates() -> jinja2.Environment:
-    """Return the templates of this package, which use those of the report."""
+    """Return the templates of this package, which extend those of the report."""
     return environment(Path(__file__).parent / "templates")
 
 
@@ -60,7 +60,7 @@ def _promise(protection: Mapping[str, Any]) -> str:
 
 
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an audit, given in its JSON form, in the form that templates use."""
+    """Convert an audit in its JSON form to the values that templates use."""
     return {
         "held": figures.get("held", figures.get("clean")),
         "level": clean(str(figures.get("demanded", ""))),

@@ -17,7 +17,7 @@ routes = Routes(tags=["accounts"])
 
 
 def set_session(response: Response, settings: ServiceSettings, secret: str) -> None:
-    """Set the cookie of a session in the browser."""
+    """Set the session cookie in the browser."""
     response.set_cookie(
         cookie_name(settings),
         secret,
@@ -77,7 +77,7 @@ def sign_in(
 def sign_out(
     request: Request, response: Response, catalog: CatalogOf, settings: SettingsOf
 ) -> dict[str, Any]:
-    """Sign out."""
+    """End your session and delete its cookie."""
     secret = request.cookies.get(cookie_name(settings), "")
     with catalog.database.writing() as session:
         accounts.sign_out(session, secret)
@@ -94,7 +94,7 @@ def me(actor: ActorOf) -> dict[str, Any]:
 
 @routes.post("/accounts", Action.ACCOUNTS)
 def create(given: shapes.AccountGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Create an account."""
+    """Create an account with a name, roles and, optionally, a password."""
     password = None if given.password is None else given.password.get_secret_value()
     with catalog.database.writing() as session:
         made = accounts.create(session, given.name, given.roles, password=password, by=actor)
@@ -103,7 +103,7 @@ def create(given: shapes.AccountGiven, actor: ActorOf, catalog: CatalogOf) -> di
 
 @routes.get("/accounts", Action.ACCOUNTS)
 def listed(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
-    """Return all accounts."""
+    """Return all accounts with their roles."""
     with catalog.database.reading() as session:
         return [shapes.account(account) for account in accounts.listed(session, actor)]
 
@@ -120,7 +120,7 @@ def change_roles(
 
 @routes.post("/accounts/{name}/disable", Action.ACCOUNTS)
 def disable(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Close an account."""
+    """Close an account; its sessions and tokens end."""
     with catalog.database.writing() as session:
         accounts.disable(session, actor, name)
     return {"name": name, "disabled": True}
@@ -128,7 +128,7 @@ def disable(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 
 @routes.get("/tokens", Action.OWN_TOKENS)
 def tokens(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
-    """Return your own tokens."""
+    """Return your own tokens without their secrets."""
     with catalog.database.reading() as session:
         return [shapes.token(token) for token in accounts.tokens_of(session, actor)]
 
@@ -145,6 +145,6 @@ def make_token(given: shapes.TokenGiven, actor: ActorOf, catalog: CatalogOf) -> 
 
 @routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
 def revoke_token(token_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Revoke one of your own tokens."""
+    """Revoke one of your own tokens, which then no longer works."""
     with catalog.database.writing() as session:
         return shapes.token(accounts.revoke_token(session, actor, token_id))

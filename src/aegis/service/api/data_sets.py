@@ -42,7 +42,7 @@ def search(
 
 @routes.post("", Action.REGISTER)
 def register(given: shapes.DataSetGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Register a data set."""
+    """Register a data set under its provider; others see it once it is published."""
     about = given.model_dump()
     with catalog.database.writing() as session:
         made = data_sets.register(session, actor, about.pop("id"), **about)
@@ -70,7 +70,7 @@ def versions(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[s
 def export(
     identifier: str, kind: ExportKind, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
 ) -> Response:
-    """Return the description of a data set for other catalogs: Croissant, DCAT or Data Package."""
+    """Describe a data set for other catalogs, as Croissant, DCAT or Data Package."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, actor, Action.BROWSE, identifier)
         version = data_sets.newest(session, identifier)
@@ -80,7 +80,7 @@ def export(
 
 
 def exported(told: exports.Described, kind: ExportKind) -> Response:
-    """Return a description as a file download."""
+    """Return a description in the format `kind` as a file download."""
     write, media, name = exports.FORMATS[kind]
     headers = {"Content-Disposition": f'attachment; filename="{told.identifier}-{name}"'}
     text = json.dumps(write(told), ensure_ascii=False, indent=2)
@@ -145,7 +145,7 @@ def ask_summary(
 def admit(
     identifier: str, given: shapes.MemberGiven, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Allow another provider's data sets to share this population's budget, or end that."""
+    """Let another provider's data sets share the privacy budget of this population, or end that."""
     with catalog.database.writing() as session:
         data_set = data_sets.seen(session, actor, Action.PUBLISH, identifier)
         populations.admit(

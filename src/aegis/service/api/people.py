@@ -77,7 +77,7 @@ def end_own_sessions(
 
 @routes.get("/me/second-factor", Action.OWN_ACCOUNT)
 def factor(actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Return whether you have a second factor, and the number of remaining recovery codes."""
+    """Return whether your second factor is on, and the number of unused recovery codes."""
     authorise(actor, Action.OWN_ACCOUNT)
     with catalog.database.reading() as session:
         account = accounts.own(session, actor)
@@ -111,7 +111,10 @@ def confirm_factor(
     catalog: CatalogOf,
     settings: SettingsOf,
 ) -> dict[str, Any]:
-    """Turn the second factor on with a code; shows recovery codes once and ends all other sessions."""
+    """Turn your second factor on with a code from your app.
+
+    The response shows the recovery codes once. All your other sessions end.
+    """
     keep = request.cookies.get(cookie_name(settings), "")
     return {
         "recovery_codes": accounts.confirm_factor(catalog.database, actor, given.code, keep=keep)
@@ -155,7 +158,8 @@ def redeem(given: shapes.LinkUsed, catalog: CatalogOf) -> dict[str, Any]:
 def invite(
     given: shapes.AccountInvited, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
 ) -> dict[str, Any]:
-    """Create an account, and return the link for setting its password, shown once."""
+    """Create an account without a password; return, once, the link with which its owner sets one.
+    """
     with catalog.database.writing() as session:
         made = password_links.invite(session, actor, given.name, given.roles)
     return _link(made, settings)
@@ -163,7 +167,7 @@ def invite(
 
 @routes.post("/accounts/{name}/reset", Action.ACCOUNTS)
 def reset(name: str, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf) -> dict[str, Any]:
-    """Create a link for setting a new password, shown once."""
+    """Return, once, a link with which the owner of an account sets a new password."""
     with catalog.database.writing() as session:
         made = password_links.reset(session, actor, name)
     return _link(made, settings)
@@ -171,7 +175,7 @@ def reset(name: str, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf) -
 
 @routes.post("/accounts/{name}/reopen", Action.ACCOUNTS)
 def reopen(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Reopen a closed account."""
+    """Reopen a closed account with its roles."""
     with catalog.database.writing() as session:
         opened = accounts.reopen(session, actor, name)
         return {"name": opened.name, "disabled": opened.disabled}
@@ -188,7 +192,7 @@ def end_sessions(
 
 @routes.post("/accounts/{name}/second-factor/remove", Action.ACCOUNTS)
 def remove_factor_of(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Turn off the second factor of an account whose owner lost device and recovery codes."""
+    """Turn off the second factor of somebody who lost device and recovery codes."""
     authorise(actor, Action.ACCOUNTS)
     with catalog.database.writing() as session:
         second_factor.remove(session, accounts.named(session, name), actor.name)
@@ -199,7 +203,7 @@ def remove_factor_of(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str,
 def hand_over_all(
     name: str, given: shapes.Receiver, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Hand over all data sets of an account to another provider."""
+    """Transfer all data sets of a provider to another provider."""
     with catalog.database.writing() as session:
         return {"data_sets": handing_over.hand_over_all(session, actor, name, given.to)}
 
@@ -208,7 +212,7 @@ def hand_over_all(
 def hand_over(
     identifier: str, given: shapes.DataSetReceiver, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Hand over a data set to another provider, whose agent then works for it."""
+    """Transfer a data set to another provider, whose agent then does its jobs."""
     with catalog.database.writing() as session:
         handed = handing_over.hand_over(
             session, actor, identifier, given.to, public_key=given.public_key
@@ -217,7 +221,7 @@ def hand_over(
 
 
 def service_name(settings: ServiceSettings) -> str:
-    """Return the name of the service in apps for one-time codes: its host."""
+    """Return the host of the service, as shown in apps for one-time codes."""
     return urlsplit(settings.origin).hostname or "aegis"
 
 

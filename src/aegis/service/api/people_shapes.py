@@ -23,38 +23,38 @@ class PasswordChanged(PasswordGiven):
 
 
 class CodeGiven(Sent):
-    """A code of the second factor."""
+    """A one-time code of your second factor."""
 
     code: str = Field(min_length=1, max_length=64)
 
 
 class LinkUsed(Sent):
-    """The secret of a link, and the password to set."""
+    """The secret of a password link, and the new password."""
 
     secret: SecretStr = Field(max_length=64)
     password: SecretStr = _PASSWORD
 
 
 class AccountInvited(Sent):
-    """A new account that gets a link to set its password."""
+    """Name and roles of a new account whose owner sets the password through a link."""
 
     name: str = _NAME
     roles: list[str] = Field(max_length=6)
 
 
 class SessionsEnded(Sent):
-    """Whether tokens end as well."""
+    """Whether to revoke tokens together with the sessions."""
 
     tokens: bool = False
 
 
 class Receiver(Sent):
-    """The account that receives data sets."""
+    """The provider's account to which data sets are transferred."""
 
     to: str = _NAME
 
 
 class DataSetReceiver(Receiver):
-    """The account that receives a data set, and the key of its agent."""
+    """The provider's account to which a data set is transferred, and the key of its agent."""
 
     public_key: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")

@@ -40,7 +40,7 @@ def listed(
 
 @routes.post("", Action.REQUEST)
 def draft(given: shapes.RequestGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Create a draft of a request."""
+    """Create a draft of a request; nobody reviews it until you submit it."""
     with catalog.database.writing() as session:
         asked = given.model_dump()
         return shapes.request(requests.draft(session, actor, asked.pop("data_set"), **asked))
@@ -60,7 +60,7 @@ def show(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 def change(
     request_id: str, given: shapes.RequestGiven, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Change a draft, or a request that was sent back."""
+    """Change a draft, or a request that a reviewer sent back to you."""
     asked = given.model_dump(exclude_unset=True)
     asked.pop("data_set", None)
     with catalog.database.writing() as session:
@@ -69,19 +69,19 @@ def change(
 
 @routes.post("/{request_id}/submit", Action.CHANGE_REQUEST)
 def submit(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Submit a request."""
+    """Submit a draft for review."""
     return _do(catalog, requests.submit, actor, request_id)
 
 
 @routes.post("/{request_id}/withdraw", Action.CHANGE_REQUEST)
 def withdraw(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Withdraw your own request."""
+    """Withdraw a request that you made."""
     return _do(catalog, requests.withdraw, actor, request_id)
 
 
 @routes.post("/{request_id}/review", Action.REVIEW)
 def review(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Start the review of a request."""
+    """Start the review of a submitted request."""
     return _do(catalog, requests.review, actor, request_id)
 
 
@@ -89,7 +89,7 @@ def review(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
 def choose(
     request_id: str, given: shapes.Choice, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Set the configuration, or have the best one searched."""
+    """Set the configuration of a request, or start a search for the best one."""
     with catalog.database.writing() as session:
         if given.configuration is None:
             job = flow.ask_search(session, actor, request_id)
@@ -102,14 +102,16 @@ def choose(
 def approve(
     request_id: str, actor: ActorOf, catalog: CatalogOf, given: shapes.ApprovalGiven | None = None
 ) -> dict[str, Any]:
-    """Approve the request in its present form; a signature may be added to an unsigned approval."""
+    """Approve a request as it is now; you can add a signature to your earlier unsigned approval."""
     signed = None if given is None else given.signed
     return _do(catalog, requests.approve, actor, request_id, signed)
 
 
 @routes.get("/{request_id}/statement", Action.APPROVE)
 def statement(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Return the statement that an approver signs, with the policy and configuration of its digests."""
+    """Return the statement that an approver signs, with the policy and configuration behind its
+    digests.
+    """
     with catalog.database.reading() as session:
         return requests.statement(session, actor, request_id)
 
@@ -118,7 +120,7 @@ def statement(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, 
 def send_back(
     request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Send a request back to be changed."""
+    """Send a request back to its consumer for changes, with your reason."""
     return _do(catalog, requests.send_back, actor, request_id, given.message)
 
 
@@ -126,19 +128,19 @@ def send_back(
 def reject(
     request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Reject a request."""
+    """Reject a request, with your reason."""
     return _do(catalog, requests.reject, actor, request_id, given.message)
 
 
 @routes.post("/{request_id}/run", Action.RUN)
 def run(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Start an approved release; the request is sent back if approved content has changed."""
+    """Start an approved release; if approved content has changed, send the request back instead."""
     return _do(catalog, flow.run, actor, request_id)
 
 
 @routes.post("/{request_id}/retry", Action.RUN)
 def retry(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Try a failed release again."""
+    """Start a failed release again."""
     return _do(catalog, flow.retry, actor, request_id)
 
 
@@ -146,7 +148,7 @@ def retry(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]
 def revoke(
     request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Revoke a release before its time."""
+    """Revoke a release before it expires, with your reason."""
     return _do(catalog, requests.revoke, actor, request_id, given.message)
 
 
@@ -154,7 +156,7 @@ def revoke(
 def renew(
     request_id: str, given: shapes.Days, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Extend a release."""
+    """Extend the time during which a release can be downloaded."""
     return _do(catalog, requests.renew, actor, request_id, given.days)
 
 
@@ -175,7 +177,7 @@ def release(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, An
 def export(
     request_id: str, kind: ExportKind, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
 ) -> Response:
-    """Return the description of a release for other catalogs: Croissant, DCAT or Data Package."""
+    """Describe a release for other catalogs, as Croissant, DCAT or Data Package."""
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.VERIFY, request_id)
         made = requests.file_of(session, request)
@@ -198,12 +200,12 @@ def verify(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
 
 @routes.get("/{request_id}/download", Action.DOWNLOAD, response_class=StreamingResponse)
 def download(request_id: str, actor: ActorOf, catalog: CatalogOf) -> Response:
-    """Download the masked file, while the release lasts."""
+    """Download the masked file of a request until the release expires."""
     return file_of(catalog, actor, request_id)
 
 
 def file_of(catalog: Catalog, actor: Actor, request_id: str) -> Response:
-    """Return the masked file of a request as a response; each download is logged."""
+    """Return the masked file of a request as a download, and log the download."""
     from aegis.service.catalog.log import append
 
     with catalog.database.writing() as session:

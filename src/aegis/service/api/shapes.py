@@ -37,7 +37,7 @@ class SignInGiven(Sent):
 
 
 class AccountGiven(Sent):
-    """A new account."""
+    """Name, roles and optional password of a new account."""
 
     name: str = _NAME
     roles: list[str] = Field(max_length=6)
@@ -45,13 +45,13 @@ class AccountGiven(Sent):
 
 
 class RolesGiven(Sent):
-    """New roles of an account."""
+    """The roles that replace an account's present roles."""
 
     roles: list[str] = Field(max_length=6)
 
 
 class TokenGiven(Sent):
-    """A new token."""
+    """Name, allowed actions and lifetime of a new token."""
 
     name: str = _NAME
     scopes: list[str] = Field(min_length=1, max_length=40)
@@ -59,7 +59,7 @@ class TokenGiven(Sent):
 
 
 class DataSetChanged(Sent):
-    """Changes of a data set; fields that are left out stay unchanged."""
+    """New values of a data set's fields; fields that you leave out stay unchanged."""
 
     title: str = Field(default="", max_length=200)
     description: str = Field(default="", max_length=20_000)
@@ -71,7 +71,7 @@ class DataSetChanged(Sent):
 
 
 class DataSetGiven(DataSetChanged):
-    """A new data set."""
+    """The fields of a new data set."""
 
     id: str = Field(max_length=80)
     source: str = Field(max_length=200)
@@ -80,7 +80,7 @@ class DataSetGiven(DataSetChanged):
 
 
 class GrantGiven(Sent):
-    """A role of an account on a data set."""
+    """A role to give to an account on a data set, or to withdraw."""
 
     account: str = _NAME
     role: Literal["operator", "approver", "consumer"]
@@ -95,7 +95,7 @@ class MemberGiven(Sent):
 
 
 class SummaryAsked(Sent):
-    """The protected summary that the agent shall make."""
+    """Policy and protection of a summary that the agent is to make."""
 
     policy: str = Field(max_length=4 << 20)
     protect: Literal["counts", "noise"] = "noise"
@@ -105,7 +105,7 @@ class SummaryAsked(Sent):
 
 
 class RequestGiven(Sent):
-    """A new request, or changes of a request."""
+    """The fields of a new or changed request."""
 
     data_set: str = Field(default="", max_length=80)
     purpose: str = Field(min_length=1, max_length=4000)
@@ -116,7 +116,7 @@ class RequestGiven(Sent):
 
 
 class Reason(Sent):
-    """The reason for an action."""
+    """A text that explains a decision to the other people involved."""
 
     message: str = Field(min_length=1, max_length=4000)
 
@@ -136,38 +136,42 @@ class Rotation(Sent):
 
 
 class Choice(Sent):
-    """A configuration as written by `aegis advise -o`; without one, the best is searched."""
+    """A configuration as YAML, as `aegis advise -o` writes it; none starts a search for the best
+    one.
+    """
 
     configuration: str | None = Field(default=None, max_length=4 << 20)
 
 
 class Days(Sent):
-    """The number of further days."""
+    """Number of days to add to a release's lifetime."""
 
     days: int = Field(default=365, ge=1, le=3650)
 
 
 class WorkAsked(Sent):
-    """An agent's call for a job."""
+    """The name of the agent that asks for a job."""
 
     owner: str = _NAME
 
 
 class Alive(Sent):
-    """A sign of life for a job."""
+    """An agent's message that it still works on a job, with the progress."""
 
     attempt: int = Field(ge=1, le=1000)
     progress: dict[str, Any] = Field(default_factory=dict, max_length=20)
 
 
 class GivenBack(Sent):
-    """A job that is given back for another agent."""
+    """The attempt at a job that an agent returns to the queue."""
 
     attempt: int = Field(ge=1, le=1000)
 
 
 class Failed(Sent):
-    """A job that could not be done; `spent` where noise was drawn, whose cost stays."""
+    """Why an agent could not do a job; `spent` means that noise was drawn, so its epsilon stays
+    spent.
+    """
 
     attempt: int = Field(ge=1, le=1000)
     reason: str = Field(max_length=2000)
@@ -175,7 +179,7 @@ class Failed(Sent):
 
 
 class Checked(Sent):
-    """The configuration that an agent has checked, and the result."""
+    """The configuration that an agent has checked, with the verdicts."""
 
     attempt: int = Field(ge=1, le=1000)
     answer: dict[str, Any] = Field(max_length=50)
@@ -187,7 +191,7 @@ def moment(value: datetime | None) -> str | None:
 
 
 def program(given: SeenProgram) -> dict[str, Any]:
-    """Return an agent or a worker as JSON values."""
+    """Return an agent's or worker's place, name and last sign of life as JSON values."""
     return {
         "place": given.place,
         "name": given.name,
@@ -198,7 +202,7 @@ def program(given: SeenProgram) -> dict[str, Any]:
 
 
 def account(given: Account) -> dict[str, Any]:
-    """Return an account as JSON values."""
+    """Return name, roles and state of an account as JSON values."""
     return {
         "name": given.name,
         "roles": given.roles,
@@ -210,7 +214,7 @@ def account(given: Account) -> dict[str, Any]:
 
 
 def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:
-    """Return a data set as JSON values."""
+    """Return a data set and, if given, its newest version as JSON values."""
     return {
         "id": given.id,
         "title": given.title,
@@ -230,7 +234,7 @@ def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:
 
 
 def version_of(given: Version) -> dict[str, Any]:
-    """Return a version as JSON values."""
+    """Return number, columns and digests of a version as JSON values."""
     return {
         "number": given.number,
         "columns": given.columns,
@@ -242,7 +246,7 @@ def version_of(given: Version) -> dict[str, Any]:
 
 
 def request(given: Request) -> dict[str, Any]:
-    """Return a request as JSON values."""
+    """Return a request with its state and figures as JSON values."""
     return {
         "id": given.id,
         "data_set": given.data_set_id,
@@ -263,7 +267,9 @@ def request(given: Request) -> dict[str, Any]:
 
 
 def job(given: Job, *, task: bool = False) -> dict[str, Any]:
-    """Return a job as JSON values; the task is only included for the program that works on it."""
+    """Return a job as JSON values; `task` includes the task, which only the program that does it
+    may see.
+    """
     shown = {
         "id": given.id,
         "kind": given.kind,

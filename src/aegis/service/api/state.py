@@ -19,13 +19,15 @@ routes = Routes(tags=["state"])
 
 @routes.get("/live", PUBLIC)
 async def live() -> dict[str, Any]:
-    """Check that the process answers, even if its database does not. If this fails, restart it."""
+    """Answer if the process runs, even without its database; restart the process if this call
+    fails.
+    """
     return {"status": "ok"}
 
 
 @routes.get("/health", PUBLIC)
 def ready(catalog: CatalogOf) -> dict[str, Any]:
-    """Check that the service, its database and its file store answer, so that it can receive calls."""
+    """Answer if database and file store work, so that the service can receive calls."""
     with catalog.database.reading() as session:
         logbook.ping(session)
     catalog.objects.ping()
@@ -34,14 +36,17 @@ def ready(catalog: CatalogOf) -> dict[str, Any]:
 
 @routes.get("/programs", Action.OPERATE)
 def programs(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
-    """Return agents and workers, and when each was last seen; `silent` means killed or cut off."""
+    """Return agents and workers with the time of their last sign of life.
+
+    `silent` marks a program that was killed or has lost its connection.
+    """
     with catalog.database.reading() as session:
         return [shapes.program(program) for program in signs.listed(session, actor)]
 
 
 @routes.get("/metrics", Action.OPERATE, response_class=Response)
 def metrics(call: Request, actor: ActorOf, catalog: CatalogOf) -> Response:
-    """Return numbers of calls, jobs and requests in the text format of Prometheus."""
+    """Return counts of calls, jobs and requests in Prometheus's text format."""
     authorise(actor, Action.OPERATE)
     counted: CallMetrics = call.app.state.metrics
     return Response(counted.text(catalog), media_type=MEDIA)

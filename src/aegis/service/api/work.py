@@ -1,4 +1,4 @@
-"""API calls for agents and their results, and for following jobs."""
+"""API calls for agents, which fetch jobs and upload results, and for people who follow jobs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def claim(given: shapes.WorkAsked, actor: ActorOf, catalog: CatalogOf) -> Respon
 
 @routes.post("/jobs/{job_id}/alive", Action.WORK)
 def alive(job_id: str, given: shapes.Alive, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Send a sign of life for a job, with its progress."""
+    """Report that the agent still works on a job, with its progress."""
     with catalog.database.writing() as session:
         deliveries.require_agent(session, actor, job_id)
         return shapes.job(jobs.renew(session, job_id, given.attempt, given.progress))
@@ -50,7 +50,7 @@ def alive(job_id: str, given: shapes.Alive, actor: ActorOf, catalog: CatalogOf) 
 def give_back(
     job_id: str, given: shapes.GivenBack, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Give a job back so that another agent can take it at once."""
+    """Return a job to the queue, so that another agent can fetch it at once."""
     with catalog.database.writing() as session:
         deliveries.require_agent(session, actor, job_id)
         return shapes.job(jobs.give_back(session, job_id, given.attempt))
@@ -58,7 +58,7 @@ def give_back(
 
 @routes.post("/jobs/{job_id}/failed", Action.WORK)
 def failed(job_id: str, given: shapes.Failed, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Give a job up."""
+    """Report that the agent could not do a job, and why."""
     deliveries.failed(catalog, actor, job_id, given.attempt, given.reason, spent=given.spent)
     return {}
 
@@ -67,7 +67,7 @@ def failed(job_id: str, given: shapes.Failed, actor: ActorOf, catalog: CatalogOf
 def checked(
     job_id: str, given: shapes.Checked, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
-    """Report which configuration meets the rule, alone and together with earlier releases."""
+    """Report which configuration meets the rule, on its own and together with earlier releases."""
     _require_agent(catalog, actor, job_id)
     return shapes.request(deliveries.checked(catalog, actor, job_id, given.attempt, given.answer))
 
@@ -82,7 +82,7 @@ def upload_summary(
     signature: Annotated[str, Form(max_length=2000)],
     bundle: Annotated[UploadFile, File()],
 ) -> dict[str, Any]:
-    """Upload a protected summary."""
+    """Upload the protected summary of a job, signed by the agent."""
     _require_agent(catalog, actor, job_id)
     version = deliveries.summary(
         catalog,
@@ -106,7 +106,7 @@ def upload_release(
     signature: Annotated[str, Form(max_length=2000)],
     file: Annotated[UploadFile, File()],
 ) -> dict[str, Any]:
-    """Upload a masked file with its certificate."""
+    """Upload the masked file of a job with its certificate and signature."""
     _require_agent(catalog, actor, job_id)
     made = deliveries.release(
         catalog,
@@ -130,13 +130,13 @@ def rotate(given: shapes.Rotation, actor: ActorOf, catalog: CatalogOf) -> dict[s
 
 @routes.get("/jobs/{job_id}", Action.SEE_REQUEST)
 def show(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Return the progress of a job."""
+    """Return a job with its state and progress."""
     return _seen(catalog, actor, job_id)
 
 
 @routes.post("/jobs/{job_id}/cancel", Action.RUN)
 def cancel(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Cancel a job."""
+    """Cancel a job that has not finished."""
     with catalog.database.writing() as session:
         return shapes.job(flow.cancel(session, actor, job_id))
 
@@ -178,13 +178,14 @@ def _seen(catalog: Catalog, actor: Actor, job_id: str) -> dict[str, Any]:
 
 
 def _require_agent(catalog: Catalog, actor: Actor, job_id: str) -> None:
-    """Raise unless the job is of the actor's data sets, before a byte of the file is looked at."""
+    """Raise an error, before the upload is read, unless the job belongs to the actor's data sets.
+    """
     with catalog.database.reading() as session:
         deliveries.require_agent(session, actor, job_id)
 
 
 def _content(file: UploadFile, most: int) -> bytes:
-    """Read an upload piece by piece, and no more than is allowed."""
+    """Read an upload in pieces; raise an error once it is larger than `most` bytes."""
     pieces, size = [], 0
     while piece := file.file.read(_PIECE):
         size += len(piece)

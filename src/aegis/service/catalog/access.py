@@ -1,4 +1,4 @@
-"""Access control: one table, one function, and "no" by default."""
+"""Decide what an actor may do, from one table of permissions; nothing else is allowed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class AccountRole(StrEnum):
 
 
 class Tie(StrEnum):
-    """The relation of an account to an object that its role requires."""
+    """How an account must be related to an object for its role to apply: for example as its owner.
+    """
 
     ANY = "any"
     """No relation is needed."""
@@ -36,7 +37,9 @@ class Tie(StrEnum):
 
 
 class Action(StrEnum):
-    """Actions; a route, a command and a method of `Catalog` use the same action."""
+    """Everything that an actor can do; a route, a command and a method of `Catalog` share these
+    names.
+    """
 
     REGISTER = "register"
     EDIT_DATA_SET = "edit-data-set"
@@ -137,7 +140,7 @@ PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Actor:
-    """The caller of the service.
+    """The account or token that calls the service.
 
     Attributes
     ----------
@@ -150,7 +153,7 @@ class Actor:
     scopes
         Actions that the token allows; None for a person who signed in.
     token, until
-        The token, and its end; None for a person.
+        The token and the time when it expires; None for a person.
     """
 
     account: str
@@ -163,7 +166,7 @@ class Actor:
 
 @dataclass(frozen=True)
 class ActedOn:
-    """The object of an action, as far as it matters for access.
+    """The properties of a data set or request that decide who may act on it.
 
     Attributes
     ----------

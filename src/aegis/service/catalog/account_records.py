@@ -29,7 +29,7 @@ class SecondFactor(Base):
 
 
 class HalfSignIn(Base):
-    """A sign-in with the right password that still needs a code. It is not a session."""
+    """A sign-in with the right password that still needs a code; it gives no access."""
 
     __tablename__ = "half_sign_ins"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)

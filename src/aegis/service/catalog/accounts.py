@@ -68,7 +68,7 @@ class HalfOpen:
 
 
 def hash_of(secret: str) -> str:
-    """Return the stored hash of the secret of a session or token."""
+    """Return the SHA-256 hash under which the secret of a session or token is stored."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -135,7 +135,7 @@ def create(
 
 
 def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -> Account:
-    """Change the roles of an account; open sessions have them from their next call.
+    """Change the roles of an account; they apply to its open sessions from the next call.
 
     Raises
     ------
@@ -202,7 +202,10 @@ def end_sessions(session: Session, by: Actor, name: str, *, tokens: bool = False
 def end_own_sessions(
     session: Session, by: Actor, *, keep: str = "", tokens: bool = False
 ) -> dict[str, int]:
-    """End one's own sessions except the one with the secret `keep`; return the numbers ended."""
+    """End the actor's other sessions and, on request, tokens; return how many of each ended.
+
+    `keep` is the secret of the session that stays open.
+    """
     authorise(by, Action.OWN_ACCOUNT)
     ended = end_all(session, own(session, by), keep=keep, tokens=tokens)
     append(session, by.name, "sessions ended", account=by.name, ended=ended)
@@ -222,7 +225,7 @@ def sessions_of(session: Session, by: Actor) -> Sequence[SignIn]:
 
 
 def own(session: Session, by: Actor) -> Account:
-    """Return the account of the actor."""
+    """Return the account record of the actor."""
     account = session.get(Account, by.account)
     if account is None:
         raise NotThere(f"There is no account {by.name!r}.", hint="Sign in again.")
@@ -252,7 +255,7 @@ def end_all(
 
 
 def _require_another_admin(session: Session, account: Account) -> None:
-    """Raise where an account is the last that administers accounts and can sign in."""
+    """Raise an error if this account is the last open account that can administer accounts."""
     if AccountRole.ADMIN not in account.roles or account.disabled:
         return
     others = session.scalars(
@@ -387,7 +390,7 @@ def require_password(database: Database, by: Actor, password: str, *, address: s
 def change_password(
     database: Database, by: Actor, password: str, new: str, *, keep: str = "", address: str = ""
 ) -> OpenSession | None:
-    """Change one's own password; other sessions end, and the session `keep` gets a new secret.
+    """Change the actor's password; other sessions end, and the session `keep` gets a new secret.
 
     Raises
     ------
@@ -411,7 +414,7 @@ def change_password(
 
 
 def _knows(database: Database, name: str, password: str, address: str) -> bool:
-    """Return whether a password is that of a name; each attempt counts against who makes it."""
+    """Return whether name and password match; count a failed attempt for this name and address."""
     key = guessing.key_of(address, name)
     with database.writing() as session:
         account = session.scalar(select(Account).where(Account.name == name))
@@ -435,7 +438,7 @@ def _half(session: Session, account: Account) -> HalfOpen:
 def sign_in_elsewhere(
     session: Session, subject: str, name: str, roles: Iterable[str] | None = None
 ) -> OpenSession:
-    """Open a session for a person identified by an identity provider.
+    """Open a session for a person whom an identity provider has identified.
 
     A new account has no roles, unless the provider states them.
 
@@ -465,7 +468,9 @@ def sign_in_elsewhere(
 
 
 def _claim(session: Session, account: Account, roles: Iterable[str] | None) -> None:
-    """Give an account the roles that its identity provider says, and note that it says them."""
+    """Set an account's roles to those that its identity provider states; None leaves them
+    unchanged.
+    """
     account.roles_claimed = roles is not None
     if roles is None:
         return
@@ -490,7 +495,7 @@ def _free(session: Session, name: str, subject: str) -> str:
 
 
 def open_session(session: Session, account: Account) -> OpenSession:
-    """Open a session for an account that was authenticated."""
+    """Open a session for an account whose owner has been authenticated."""
     opened = OpenSession(secrets.token_urlsafe(32), secrets.token_urlsafe(24))
     session.add(
         SignIn(hash=hash_of(opened.secret), account_id=account.id, form_key=opened.form_key)
@@ -520,19 +525,24 @@ def session_of(session: Session, secret: str) -> SignIn:
 
 
 def is_stale(opened: SignIn) -> bool:
-    """Return whether `touch` is due; it is not done for each call, to avoid a write for each call."""
+    """Return whether `touch` should record the use of a session again.
+
+    The use is recorded at intervals, not at each call, to save writes.
+    """
     return now() - opened.seen > _SEEN_EVERY
 
 
 def touch(session: Session, secret: str) -> None:
-    """Record that a session is in use."""
+    """Record the present time as the last use of a session."""
     opened = session.get(SignIn, hash_of(secret))
     if opened is not None:
         opened.seen = now()
 
 
 def confirm_factor(database: Database, by: Actor, code: str, *, keep: str = "") -> list[str]:
-    """Turn one's second factor on with a code, and return recovery codes; sessions except `keep` end.
+    """Turn the actor's second factor on with a code; return the recovery codes.
+
+    All sessions of the account end, except `keep`.
 
     Raises
     ------
@@ -554,7 +564,7 @@ def confirm_factor(database: Database, by: Actor, code: str, *, keep: str = "") 
 
 
 def sign_out(session: Session, secret: str) -> None:
-    """End a session."""
+    """End the session with this secret."""
     opened = session.get(SignIn, hash_of(secret))
     if opened is not None:
         append(session, opened.account.name, "signed out")
@@ -563,7 +573,7 @@ def sign_out(session: Session, secret: str) -> None:
 
 
 def actor_of(account: Account, token: Token | None = None) -> Actor:
-    """Return the actor for an account, with or without one of its tokens."""
+    """Return the actor that an account, or one of its tokens, acts as."""
     roles = frozenset(AccountRole(role) for role in account.roles)
     if token is None:
         return Actor(account.id, account.name, roles)
@@ -573,9 +583,9 @@ def actor_of(account: Account, token: Token | None = None) -> Actor:
 def make_token(
     session: Session, by: Actor, name: str, scopes: Sequence[str], *, days: int = 90
 ) -> tuple[Token, str]:
-    """Create a token with some of its creator's permissions; return it with its secret.
+    """Create a token with some of its creator's permissions; return the token and its secret.
 
-    If a token creates tokens, they end with it: when it expires or is revoked.
+    A token that another token created ends when that token expires or is revoked.
 
     Raises
     ------
@@ -651,7 +661,7 @@ def token_actor(session: Session, secret: str) -> Actor:
 
 
 def _lasts(session: Session, token: Token) -> bool:
-    """Return whether a token, and each one that it was made with, is neither over nor revoked."""
+    """Return whether a token and all tokens from which it was created are still valid."""
     following: Token | None = token
     while following is not None:
         if following.revoked is not None or following.expires <= now():
@@ -665,7 +675,7 @@ def _earlier(moment: datetime, other: datetime | None) -> datetime:
 
 
 def _within(actor: Actor, action: Action) -> bool:
-    """Return whether some thing exists on which the actor may do this."""
+    """Return whether the actor's roles and scopes allow the action on any object."""
     scoped = actor.scopes is None or action in actor.scopes
     return scoped and any(role in actor.roles for role in PERMISSIONS[action])
 

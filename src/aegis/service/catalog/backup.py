@@ -1,7 +1,7 @@
 """Back up a catalog in SQLite while it runs, and restore it.
 
-The newest changes are in a journal file next to the database. A copy of the database file alone
-would miss them, and often everything. So SQLite itself makes a consistent copy.
+SQLite keeps the newest changes in a journal next to the database file, so a copy of the file alone
+would miss them. SQLite itself makes a consistent copy.
 """
 
 from __future__ import annotations

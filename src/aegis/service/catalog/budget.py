@@ -1,7 +1,8 @@
-"""Privacy budget per population: reserved before noise is drawn, committed with the output.
+"""Keep the privacy budget of each population: reserve it before noise is drawn, commit it with the
+output.
 
-A reservation is given back only if nothing came of it: neither an output nor a refusal that noise
-decided. Epsilons of one population add up (basic composition).
+A reservation is refunded only if its job led neither to an output nor to a refusal that depended on
+noise. The epsilons of one population add up (basic composition).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ COMMITTED = "committed"
 
 @dataclass(frozen=True)
 class BudgetLeft:
-    """The remaining budget of a population.
+    """The privacy budget of a population: spent, reserved and allowed.
 
     Attributes
     ----------
@@ -72,7 +73,7 @@ def balance(session: Session, data_set: DataSet) -> BudgetLeft:
 
 
 def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) -> SpendRecord | None:
-    """Reserve a budget for a job, only once for all attempts; None if it costs nothing.
+    """Reserve epsilon for a job, once for all its attempts; return None if the job costs nothing.
 
     Raises
     ------
@@ -101,24 +102,24 @@ def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) ->
 
 
 def commit(session: Session, job_id: str) -> None:
-    """Record that the output exists, so that its budget is spent for good."""
+    """Record that a job's output exists, so that its epsilon is spent for good."""
     spend = session.scalar(select(SpendRecord).where(SpendRecord.job_id == job_id))
     if spend is not None:
         spend.state = COMMITTED
 
 
 def give_back(session: Session, job_id: str) -> None:
-    """Refund a reservation without output."""
+    """Refund the reservation of a job that had no output."""
     spend = session.scalar(select(SpendRecord).where(SpendRecord.job_id == job_id))
     if spend is not None and spend.state == RESERVED:
         session.delete(spend)
 
 
 def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
-    """Return the reservations and costs in order of time.
+    """Return the population's reservations and costs, oldest first.
 
-    The owner of the population sees those of all data sets, a provider who has joined only their
-    own.
+    The owner of the population gets those of all data sets. A provider who has joined the
+    population gets only those of its own data sets.
     """
     query = select(SpendRecord).where(SpendRecord.population == data_set.population)
     if not _owns(session, data_set):
@@ -130,7 +131,7 @@ def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
 
 
 def releases(session: Session, data_set: DataSet) -> Sequence[ReleaseRecord]:
-    """Return releases of a population in order of time, selected like `entries`."""
+    """Return the population's releases, oldest first, with the same visibility as `entries`."""
     query = select(ReleaseRecord).where(ReleaseRecord.population == data_set.population)
     if not _owns(session, data_set):
         own = select(DataSet.id).where(DataSet.provider_id == data_set.provider_id)

@@ -1,4 +1,4 @@
-"""The catalog as one object: database, file store and limits."""
+"""The catalog with its database, its file store and its upload limits."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Catalog:
         limits: UploadLimits = UploadLimits(),
         connections: int = CONNECTIONS,
     ) -> Catalog:
-        """Open a catalog, and create missing parts.
+        """Open a catalog; create its database and folder if they do not exist.
 
         Parameters
         ----------

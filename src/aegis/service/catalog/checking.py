@@ -1,7 +1,8 @@
-"""Check, on the data, whether a configuration meets the rule alone and together with earlier releases.
+"""Check on the table whether a configuration meets the rule, alone and together with earlier
+releases.
 
-The agent calls this on the table itself. The answer has a configuration and verdicts on it, in the
-form of a certificate. It has no class size except the smallest one.
+The agent makes this check next to the data. Its answer has the form of a certificate: a
+configuration and verdicts on it. The smallest class size is the only class size in it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def check(
     Parameters
     ----------
     table
-        The table that the agent can read.
+        The table with its rows; a path or an open source.
     policy
         Roles, candidate masks and the rule.
     listed
@@ -123,7 +124,7 @@ def _answer(
 def _together(
     study: Study, configuration: Configuration, earlier: Sequence[Configuration]
 ) -> dict[str, Any]:
-    """Return what the classes of all releases together say of the rule."""
+    """Return whether the rule holds if an attacker combines this release with all earlier ones."""
     composition = compose(
         study.summary,
         (*earlier, configuration),

@@ -1,7 +1,8 @@
-"""Compare the state of the catalog with its log: the tables must match the logged actions.
+"""Compare the tables of the catalog with its log, to detect changes that were not logged.
 
-The log is chained; the tables are not. A change of a table without the service leaves no log entry,
-and this comparison reveals it. Details that logs of earlier versions lack are not compared.
+Each log entry contains the hash of the entry before, but tables have no such protection. If
+somebody changes a table without the service, no log entry matches. Details that logs of earlier
+versions lack are not compared.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ class LoggedState:
 
     @classmethod
     def of(cls, entries: Iterable[LogEntry]) -> LoggedState:
-        """Return the state after all entries, which are given oldest first."""
+        """Return the state after all entries, which must be ordered from the oldest to the newest.
+        """
         state = cls()
         for entry in entries:
             state._add(entry)
@@ -126,7 +128,7 @@ class LoggedState:
 
 
 def compare(session: Session, objects: Objects) -> list[str]:
-    """Return the differences between the tables and objects and the log; empty if there are none."""
+    """Return one line for each difference between the log and the tables or stored files."""
     entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).all()
     checked = check(entries)
     if not checked.whole:
@@ -217,7 +219,7 @@ def _releases(session: Session, logged: LoggedState) -> list[str]:
 
 
 def _objects(session: Session, objects: Objects) -> list[str]:
-    """Return the files that are missing, or are not those that were handed in."""
+    """Return one line for each stored file that is missing or differs from the uploaded one."""
     named = [(v.summary_key, v.summary_digest) for v in session.scalars(select(Version))]
     remaining = select(ReleaseRecord).where(ReleaseRecord.object_key != "")
     named += [(r.object_key, r.digest) for r in session.scalars(remaining)]

@@ -1,4 +1,4 @@
-"""Data sets of the catalog: registration, versions, assigned roles, publication."""
+"""Register data sets, add versions, assign roles, and publish."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def register(
     population: str = "",
     **about: Any,
 ) -> DataSet:
-    """Add a data set. Only its provider sees it until it is published.
+    """Register a data set, which only its provider sees until it is published.
 
     Parameters
     ----------
@@ -150,12 +150,13 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
 
 
 def terms_of(data_set: DataSet) -> dict[str, Any]:
-    """Return the terms of the provider, which are frozen with a request."""
+    """Return the provider's terms of a data set, which each request stores as they were."""
     return {name: getattr(data_set, name) for name in TERMS}
 
 
 def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
-    """Replace the signing key of the agent of one's data sets; return the number of data sets.
+    """Replace the signing key of the actor's agent; return the number of data sets that it signs
+    for.
 
     Signatures by the old key can still be verified.
 
@@ -211,7 +212,7 @@ def _require_signed(content: bytes, key: str, given: object) -> None:
 
 
 def propose(session: Session, by: Actor, identifier: str, policy: str) -> DataSet:
-    """Store a policy as a proposal to the provider; it changes nothing by itself."""
+    """Store a policy as a proposal, which takes effect only if the provider adopts it."""
     data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
     data_set.proposed = policy
     append(session, by.name, "policy proposed", data_set=identifier)
@@ -219,7 +220,7 @@ def propose(session: Session, by: Actor, identifier: str, policy: str) -> DataSe
 
 
 def publish(session: Session, by: Actor, identifier: str, *, published: bool = True) -> DataSet:
-    """Publish a data set for consumers, or withdraw it."""
+    """Show a data set to consumers or, with `published=False`, hide it from them."""
     data_set = seen(session, by, Action.PUBLISH, identifier)
     if published and newest(session, identifier) is None:
         raise WrongState(
@@ -241,7 +242,9 @@ def publish(session: Session, by: Actor, identifier: str, *, published: bool = T
 def grant(
     session: Session, by: Actor, identifier: str, account: str, role: str, *, granted: bool = True
 ) -> None:
-    """Assign an operator or approver, or let a consumer see the data set; `granted=False` undoes it."""
+    """Assign an operator or approver, or let a consumer see the data set; `granted=False` undoes
+    that.
+    """
     data_set = seen(session, by, Action.PUBLISH, identifier)
     if role not in _GRANTED:
         raise CatalogError(f"{role!r} cannot be granted.", hint=f"Allowed: {', '.join(_GRANTED)}.")
@@ -275,9 +278,9 @@ def add_version(
     protection: Mapping[str, Any],
     label: str | None = None,
 ) -> Version:
-    """Add a new version of a data set: the state that its agent has summarised.
+    """Store a new version of a data set: a new summary with its policy.
 
-    `requests.drift` sends back requests for earlier versions that are not released yet.
+    `requests.drift` then sends back the unreleased requests for earlier versions.
     """
     data_set = seen(session, by, Action.UPLOAD_SUMMARY, identifier)
     data_set.label = label or data_set.label
@@ -313,7 +316,8 @@ def newest(session: Session, identifier: str) -> Version | None:
 
 
 def newest_of(session: Session, identifiers: Sequence[str]) -> dict[str, Version]:
-    """Return the newest version of each of several data sets, by name, without the policy.
+    """Return the newest versions of several data sets, by the data set's name, without the
+    policies.
 
     Data sets without a version are left out.
     """
@@ -329,7 +333,7 @@ def versions(session: Session, by: Actor, identifier: str) -> Sequence[Version]:
 
 
 def seen(session: Session, by: Actor, action: Action, identifier: str) -> DataSet:
-    """Return a data set if the actor may do this action on it.
+    """Return a data set after checking that the actor may do this action on it.
 
     Raises
     ------
@@ -396,7 +400,7 @@ def search(
 def subject_of(
     session: Session, by: Actor, data_set: DataSet, request: Request | None = None
 ) -> ActedOn:
-    """Return the properties of a data set or request that decide about access."""
+    """Return the properties of a data set and request that decide who may act on them."""
     granted = _granted(session, by, [data_set.id]).get(data_set.id, frozenset())
     return _subject(data_set, granted, request)
 
@@ -425,7 +429,7 @@ def _subject(
 
 
 def authorise_some(by: Actor, action: Action) -> None:
-    """Raise an error if no role of the actor allows this action on any object."""
+    """Raise an error if the actor's roles allow this action on no object at all."""
     if by.scopes is not None and action not in by.scopes:
         authorise(by, action, NOTHING)
 

@@ -1,4 +1,4 @@
-"""The database of the catalog: SQLite by default, PostgreSQL by its URL."""
+"""Open the catalog's database: SQLite from a path, or PostgreSQL from a URL."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """Yield a session whose transaction is the only writer, and commit it at the end.
+        """Yield the only writing session; commit its transaction at the end.
 
-        Writers take turns, so that the log is one chain and decisions use the current state.
-        Writers of one process queue here, because each writer that waits in the database would hold
-        a connection, and SQLite would have to poll.
+        Writers wait for each other, so that the log is one chain and decisions use the current
+        state. Writers of one process wait in this method. If they waited in the database, each
+        would hold a connection, and SQLite would have to poll.
         """
         with (
             self._turn(),
@@ -82,11 +82,12 @@ class Database:
             self._writers.release()
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the database."""
         self.engine.dispose()
 
     def _migrate(self) -> None:
-        """Bring the tables to the newest form; a database of a newer Aegis is refused."""
+        """Update the tables to this version of Aegis; raise an error if a newer Aegis wrote them.
+        """
         settings = Config()
         settings.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
         try:
@@ -116,7 +117,9 @@ def _open(url: str, connections: int) -> Engine:
 
 
 def _make_private(path: str | None) -> None:
-    """Make the file of a new database, so that nobody but its owner reads it; its journals follow."""
+    """Create the database file so that only its owner can read it; SQLite's journals get the same
+    mode.
+    """
     if not path or path == ":memory:":
         return
     with suppress(OSError):  # where it cannot be made the engine says so, with the reason
@@ -132,7 +135,7 @@ def _pool(address: str, connections: int) -> dict[str, Any]:
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:  # noqa: ARG001 - SQLAlchemy's form
-    """Make SQLite safe under several processes, and leave the start of transactions to us."""
+    """Set up an SQLite connection for several processes and for explicit transactions."""
     connection.isolation_level = None
     cursor = connection.cursor()
     for setting in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
@@ -150,7 +153,7 @@ def _unreachable(engine: Engine, error: SQLAlchemyError) -> EngineError:
 
 
 def append_only(connection: Connection) -> None:
-    """Let the database itself refuse changes of the log."""
+    """Create database triggers that reject changes and deletions of log entries."""
     for statement in _TRIGGERS[connection.dialect.name]:
         connection.execute(text(statement))
 

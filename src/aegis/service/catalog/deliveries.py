@@ -1,8 +1,8 @@
-"""Uploads of an agent: protected summaries, results of checks, masked files.
+"""Verify and accept what agents upload: protected summaries, results of checks, masked files.
 
-Everything is verified before it is accepted: the signature, whether the job still belongs to this
-attempt, and whether the certificate matches this file, this configuration and a rule that is met.
-Then object, state and log are changed in one transaction.
+Each upload needs a valid signature and the current attempt number of its job. A certificate must
+match the file, the approved configuration and a rule that the file meets. Object, state and log
+then change in one transaction.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def summary(
     bundle: bytes,
     signature: Mapping[str, Any],
 ) -> Version:
-    """Accept a protected summary as the newest version of its data set.
+    """Accept a protected summary as the newest version of its data set, and return the version.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def summary(
 def checked(
     catalog: Catalog, by: Actor, job_id: str, attempt: int, answer: Mapping[str, Any]
 ) -> Request:
-    """Accept the configuration that the agent has checked, with the result of the check.
+    """Store the configuration that the agent has checked, with the verdicts.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def checked(
 
 
 def worded(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of a check with its meaning in words for people."""
+    """Return the result of a check with a sentence that explains it."""
     utility_kept, rows, left_out = (
         result.get(k) for k in ("utility_kept", "rows", "suppressed_rows")
     )
@@ -219,7 +219,7 @@ def release(
 def failed(
     catalog: Catalog, by: Actor, job_id: str, attempt: int, reason: str, *, spent: bool = False
 ) -> None:
-    """Note that a job of an agent could not be done, as `flow.give_up` does."""
+    """Record that an agent could not do a job; see `flow.give_up`."""
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, None)
         flow.give_up(session, by, job, reason, spent=spent)
@@ -235,13 +235,15 @@ def require_agent(session: Session, by: Actor, job_id: str) -> None:
 
 
 def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
-    """Return the public key that verifies a release: the agent's key at the time of the release."""
+    """Return the public key that verifies a release: the agent's key when the release was made."""
     signed = str(release_made.signature["signature"].get("key"))
     return signed if signed in data_set.former_keys else data_set.public_key
 
 
 def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> list[str]:
-    """Return the mismatches of a stored release; empty if there are none."""
+    """Return one line for each mismatch between a stored release, its certificate and its
+    signature.
+    """
     wrong = []
     content = catalog.objects.get(release_made.object_key)
     digest = sha256(content)
@@ -302,7 +304,9 @@ def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any
 
 
 def _require_certificate(text: str, digest: str, shape: TableSize | None, request: Request) -> None:
-    """Raise unless the certificate is of this file, the approved masks and a rule that is met."""
+    """Raise an error unless the certificate is about this file and the approved masks, and says
+    that the rule is met.
+    """
     try:
         document = json.loads(text)
         output, privacy = document["output"], document["privacy"]
@@ -348,7 +352,9 @@ def _masked(request: Request, file_name: str, content: bytes, certificate: str) 
 
 
 def _require_file(catalog: Catalog, masked: MaskedFile) -> None:
-    """Hold the file against what was approved, in a process that holds nothing else."""
+    """Compare the masked file with the approved release, in a separate process; raise an error if
+    they differ.
+    """
     wrong = limited.run("verify", catalog.limits.work, masked=masked)
     if wrong:
         raise CatalogError(

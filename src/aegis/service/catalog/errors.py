@@ -8,7 +8,7 @@ from aegis.errors import AegisError
 
 
 class CatalogError(AegisError):
-    """The catalog cannot do the call as given."""
+    """The catalog cannot process the call: its content is wrong."""
 
     status: ClassVar[int] = 400
 
@@ -20,7 +20,7 @@ class NotSignedIn(CatalogError):  # noqa: N818 - what it says
 
 
 class NotAllowed(CatalogError):  # noqa: N818 - what it says
-    """The account may not do this."""
+    """The account has no permission for this action on this object."""
 
     status = 403
 
@@ -38,12 +38,12 @@ class WrongState(CatalogError):  # noqa: N818 - what it says
 
 
 class TooLarge(CatalogError):  # noqa: N818 - what it says
-    """An upload is larger than allowed."""
+    """An upload exceeds the size limit."""
 
     status = 413
 
 
 class TooOften(CatalogError):  # noqa: N818 - what it says
-    """Too many calls in a short time."""
+    """The caller made too many calls in a short time."""
 
     status = 429

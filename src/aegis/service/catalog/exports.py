@@ -1,8 +1,8 @@
-"""Descriptions of data sets and releases for other catalogs: Croissant, DCAT and Data Package.
+"""Describe data sets and releases for other catalogs, in Croissant, DCAT and Data Package.
 
-A data set is described by its schema and terms, without a file, because files are released on
-request. A release is described with its file, its digest and the types of its columns after
-masking. No part of a description comes from rows.
+The description of a data set has its schema and terms but no file, because files are released on
+request. The description of a release has the file, its digest and the column types after masking.
+Descriptions contain no values of rows.
 
 Sources: Croissant 1.0 (MLCommons), DCAT 3 (W3C), Data Package 2.0 (datapackage.org).
 """
@@ -31,7 +31,7 @@ _START = 1 << 16
 
 @dataclass(frozen=True)
 class Field:
-    """A column.
+    """Name, type and role of a column in an exported description.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Field:
 
 @dataclass(frozen=True)
 class File:
-    """A masked file.
+    """Name, URL, size and digest of a masked file.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ def _columns(release: ReleaseRecord, objects: Objects) -> Sequence[tuple[str, st
 
 
 def _kind(kind: pa.DataType) -> str:
-    """Return the name of a column's type, as Data Package has it."""
+    """Return Data Package's name for a column type."""
     for fits, name in (
         (pa.types.is_boolean, "boolean"),
         (pa.types.is_integer, "integer"),
@@ -226,10 +226,10 @@ _CROISSANT_CONTEXT = {
 
 
 def croissant(told: Described) -> dict[str, Any]:
-    """Return a description in Croissant 1.0.
+    """Write a description in Croissant 1.0.
 
-    Columns of a data set without a file are in `variableMeasured`, because a record set in
-    Croissant needs a file to read values from.
+    Columns of a data set without a file go to `variableMeasured`, because a record set in Croissant
+    needs a file to read values from.
     """
     document: dict[str, Any] = {
         "@context": _CROISSANT_CONTEXT,
@@ -291,7 +291,7 @@ def croissant(told: Described) -> dict[str, Any]:
 
 
 def dcat(told: Described) -> dict[str, Any]:
-    """Return a description in DCAT 3, as self-contained JSON-LD."""
+    """Write a description in DCAT 3, as JSON-LD that needs no other file."""
     distribution: dict[str, Any] = {
         "@id": f"{told.url}#distribution",
         "@type": "dcat:Distribution",
@@ -341,7 +341,7 @@ def dcat(told: Described) -> dict[str, Any]:
 
 
 def data_package(told: Described) -> dict[str, Any]:
-    """Return a description as a Data Package 2.0."""
+    """Write a description as a Data Package 2.0."""
     fields = [
         {"name": f.name, "type": f.kind, **({"description": f.role} if f.role else {})}
         for f in told.fields

@@ -1,4 +1,4 @@
-"""Steps that create jobs, started by a provider, an operator or a worker."""
+"""Create the jobs that a step of a request or data set needs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ def ask_summary(
     delta: float,
     threshold: int,
 ) -> Job:
-    """Ask the agent to summarise a data set under a policy, and to protect the summary.
+    """Create a job in which the agent summarises a data set under a policy and protects the
+    summary.
 
-    Comments of the policy are removed, because comments of a proposed policy mention single values.
+    Comments are removed from the policy, because comments of a proposed policy mention values of
+    rows.
 
     Raises
     ------
@@ -52,7 +54,8 @@ def ask_summary(
 
 
 def ask_search(session: Session, by: Actor, request_id: str) -> Job:
-    """Ask the worker to search the best configuration for a request, from the protected summary."""
+    """Create a job in which the worker searches the best configuration from the protected summary.
+    """
     request = requests.seen(session, by, Action.REVIEW, request_id)
     if request.state != RequestState.IN_REVIEW:
         raise WrongState(
@@ -70,7 +73,9 @@ def ask_search(session: Session, by: Actor, request_id: str) -> Job:
 
 
 def choose(session: Session, by: Actor, request_id: str, configuration: str) -> Request:
-    """Ask the agent to check a configuration on the data; it is set when the check has succeeded.
+    """Create a job in which the agent checks a configuration on the table.
+
+    The request gets the configuration when the check has succeeded.
 
     Raises
     ------
@@ -93,7 +98,9 @@ def ask_check(
     *,
     may_search: bool,
 ) -> Job:
-    """Ask the agent for the first configuration that meets the rule with earlier releases.
+    """Create a job in which the agent looks for the first listed configuration that meets the rule.
+
+    The rule must hold together with all earlier releases.
 
     Raises
     ------
@@ -122,7 +129,9 @@ def ask_check(
 
 
 def run(session: Session, by: Actor, request_id: str) -> Request:
-    """Ask the agent to make an approved release; the request is sent back if it has changed.
+    """Create the job in which the agent makes an approved release.
+
+    If approved content has changed, the request is sent back instead.
 
     Raises
     ------
@@ -133,12 +142,12 @@ def run(session: Session, by: Actor, request_id: str) -> Request:
 
 
 def retry(session: Session, by: Actor, request_id: str) -> Request:
-    """Ask the agent to try a failed release again."""
+    """Create a new job for a release that failed."""
     return _started(session, requests.retry(session, by, request_id))
 
 
 def cancel(session: Session, by: Actor, job_id: str) -> Job:
-    """Cancel a job; a release in progress fails, and can be tried again."""
+    """Cancel a job; if it makes a release, the release fails and can be tried again."""
     job = seen_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
     if job.state not in ("queued", "running"):
         return job
@@ -151,7 +160,7 @@ def cancel(session: Session, by: Actor, job_id: str) -> Job:
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Mark jobs with too many attempts as failed, then take the next job as `jobs.claim` does."""
+    """Fail the jobs that have used all attempts, then assign the next job with `jobs.claim`."""
     system = Actor("", owner, frozenset())
     for job in jobs.over(session):
         reason = f"given up after {job.attempt} attempts: each one ended without an answer"
@@ -160,9 +169,10 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
 
 
 def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool = False) -> None:
-    """Note that a job could not be done, and tell its request.
+    """Record that a job failed, on the job and on its request.
 
-    Its budget goes back, unless noise was drawn (`spent`): then the failure is an answer, too.
+    Its epsilon is refunded, unless noise was drawn (`spent`): then the failure itself reveals
+    something.
     """
     jobs.fail(session, job.id, job.attempt, reason)
     if spent:
@@ -174,7 +184,7 @@ def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool =
 
 
 def retry_job(session: Session, by: Actor, job_id: str) -> Job:
-    """Repeat a job that failed or was cancelled; `retry` repeats a release.
+    """Create a job again after it failed or was cancelled; for releases use `retry`.
 
     Raises
     ------
@@ -210,7 +220,7 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
 
 
 def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other: Action) -> Job:
-    """Return a job if the actor may do this action on its request or data set.
+    """Return a job after checking that the actor may act on its request or data set.
 
     Raises
     ------
@@ -279,7 +289,7 @@ def configuration_of(text: str, policy: Policy) -> Configuration:
 
 
 def _require_self_contained(data: Any) -> None:
-    """Raise where a policy or configuration would have this machine open a file or read a secret."""
+    """Raise an error if a policy or configuration refers to a file or a secret of this machine."""
     waiting = [data]
     while waiting:
         node = waiting.pop()
@@ -319,7 +329,7 @@ def _started(session: Session, request: Request) -> Request:
 
 
 def _epsilon(request: Request) -> float:
-    """Return what the noise masks of a request spend."""
+    """Return the epsilon that the noise masks of a request's configuration spend."""
     chosen = configuration_of(request.configuration or "", policy_of(request.version.policy))
     account = privacy_account(chosen.masks)
     return 0.0 if account is None else account.epsilon

@@ -1,8 +1,8 @@
 """Slow down password guessing without locking accounts.
 
-Wrong passwords are counted by the caller's network together with the given name, whether or not
-such an account exists. Callers from other networks need not wait. Each attempt is counted before
-the password is compared, so simultaneous attempts count, too.
+The service counts wrong passwords for each pair of caller's network and given name, whether or not
+the account exists. Callers from other networks need not wait. It counts an attempt before it
+compares the password, so simultaneous attempts count, too.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _FORGOTTEN = timedelta(days=1)
 
 
 def key_of(address: str, name: str) -> str:
-    """Return the key under which attempts are counted; neither address nor name is stored."""
+    """Return the hash of network and name under which attempts are counted; neither is stored."""
     return hashlib.sha256(f"{_network(address)} {name.strip().casefold()}".encode()).hexdigest()
 
 
 def count(session: Session, key: str) -> bool:
-    """Count an attempt before the password is compared; return whether the caller must wait from now on.
+    """Count an attempt; return whether the caller must wait before the next one.
 
     Raises
     ------
@@ -64,7 +64,9 @@ def forget(session: Session, key: str) -> None:
 
 
 def _network(address: str) -> str:
-    """Return the network of an address: who has one of IPv6 has all of its /64."""
+    """Return the network of an address: an IPv4 address itself, or the /64 network of an IPv6
+    address.
+    """
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Hand over data sets, with the populations that they own, to another provider."""
+"""Transfer data sets, with the populations that they own, to another provider."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aegis.service.catalog.records import Account, DataSet, Grant, OwnedPopulati
 def hand_over(
     session: Session, by: Actor, identifier: str, to: str, *, public_key: str | None = None
 ) -> DataSet:
-    """Hand over a data set to another provider, whose agent then works for it.
+    """Transfer a data set to another provider, whose agent then does its jobs.
 
     Parameters
     ----------
@@ -50,7 +50,10 @@ def hand_over(
 
 
 def hand_over_all(session: Session, by: Actor, name: str, to: str) -> list[str]:
-    """Hand over all data sets of an account to another provider; return their names. `by` is an admin."""
+    """Transfer all data sets of a provider to another one; return their names.
+
+    `by` must be an admin.
+    """
     authorise(by, Action.ACCOUNTS)
     giver, receiver = named(session, name), _receiver(session, to)
     if giver.id == receiver.id:
@@ -105,7 +108,11 @@ def _hand(
 
 
 def _population(session: Session, by: Actor, name: str, giver: Account, receiver: Account) -> None:
-    """Have the receiver share the budget: as owner when the giver owned it and has no other data set of it."""
+    """Give the receiver access to the population's budget.
+
+    The receiver becomes the owner if the giver owned the population and has no other data set of
+    it.
+    """
     population = session.get(OwnedPopulation, name)
     if population is None or receiver.id == population.owner_id:
         return

@@ -1,8 +1,8 @@
-"""Jobs: work that an agent or a worker claims, keeps alive, and answers once.
+"""Queue jobs; an agent or a worker claims a job, renews its lease, and answers it once.
 
-A lease determines who works on a job. A program that does not renew its lease in time loses it. The
-next program starts the job again with a higher attempt number. Answers of earlier attempts are
-refused, so that a job is never answered twice.
+The lease says who works on a job. A program that does not renew the lease in time loses the job.
+The next program starts it again with a higher attempt number. Answers of earlier attempts are
+refused, so no job is answered twice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def enqueue(
     request_id: str | None = None,
     task: Mapping[str, Any] | None = None,
 ) -> Job:
-    """Add a job, unless the same job is waiting already.
+    """Add a job to the queue, or return the same job if it is waiting already.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def enqueue(
 
 
 def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
-    """Claim the oldest job that nobody works on, or return None.
+    """Assign the oldest unassigned job to a program; return None if there is none.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def finish(session: Session, job_id: str, attempt: int, result: Mapping[str, Any
 
 
 def fail(session: Session, job_id: str, attempt: int, error: str) -> Job:
-    """Mark a job as failed, with the reason."""
+    """Mark a job as failed, and store the reason."""
     job = held(session, job_id, attempt)
     _end(job, "failed", error=error[:2000])
     _tell(session, job, "failed")
@@ -148,7 +148,7 @@ def fail(session: Session, job_id: str, attempt: int, error: str) -> Job:
 
 
 def give_back(session: Session, job_id: str, attempt: int) -> Job:
-    """Give a job back so that another program can take it at once, because this one is ending.
+    """Return a running job to the queue, because the program that works on it shuts down.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def give_back(session: Session, job_id: str, attempt: int) -> Job:
 
 
 def cancel(session: Session, job: Job, by: str) -> Job:
-    """Cancel a job; the program that works on it is told at its next sign of life."""
+    """Cancel a job; the program that works on it notices when it next renews the lease."""
     if job.state in ("queued", "running"):
         _end(job, "cancelled")
         append(
@@ -177,7 +177,7 @@ def cancel(session: Session, job: Job, by: str) -> Job:
 
 
 def over(session: Session) -> Sequence[Job]:
-    """Return the jobs that have used all attempts and whose last lease has ended."""
+    """Return the jobs that have used all attempts and whose last lease has expired."""
     lost = select(Job).where(
         Job.state == "running", Job.leased_until < now(), Job.attempt >= MOST_ATTEMPTS
     )
@@ -185,7 +185,7 @@ def over(session: Session) -> Sequence[Job]:
 
 
 def held(session: Session, job_id: str, attempt: int) -> Job:
-    """Return a job if it still belongs to this attempt; raise `WrongState` otherwise."""
+    """Return a job if `attempt` is its current attempt; raise `WrongState` otherwise."""
     job = session.get(Job, job_id)
     if job is None:
         raise NotThere("There is no such job.", hint="Ask for work again.")

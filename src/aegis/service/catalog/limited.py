@@ -50,7 +50,7 @@ _NEEDED = (
 
 @dataclass(frozen=True)
 class WorkLimits:
-    """Limits of one piece of work.
+    """Limits of time and memory for a task in a separate process.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ def run(
     progress: Progress = SILENT,
     **given: Any,
 ) -> Any:
-    """Do a task of `TASKS` under limits, and return its answer.
+    """Do a task of `TASKS` in a separate process under limits, and return its answer.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def run(
 
 
 class _Process:
-    """A process that does one task."""
+    """A separate process that does one task."""
 
     def __init__(self, folder: str, limits: WorkLimits) -> None:
         self._limits = limits
@@ -206,7 +206,7 @@ TASKS: Mapping[str, Callable[..., Any]] = {"search": _search, "leak": _leak, "ve
 
 
 class _Lines:
-    """Progress as lines of JSON, for the waiting process."""
+    """Progress that is written as lines of JSON to the parent process."""
 
     def __init__(self, out: Any) -> None:
         self._out = out
@@ -214,19 +214,19 @@ class _Lines:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Start a step."""
+        """Start a named step."""
         told: dict[str, Any] = {"step": title, "done": 0, "total": total}
         self.tell(told)
         yield _LineCounter(self, told)
 
     def tell(self, told: Mapping[str, Any]) -> None:
-        """Write a line with the progress, at most twice a second."""
+        """Write the progress of a step as a line, at most twice a second."""
         if time.monotonic() - self._last >= _TOLD_EVERY:
             self._last = time.monotonic()
             self.write({"told": told})
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Write a line."""
+        """Write a mapping as a line of JSON."""
         self._out.write(json.dumps(line, default=str).encode() + b"\n")
         self._out.flush()
 
@@ -237,18 +237,20 @@ class _LineCounter:
     told: dict[str, Any]
 
     def advance(self, amount: float = 1) -> None:
-        """Count units of work as done."""
+        """Add to the number of finished units of work."""
         self.told["done"] += amount
         self.lines.tell(self.told)
 
     def note(self, text: str) -> None:
-        """Show a text next to the step."""
+        """Report a text next to the current step."""
         self.told["note"] = text
         self.lines.tell(self.told)
 
 
 def _confine(memory: int) -> None:
-    """Hold this process to its memory and its folder, before it reads a byte of others."""
+    """Limit the memory of this process and the files it may open, before it reads untrusted
+    content.
+    """
     from importlib import import_module
 
     from aegis.sources.embedded import limit_embedded, lock_embedded
@@ -265,8 +267,8 @@ def _confine(memory: int) -> None:
 def limit_memory(memory: int) -> None:
     """Limit the memory of this process, on Linux.
 
-    Call this after loading the libraries and starting their threads. Threads that get no memory
-    while they start handle that badly; some retry forever.
+    Call this after the libraries are loaded and have started their threads: some libraries retry
+    forever if a thread gets no memory at its start.
 
     Raises
     ------
@@ -288,7 +290,7 @@ def limit_memory(memory: int) -> None:
 
 
 def _taken() -> int:
-    """Return the bytes of this process that its limit counts; 0 where there is none."""
+    """Return the bytes of memory that count towards this process's limit; 0 outside Linux."""
     status = Path("/proc/self/status")
     if not status.exists():
         return 0
@@ -297,7 +299,7 @@ def _taken() -> int:
 
 
 def main() -> None:
-    """Read a task from standard input, do it, and write its answer as JSON."""
+    """Read a task from standard input, do it, and write its answer to standard output as JSON."""
     task, given = pickle.load(sys.stdin.buffer)
     lines = _Lines(sys.stdout.buffer)
     try:

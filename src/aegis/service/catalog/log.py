@@ -25,7 +25,7 @@ START = "0" * 64
 
 @dataclass(frozen=True)
 class LogCheck:
-    """Result of a check of the log.
+    """The result of checking the chain of log entries.
 
     Attributes
     ----------
@@ -59,10 +59,10 @@ def append(
     request: str | None = None,
     **detail: Any,
 ) -> LogEntry:
-    """Add an entry, in the same transaction as the change that it records.
+    """Add a log entry in the transaction of the change that it records.
 
-    The transaction must be the only writer (`Catalog.writing`). Otherwise two entries would follow
-    the same entry.
+    The transaction must be the only writer (`Catalog.writing`). Otherwise two entries could chain
+    to the same entry.
     """
     last = session.scalars(select(LogEntry).order_by(LogEntry.number.desc()).limit(1)).first()
     entry = LogEntry(
@@ -83,7 +83,7 @@ def append(
 
 
 def check(entries: Iterable[LogEntry], noted: str | None = None) -> LogCheck:
-    """Check the chain from its start.
+    """Check that each entry has the hash of the entry before it.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class LogFilter:
     until: datetime | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the filter as conditions of a query."""
+        """Return the filter as SQL conditions, all of which must hold."""
         chosen: list[ColumnElement[bool]] = []
         for column, wanted in (
             (LogEntry.actor, self.actor),
@@ -72,7 +72,7 @@ def actions(session: Session, by: Actor) -> Sequence[str]:
 
 
 def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
-    """Check the whole chain: everybody may know that it is complete, even without reading all entries.
+    """Check the whole chain of the log; everybody may do so, even without reading all entries.
 
     `noted` is a head that was stored elsewhere, which must still be in the chain.
     """

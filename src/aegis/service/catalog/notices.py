@@ -1,7 +1,7 @@
-"""Notices to the accounts that a request waits for, or whose request has ended.
+"""Find the notices to send: to people for whom a request waits, or whose request has ended.
 
-They are derived from the log, which has every step. The last processed entry is logged, too. So
-nothing is sent twice after a restart, and the log shows what was sent to whom.
+Notices are derived from the log, which records every step. The number of the last processed entry
+is logged, too. So a restart sends nothing twice, and the log shows what was sent to whom.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CONSUMER: frozenset[AccountRole] = frozenset()
 
 @dataclass(frozen=True)
 class _Event:
-    """The notice for a kind of log entry.
+    """Recipients and text of the notices for one kind of log entry.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ _EVENTS: Mapping[str, _Event] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Notice:
-    """A notice about one log entry, for some accounts.
+    """A notice about a log entry, and the accounts that receive it.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Notice:
     words
         What has happened, or what the request waits for.
     to
-        Names of the receiving accounts.
+        Names of the accounts that receive it.
     """
 
     entry: int
@@ -91,19 +91,19 @@ class Notice:
 
     @property
     def title(self) -> str:
-        """The notice in one line."""
+        """The subject line of the notice."""
         return f"Request {self.request[:8]} for {self.data_set} {self.words}"
 
 
 def told_up_to(session: Session) -> int | None:
-    """Return the number of the last processed entry; None if none was processed yet."""
+    """Return the number of the last log entry whose notice was sent; None before the first."""
     last = select(LogEntry).where(LogEntry.action == TOLD).order_by(LogEntry.number.desc())
     entry = session.scalars(last.limit(1)).first()
     return None if entry is None else int(entry.detail["up_to"])
 
 
 def begin(session: Session) -> int:
-    """Start with the current end of the log, so that the first run sends no old notices."""
+    """Record the newest log entry as processed, so that the first run sends no old notices."""
     up_to = told_up_to(session)
     if up_to is None:
         up_to = session.scalar(select(func.max(LogEntry.number))) or 0
@@ -112,14 +112,14 @@ def begin(session: Session) -> int:
 
 
 def since(session: Session, up_to: int) -> list[tuple[int, Notice | None]]:
-    """Return later entries, oldest first, each with its notice or None."""
+    """Return the log entries after number `up_to`, oldest first, each with its notice or None."""
     query = select(LogEntry).where(LogEntry.number > up_to, LogEntry.action.in_(_EVENTS))
     entries = session.scalars(query.order_by(LogEntry.number).limit(_MOST)).all()
     return [(entry.number, _notice(session, entry)) for entry in entries]
 
 
 def note(session: Session, notice: Notice, before: int, failed: Sequence[str]) -> bool:
-    """Record that a notice was sent; return False if another process was faster.
+    """Record that a notice was sent; return False if another process recorded it first.
 
     Parameters
     ----------

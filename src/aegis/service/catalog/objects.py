@@ -22,7 +22,7 @@ _RETRY = timedelta(seconds=20)
 
 
 class Objects:
-    """A store of files by key.
+    """A file store in which each file has a key.
 
     Parameters
     ----------
@@ -77,12 +77,12 @@ class Objects:
         raise TooLarge(f"The file has more than {most:,} bytes.", hint="Download it.")
 
     def part(self, key: str, start: int, end: int) -> bytes:
-        """Return the bytes of a file from `start` up to `end`."""
+        """Return the bytes `start` (included) to `end` (excluded) of a file."""
         with _reading():
             return bytes(obstore.get_range(self._store, key, start=start, end=end))
 
     def stream(self, key: str) -> Iterator[bytes]:
-        """Yield a file in pieces."""
+        """Yield the content of a file in pieces."""
         with _reading():
             for piece in obstore.get(self._store, key).stream(min_chunk_size=1 << 20):
                 yield bytes(piece)
@@ -111,7 +111,7 @@ class Objects:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Say what a store answers where it gives no file."""
+    """Turn errors of the store into `NotThere` and `EngineError`."""
     try:
         yield
     except FileNotFoundError as error:

@@ -1,7 +1,7 @@
-"""Links for setting a password once: an invitation, or a reset by an admin.
+"""Create links with which a person sets a password once: an invitation, or a reset by an admin.
 
 The admin gives the link to the person. The service stores only the SHA-256 of its secret. An
-account has at most one link. A new link or the use of the link ends the old one.
+account has at most one link: a new one replaces it, and using it deletes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATH = "/set-password"
 
 @dataclass(frozen=True)
 class MadeLink:
-    """A new link; its secret is shown only once.
+    """A new password link, whose secret is shown only once.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class MadeLink:
     secret
         The secret that the person sends with the new password.
     expires
-        End of the link.
+        When the link expires.
     """
 
     account: str
@@ -56,7 +56,7 @@ class MadeLink:
 
 
 def invite(session: Session, by: Actor | None, name: str, roles: Iterable[str]) -> MadeLink:
-    """Create an account with a link for setting its password.
+    """Create an account without a password, and a link for setting one.
 
     `by` must be allowed to administer accounts; None for the command line on the service's machine.
     """
@@ -87,7 +87,9 @@ def reset(session: Session, by: Actor | None, name: str) -> MadeLink:
 
 
 def redeem(database: Database, secret: str, password: str) -> str:
-    """Set the password with a link, which ends the link and all sessions; return the account's name.
+    """Set the password with a link; return the account's name.
+
+    The link and all sessions of the account end.
 
     Raises
     ------
@@ -117,7 +119,7 @@ def redeem(database: Database, secret: str, password: str) -> str:
 
 
 def end(session: Session, account: Account) -> None:
-    """Delete the link of an account, if it has one."""
+    """Delete the password link of an account, if it has one."""
     session.execute(delete(PasswordLink).where(PasswordLink.account_id == account.id))
 
 

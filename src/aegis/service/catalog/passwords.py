@@ -22,7 +22,7 @@ _HASHER = PasswordHasher()
 
 
 def hashed(password: str, name: str) -> str:
-    """Return the hash of a new password for storage.
+    """Check the strength of a new password, and return its hash for storage.
 
     Parameters
     ----------
@@ -40,7 +40,11 @@ def hashed(password: str, name: str) -> str:
 
 
 def fits(stored: str | None, password: str) -> bool:
-    """Return whether a password matches the stored hash; without a hash False, after the same time."""
+    """Return whether a password matches the stored hash.
+
+    Without a hash the answer is False after the same time, so that it does not reveal whether the
+    account exists.
+    """
     try:
         return _HASHER.verify(_decoy() if stored is None else stored, password) and bool(stored)
     except Argon2Error:
@@ -66,7 +70,11 @@ def _strong(password: str, name: str) -> str:
 
 
 def _is_made_of(text: str, words: Iterable[str]) -> bool:
-    """Return whether words of three letters and more, with digits and signs at the ends, make up most of a text."""
+    """Return whether most of a text consists of these words.
+
+    Words shorter than three letters are ignored, and so are digits and signs at both ends of the
+    text.
+    """
     left = text
     for word in sorted(words, key=len, reverse=True):
         left = left.replace(word, "") if len(word) > 2 else left
@@ -84,5 +92,5 @@ def _common() -> frozenset[str]:
 
 @cache
 def _decoy() -> str:
-    """Return a hash that no password fits, for names that are not there."""
+    """Return the hash of a random password, to compare with if an account does not exist."""
     return _HASHER.hash(secrets.token_urlsafe(32))

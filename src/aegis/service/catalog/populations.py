@@ -17,7 +17,8 @@ from aegis.service.catalog.records import Account, OwnedPopulation
 
 
 def join(session: Session, by: Actor, name: str, data_set: str) -> OwnedPopulation:
-    """Return a population whose budget the provider may spend; a new one belongs to the provider.
+    """Return a population whose budget the provider may spend; create it if nobody has used its
+    name.
 
     Raises
     ------
@@ -35,7 +36,7 @@ def join(session: Session, by: Actor, name: str, data_set: str) -> OwnedPopulati
 
 
 def require_member(population: OwnedPopulation | None, account: str) -> None:
-    """Raise an error unless an account owns a population, or has its owner's consent."""
+    """Raise an error unless the account owns the population or was admitted by its owner."""
     if population is None or account not in (population.owner_id, *population.members):
         raise NotAllowed(
             "The population of this name is another provider's.",
@@ -46,7 +47,7 @@ def require_member(population: OwnedPopulation | None, account: str) -> None:
 def admit(
     session: Session, by: Actor, name: str, account: str, *, admitted: bool = True
 ) -> OwnedPopulation:
-    """Allow another provider's data sets to share one's own population's budget, or end that."""
+    """Let another provider's data sets spend the budget of the actor's population, or end that."""
     authorise(by, Action.REGISTER)
     population = session.get(OwnedPopulation, name)
     if population is None or population.owner_id != by.account:

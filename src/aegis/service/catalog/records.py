@@ -29,37 +29,37 @@ from aegis.service.catalog.states import RequestState
 
 
 def new_id() -> str:
-    """Return a random identifier that cannot be guessed."""
+    """Return a random identifier that nobody can guess."""
     return uuid4().hex
 
 
 def now() -> datetime:
-    """Return the time, in UTC."""
+    """Return the present time in UTC."""
     return datetime.now(UTC)
 
 
 class Utc(TypeDecorator[datetime]):
-    """A time in UTC, also in databases without time zones."""
+    """A column type for times in UTC that also works in databases without time zones."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the value to store."""
+        """Return the time as the database stores it."""
         if value is None:
             return None
         moment = value.astimezone(UTC)
         return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Return the stored time with its zone."""
+        """Return the stored time with the zone UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Base(DeclarativeBase):
-    """Base of all tables."""
+    """Base class of all tables."""
 
 
 class Account(Base):
@@ -132,7 +132,7 @@ class DataSet(Base):
 
 
 class OwnedPopulation(Base):
-    """Persons for whom data sets share a budget; the owner decides who may join."""
+    """A population whose data sets share one privacy budget; its owner decides who may join."""
 
     __tablename__ = "populations"
     name: Mapped[str] = mapped_column(String(120), primary_key=True)
@@ -238,7 +238,7 @@ class Job(Base):
 
 
 class Sign(Base):
-    """The time when an agent or worker was last seen; it is not logged."""
+    """The last time when the service heard from an agent or worker; it is not logged."""
 
     __tablename__ = "signs"
     place: Mapped[str] = mapped_column(String(10), primary_key=True)

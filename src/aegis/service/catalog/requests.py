@@ -1,8 +1,8 @@
-"""Requests of consumers, and their steps to a release.
+"""Create requests, and move them step by step to a release.
 
-Each function does one step of `aegis.service.catalog.states` in the transaction of its session,
-with a log entry. Approval freezes the digests of policy, summary, configuration and terms. If one
-of them is different when the release is made, the request is sent back.
+Each function does one step of `aegis.service.catalog.states` in the transaction of its session, and
+adds a log entry. Approval freezes the digests of policy, summary, configuration and terms. If one
+of them differs when the release is to be made, the request is sent back.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def draft(
     models: Sequence[str] = (),
     terms_accepted: bool = False,
 ) -> Request:
-    """Create a request for the newest version of a data set."""
+    """Create a draft of a request for the newest version of a data set."""
     data_set = data_sets.seen(session, by, Action.REQUEST, data_set_id)
     version = data_sets.newest(session, data_set_id)
     if version is None:
@@ -77,7 +77,7 @@ def draft(
 
 
 def change(session: Session, by: Actor, request_id: str, **given: Any) -> Request:
-    """Change a request that is a draft, or was sent back."""
+    """Change a draft, or a request that was sent back."""
     request = seen(session, by, Action.CHANGE_REQUEST, request_id)
     if request.state not in (RequestState.DRAFT, RequestState.RETURNED):
         raise WrongState(
@@ -97,7 +97,7 @@ def change(session: Session, by: Actor, request_id: str, **given: Any) -> Reques
 
 
 def submit(session: Session, by: Actor, request_id: str) -> Request:
-    """Submit a request. From then on it is for the data set's newest version."""
+    """Submit a request for review; it then refers to the newest version of the data set."""
     request = seen(session, by, Action.CHANGE_REQUEST, request_id)
     if request.data_set.terms and not request.terms_accepted:
         raise CatalogError("The terms are not accepted.", hint="Read them and accept them.")
@@ -111,7 +111,7 @@ def submit(session: Session, by: Actor, request_id: str) -> Request:
 
 
 def review(session: Session, by: Actor, request_id: str) -> Request:
-    """Start the review of a request."""
+    """Start the review of a submitted request."""
     request = seen(session, by, Action.REVIEW, request_id)
     return _step(session, by, request, RequestStep.REVIEW)
 
@@ -119,7 +119,7 @@ def review(session: Session, by: Actor, request_id: str) -> Request:
 def set_configuration(
     session: Session, by: Actor, request: Request, configuration: str, answer: Mapping[str, Any]
 ) -> Request:
-    """Set the configuration to release, and the result of its check.
+    """Store the configuration to release, with the result of its check.
 
     Raises
     ------
@@ -197,7 +197,9 @@ def approve(
 
 
 def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
-    """Return the statement that an approver signs, with the policy and configuration of its digests."""
+    """Return the statement that an approver signs, with the policy and configuration behind its
+    digests.
+    """
     request = seen(session, by, Action.APPROVE, request_id)
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
     return {
@@ -210,7 +212,7 @@ def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
 
 
 def signatures(session: Session, request: Request) -> list[dict[str, Any]]:
-    """Return the signed approvals of a request whose approvers still have the permission."""
+    """Return the signed approvals of a request whose approvers may still approve it."""
     standing = _standing(session, request)
     return [dict(approval.signed) for approval in standing if approval.signed is not None]
 
@@ -222,19 +224,19 @@ def send_back(session: Session, by: Actor, request_id: str, message: str) -> Req
 
 
 def reject(session: Session, by: Actor, request_id: str, message: str) -> Request:
-    """Reject a request for good."""
+    """Reject a request; it cannot be changed any more."""
     request = seen(session, by, Action.REJECT, request_id)
     return _step(session, by, request, RequestStep.REJECT, message=_said(message))
 
 
 def withdraw(session: Session, by: Actor, request_id: str) -> Request:
-    """Withdraw one's own request."""
+    """Withdraw a request that the actor made."""
     request = seen(session, by, Action.CHANGE_REQUEST, request_id)
     return _step(session, by, request, RequestStep.WITHDRAW)
 
 
 def run(session: Session, by: Actor, request_id: str) -> Request:
-    """Start an approved request, unless the approved content has changed."""
+    """Start an approved release; if approved content has changed, send the request back instead."""
     request = seen(session, by, Action.RUN, request_id)
     after(RequestState(request.state), RequestStep.RUN)
     if drifted(session, request):
@@ -246,14 +248,14 @@ def run(session: Session, by: Actor, request_id: str) -> Request:
 
 
 def retry(session: Session, by: Actor, request_id: str) -> Request:
-    """Start a failed request again."""
+    """Start a failed release again."""
     request = seen(session, by, Action.RUN, request_id)
     _step(session, by, request, RequestStep.RETRY)
     return run(session, by, request_id)
 
 
 def drift(session: Session, by: Actor, data_set_id: str) -> int:
-    """Send back chosen or approved requests for a data set that has changed."""
+    """Send back unreleased requests whose data set has changed; return their number."""
     query = select(Request).where(
         Request.data_set_id == data_set_id,
         Request.state.in_((RequestState.IN_REVIEW, RequestState.APPROVED)),
@@ -265,7 +267,7 @@ def drift(session: Session, by: Actor, data_set_id: str) -> int:
 
 
 def complete(session: Session, by: Actor, request: Request, digest: str) -> Request:
-    """Record that the release exists: a file with this SHA-256."""
+    """Record that the release was made, with the SHA-256 of its file."""
     return _step(session, by, request, RequestStep.COMPLETE, digest=digest)
 
 
@@ -275,7 +277,7 @@ def fail(session: Session, by: Actor, request: Request, reason: str) -> Request:
 
 
 def revoke(session: Session, by: Actor, request_id: str, message: str) -> Request:
-    """Revoke a release before its end. Downloaded files cannot be taken back."""
+    """Revoke a release before it expires; files that were downloaded remain with their owners."""
     request = seen(session, by, Action.REVOKE, request_id)
     release = release_of(session, request)
     release.revoked = now()
@@ -332,7 +334,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
 
 
 def expire(session: Session) -> int:
-    """Mark the releases that have ended; return their number."""
+    """Mark the releases whose time has ended; return their number."""
     query = select(Request).join(ReleaseRecord, ReleaseRecord.request_id == Request.id)
     over = query.where(Request.state == RequestState.RELEASED, ReleaseRecord.expires <= now())
     requests = session.scalars(over).all()
@@ -351,7 +353,7 @@ def release_of(session: Session, request: Request) -> ReleaseRecord:
 
 
 def file_of(session: Session, request: Request) -> ReleaseRecord:
-    """Return the release of a request if its file still exists; raise `WrongState` otherwise."""
+    """Return the release of a request; raise `WrongState` if its file was deleted."""
     release = release_of(session, request)
     if not release.object_key:
         raise WrongState(
@@ -362,7 +364,8 @@ def file_of(session: Session, request: Request) -> ReleaseRecord:
 
 
 def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
-    """Return the releases of the same table that anybody may still have, including expired ones."""
+    """Return all earlier releases of the same table, also expired ones: somebody may have a copy.
+    """
     query = select(ReleaseRecord).where(
         ReleaseRecord.data_set_id == request.data_set_id, ReleaseRecord.request_id != request.id
     )
@@ -370,7 +373,7 @@ def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
 
 
 def approvals_of(session: Session, request: Request) -> Sequence[str]:
-    """Return the names of the approvers whose approvals count, in order."""
+    """Return the names of the approvers whose approvals count, in order of time."""
     names = []
     for approval in _standing(session, request):
         account = session.get(Account, approval.account_id)
@@ -388,7 +391,7 @@ def _given(
 def _standing(
     session: Session, request: Request, step: RequestStep = RequestStep.APPROVE
 ) -> list[Approval]:
-    """Return the approvals whose givers may give them now: a right that was taken back ends them."""
+    """Return the approvals of people who may still approve the request."""
     standing = []
     for approval in _given(session, request, step):
         account = session.get(Account, approval.account_id)
@@ -408,7 +411,7 @@ def needed(request: Request) -> int:
 
 
 def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a signed statement that is of what would be released; raise where it is not."""
+    """Return the signed statement; raise an error if it is not about the content to release."""
     given = statements.SignedStatement.of(signed)
     expected = statements.statement_of(frozen, request=request.id, source=request.data_set.source)
     other = statements.differences(given.statement, expected)
@@ -434,7 +437,7 @@ def _sign(
     approval: Approval,
     signed: Mapping[str, Any],
 ) -> Request:
-    """Add the signature to an approval that was given without."""
+    """Add a signature to an approval that had none."""
     if request.state not in SIGNED_IN:
         raise WrongState(
             f"A request that is {request.state} is not approved any more.", hint="See its state."
@@ -493,7 +496,7 @@ def listed(
 
 
 def drifted(session: Session, request: Request) -> bool:
-    """Return whether the content to release now differs from the approved content."""
+    """Return whether the content to release differs from the approved content."""
     return request.frozen is None or request.frozen != _frozen(session, request, checked=False)
 
 
@@ -535,7 +538,7 @@ def _fill(
 
 
 def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict[str, Any]:
-    """Return the digests of what would be released.
+    """Return the digests of the policy, summary, configuration and terms to release.
 
     Raises
     ------
@@ -572,7 +575,9 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
 
 
 def _require_holding(session: Session, request: Request) -> None:
-    """Raise unless the configuration was found to meet the rule with all earlier releases."""
+    """Raise an error unless the configuration was checked and meets the rule with all earlier
+    releases.
+    """
     answer = request.answer or {}
     if not answer.get("holds"):
         raise WrongState(
@@ -586,7 +591,7 @@ def _require_holding(session: Session, request: Request) -> None:
 
 
 def holds(session: Session, request: Request) -> bool:
-    """Return whether the chosen configuration was checked with all earlier releases and meets the rule."""
+    """Return whether the configuration was checked with all earlier releases and meets the rule."""
     try:
         _require_holding(session, request)
     except WrongState:

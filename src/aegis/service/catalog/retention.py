@@ -22,7 +22,7 @@ ORPHANED = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Removed:
-    """Numbers of deleted items.
+    """How many sessions and files were deleted.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ def clean(catalog: Catalog, keep: timedelta) -> Removed:
     catalog
         The catalog.
     keep
-        Time for which the file of a release is kept after the release has expired or was revoked.
+        How long the file of a release stays after the release has expired or was revoked.
     """
     return Removed(_sessions(catalog), _files(catalog, keep), _orphans(catalog))
 
@@ -61,7 +61,11 @@ def _sessions(catalog: Catalog) -> int:
 
 
 def _files(catalog: Catalog, keep: timedelta) -> int:
-    """Forget the key first: a file that is left when this is killed is an orphan of the next time."""
+    """Delete the files of releases that ended more than `keep` ago; return their number.
+
+    The key is deleted from the database first. If the process is killed in between, the next run
+    deletes the file as unused.
+    """
     before = now() - keep
     over = or_(ReleaseRecord.revoked < before, ReleaseRecord.expires < before)
     keys = []

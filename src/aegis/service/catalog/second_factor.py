@@ -36,7 +36,7 @@ _REFUSED = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Enrolment:
-    """A new key that is not confirmed by a code yet.
+    """A new key for one-time codes, which is not confirmed yet.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Enrolment:
 
 
 def code_at(secret: str, step: int) -> str:
-    """Return the code of a time step (RFC 4226, section 5.3)."""
+    """Return the one-time code of a time step (RFC 4226, section 5.3)."""
     digest = hmac.digest(base64.b32decode(secret), step.to_bytes(8, "big"), "sha1")
     start = digest[-1] & 15
     number = int.from_bytes(digest[start : start + 4], "big") & 0x7FFFFFFF
@@ -59,7 +59,7 @@ def code_at(secret: str, step: int) -> str:
 
 
 def step_now() -> int:
-    """Return the current time step."""
+    """Return the number of the current half minute (RFC 6238)."""
     return int(time.time()) // _SECONDS
 
 
@@ -70,13 +70,13 @@ def is_on(session: Session, account: Account) -> bool:
 
 
 def left(session: Session, account: Account) -> int:
-    """Return the number of unused recovery codes of an account."""
+    """Return the number of unused recovery codes."""
     factor = session.get(SecondFactor, account.id)
     return len(factor.recovery) if factor is not None and factor.confirmed else 0
 
 
 def begin(session: Session, account: Account, service: str) -> Enrolment:
-    """Create a key for an account; nothing changes until it is confirmed with a code.
+    """Create a key for an account; the second factor is off until a code confirms the key.
 
     Parameters
     ----------
@@ -107,10 +107,10 @@ def begin(session: Session, account: Account, service: str) -> Enrolment:
 
 
 def confirm(session: Session, account: Account, code: str) -> list[str] | None:
-    """Turn the second factor on with a code that proves that the app has the key; return recovery codes.
+    """Turn the second factor on with a code from the app; return the recovery codes.
 
-    None if the code does not match the key. After five wrong codes the key is deleted, so that a
-    stolen session cannot be used to guess a code.
+    Return None if the code does not match the key. After five wrong codes the key is deleted, so
+    that nobody can guess a code in a stolen session.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def confirm(session: Session, account: Account, code: str) -> list[str] | None:
 
 
 def renew_recovery(session: Session, account: Account) -> list[str]:
-    """Return new recovery codes; the old ones stop working."""
+    """Replace the recovery codes; the old ones stop working."""
     factor = session.get(SecondFactor, account.id)
     if factor is None or not factor.confirmed:
         raise WrongState("You have no second factor.", hint="Set one up first.")
@@ -155,7 +155,7 @@ def remove(session: Session, account: Account, by: str) -> None:
 
 
 def fits(session: Session, account: Account, code: str) -> bool:
-    """Return whether a code is right, and record it so that it is not accepted again.
+    """Return whether a code is right, and record its use so that it is not accepted again.
 
     After five wrong codes no code is accepted for five minutes, and the log records it, because the
     caller knows the password. A recovery code, which cannot be guessed, is accepted even then.
@@ -179,7 +179,7 @@ def fits(session: Session, account: Account, code: str) -> bool:
 
 
 def _step_of(factor: SecondFactor, code: str) -> int | None:
-    """Return the step that a code is of, among those that were not used yet."""
+    """Return the unused time step whose code this is; None if there is none."""
     given = "".join(code.split())
     present = step_now()
     for step in range(present - _DRIFT, present + _DRIFT + 1):
@@ -203,7 +203,10 @@ def _recovers(session: Session, factor: SecondFactor, account: Account, code: st
 
 
 def _new_recovery(factor: SecondFactor) -> list[str]:
-    """Return codes of 128 random bits: above 112 a fast hash is enough (6.5.2)."""
+    """Replace the recovery codes by new ones of 128 random bits.
+
+    Above 112 bits a fast hash is enough (OWASP ASVS 6.5.2).
+    """
     drawn = (secrets.token_bytes(_RECOVERY_BYTES) for _ in range(_RECOVERY))
     texts = [base64.b32encode(random).decode().lower().rstrip("=") for random in drawn]
     factor.recovery = [_salted(text, secrets.token_hex(_SALT)) for text in texts]
@@ -211,7 +214,7 @@ def _new_recovery(factor: SecondFactor) -> list[str]:
 
 
 def _salted(code: str, salt: str) -> str:
-    """Return how a recovery code is stored: its salt, and its hash with it."""
+    """Return salt and hash of a recovery code, as stored."""
     plain = "".join(c for c in code.lower() if c.isalnum())
     return f"{salt}:{hashlib.sha256(f'{salt}:{plain}'.encode()).hexdigest()}"
 

@@ -1,6 +1,6 @@
-"""Record when each agent and worker was last seen, for admins and auditors.
+"""Record when the service last heard from each agent and worker, for admins and auditors.
 
-An agent or worker is seen when it checks for work, and when it sends a sign of life for a job.
+The service hears from a program when it asks for work, and when it reports progress on a job.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST = 20
 
 @dataclass(frozen=True)
 class SeenProgram:
-    """An agent or worker, with the time when it was last seen.
+    """An agent or worker, and when the service last heard from it.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class SeenProgram:
     seen
         Time when it was last seen.
     silent
-        Whether that is longer ago than any pause of a running program.
+        Whether the program has been silent for longer than a running program ever is.
     """
 
     place: str
@@ -50,7 +50,7 @@ class SeenProgram:
 
 
 def note(session: Session, place: str, name: str, account: str | None = None) -> None:
-    """Record that a program was seen now.
+    """Record the present time as a program's last sign of life.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def note(session: Session, place: str, name: str, account: str | None = None) ->
 
 
 def leave(session: Session, place: str, name: str) -> None:
-    """Delete the record of a program that ended as told."""
+    """Delete the record of a program that was shut down on purpose."""
     session.execute(delete(Sign).where(Sign.place == place, Sign.name == name))
 
 
@@ -93,7 +93,9 @@ def programs(session: Session, account: str | None = None) -> list[SeenProgram]:
 
 
 def _make_room(session: Session, place: str, account: str | None, moment: datetime) -> None:
-    """Forget who was not seen for long, and the earliest of an account with many names."""
+    """Delete the records of programs silent for long, and the oldest of an account with many
+    programs.
+    """
     session.execute(delete(Sign).where(Sign.seen < moment - _KEPT))
     own = Sign.account_id.is_(None) if account is None else Sign.account_id == account
     query = select(Sign).where(Sign.place == place, own).order_by(Sign.seen.desc(), Sign.name)

@@ -1,7 +1,8 @@
-"""Statements that approvers sign: digests of the content of one release, with an end.
+"""Make and verify the statements that approvers sign: digests of a release's content, and an expiry
+time.
 
 An attacker might control the service, but an approver's key is only on the approver's machine. So
-an agent counts only statements that it can verify with keys that it knows. The service only
+an agent counts only statements that it can verify with the keys in its settings. The service only
 forwards them.
 """
 
@@ -72,7 +73,7 @@ class SignedStatement:
 
     @property
     def expires(self) -> datetime:
-        """End of the statement, UTC.
+        """When the approval expires, in UTC.
 
         Raises
         ------
@@ -108,7 +109,7 @@ def statement_of(
     request, source
         Number of the request, and name of the table in the agent's file.
     until
-        End of the approval; by default `VALID_DAYS` from now.
+        When the approval expires; by default `VALID_DAYS` from now.
     """
     moment = until or datetime.now(UTC) + timedelta(days=VALID_DAYS)
     return {
@@ -133,7 +134,7 @@ def sign_statement(statement: Mapping[str, Any], key: PrivateKey) -> SignedState
 
 
 def differences(given: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """Return the names of the fields that differ from the expected statement, without `expires`."""
+    """Return the names of the fields in which two statements differ, except `expires`."""
     names = dict.fromkeys((*expected, *given))
     return [n for n in names if n != "expires" and given.get(n) != expected.get(n)]
 

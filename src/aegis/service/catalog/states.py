@@ -1,7 +1,7 @@
-"""The states of a request, and the steps between them.
+"""Define the states of a request, and the steps between them.
 
-One table defines all steps. Every step of a request goes through `Catalog`, which checks this table
-and writes the new state and the log entry in one transaction.
+One table lists all steps. Each step checks this table, and writes the new state and the log entry
+in one transaction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RequestState(StrEnum):
 
 
 class RequestStep(StrEnum):
-    """A step that changes the state of a request."""
+    """An action that moves a request from one state to another."""
 
     SUBMIT = "submit"
     REVIEW = "review"
@@ -123,7 +123,7 @@ FINAL = frozenset({RequestState.REVOKED, RequestState.REJECTED, RequestState.WIT
 
 
 def after(state: RequestState, step: RequestStep) -> RequestState:
-    """Return the state after a step.
+    """Return the state that follows a step.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Protected summaries in the catalog: description, search and audit.
+"""Describe, search and audit the protected summaries in the catalog.
 
-The catalog accepts no other summaries. A summary with exact counts has another type and another
-file format, and is refused.
+The catalog accepts no other summaries: a summary with exact counts has another type and file
+format.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CANDIDATES = 40
 
 @dataclass(frozen=True)
 class SummaryFacts:
-    """The description of a table in its protected summary.
+    """The columns, label and protection that a protected summary states.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class SummaryFacts:
 
 
 def read(bundle: bytes) -> ProtectedSummary:
-    """Return the protected summary in a file.
+    """Parse the file of a protected summary.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def _read(bundle: bytes) -> ProtectedSummary:
 
 
 def describe(bundle: bytes) -> SummaryFacts:
-    """Return the description of the table of a protected summary."""
+    """Return columns, label and protection of a protected summary."""
     summary = read(bundle)
     columns = tuple(
         {
@@ -96,7 +96,7 @@ def describe(bundle: bytes) -> SummaryFacts:
 def make(
     table: Any, policy: Policy, task: Mapping[str, Any], key: bytes, *, progress: Progress = SILENT
 ) -> bytes:
-    """Return the protected summary for a task, as the content of its file.
+    """Summarise the table, protect the summary, and return the content of its file.
 
     Parameters
     ----------
@@ -155,10 +155,10 @@ def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
 def candidates(
     bundle: bytes, *, seconds: float, progress: Progress = SILENT
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return the best configurations by a protected summary, and how they were found.
+    """Return the best configurations according to a protected summary, and facts on the search.
 
-    Each configuration is YAML as written by `aegis advise -o`. Unless the summary has verdicts, the
-    agent must check on the data whether they meet the rule.
+    Each configuration is YAML as `aegis advise -o` writes it. Unless the summary has verdicts, the
+    agent must check on the table whether a configuration meets the rule.
     """
     summary = read(bundle)
     advice = search_protected(summary, top=CANDIDATES, time_limit=seconds, progress=progress)
@@ -175,16 +175,16 @@ def candidates(
 
 
 def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
-    """Return an audit of what a protected summary reveals, checked against its stated level."""
+    """Audit what a protected summary reveals, and compare that with its stated level."""
     with progress.step("Looking for what the summary gives away"):
         return audit_leak(read(bundle)).to_dict()
 
 
 def as_declared(summary: ProtectedSummary, configuration: Configuration) -> Configuration:
-    """Return a configuration with its masks as the policy declares them.
+    """Return a configuration with its masks as the policy declares them, not fitted.
 
-    Masks that learn from the data were fitted to protected counts here. On the data they will be
-    fitted to the table.
+    In the catalog, masks that learn from data were fitted to protected counts. The agent fits them
+    to the table.
     """
     masks = {
         name: summary.attributes[name].candidate(mask).declared
@@ -194,5 +194,5 @@ def as_declared(summary: ProtectedSummary, configuration: Configuration) -> Conf
 
 
 def written(configuration: Configuration) -> str:
-    """Return a configuration as YAML."""
+    """Return a configuration as YAML text."""
     return dump_configurations({configuration.name: configuration})

@@ -26,7 +26,7 @@ _MOST_TEXT = 4 << 20
 
 @dataclass(frozen=True)
 class MaskedFile:
-    """A masked file, and the requirements on it.
+    """A masked file with what the release must match: policy, configuration and numbers of rows.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class MaskedFile:
 
 
 def verify_file(masked: MaskedFile) -> list[str]:
-    """Return the differences between a masked file and the approved release; empty if there are none.
+    """Return one line for each difference between a masked file and the approved release.
 
     Columns, types and values must fit the configuration. The number of rows must be that of the
     table minus the suppressed rows. The policy's rule is checked over all quasi-identifiers. Every
@@ -107,7 +107,7 @@ def _rows_unlike(rows: int, masked: MaskedFile, policy: Policy) -> list[str]:
 def require_summary(
     summary: ProtectedSummary, policy: Policy, task: Mapping[str, Any], given: str
 ) -> None:
-    """Raise an error unless a protected summary is the requested one.
+    """Raise an error unless a protected summary is the one that the job asked for.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ _OF_HELD = ("rows", "suppressed_rows", "smallest_class")
 
 
 def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]) -> None:
-    """Raise an error unless an answer is well formed and about a requested configuration.
+    """Raise an error unless an agent's answer is well formed and about a configuration of the job.
 
     Raises
     ------
@@ -243,7 +243,7 @@ def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str,
 def _other_configuration(
     answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]
 ) -> list[str]:
-    """Return how an answered configuration differs from the one at its place in the list."""
+    """Return one line for each difference between the answered configuration and the listed one."""
     answered = configuration_of(answer["configuration"], policy).masks
     if answer["searched"]:
         if not task["may_search"]:
@@ -266,5 +266,5 @@ def _other_configuration(
 
 
 def _fits(mask: Mask | None, declared: Mask) -> bool:
-    """Whether a mask is a declared one, or what it became when it was fitted."""
+    """Whether a mask equals the declared mask, or is the declared mask after fitting."""
     return mask == declared or (type(mask) is type(declared) and not declared.fitted)

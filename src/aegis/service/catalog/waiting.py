@@ -1,4 +1,4 @@
-"""Requests that wait for an action of a person."""
+"""List the requests that wait for a person to act."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _CALLS: Mapping[RequestState, tuple[tuple[Action, str], ...]] = MappingProxyType
 
 @dataclass(frozen=True)
 class Waiting:
-    """A request that waits for a person.
+    """A request that waits for an action of one person.
 
     Attributes
     ----------
     path
-        Path of the page for the action.
+        Path of the page on which the person can act.
     title
         Title of the request.
     why
@@ -67,7 +67,10 @@ def of(session: Session, by: Actor) -> list[Waiting]:
 
 
 def _why(session: Session, by: Actor, request: Request) -> str:
-    """Return what a request waits for from this person; empty if it is for others, or a job is under way."""
+    """Return the action that a request needs from this person, in words; empty if it needs none.
+
+    It needs none while it waits for other people or for a job.
+    """
     subject = data_sets.subject_of(session, by, request.data_set, request)
     chosen = request.configuration is not None
     for action, why in _CALLS[RequestState(request.state)]:

@@ -1,4 +1,4 @@
-"""`aegis serve`: the catalog for an organisation, or the workbench for one's own tables."""
+"""`aegis serve`: run the catalog of an organisation, or the workbench for your own tables."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def command(
 
 
 def _require_several(processes: int, local: Path | None, port: int) -> None:
-    """Raise where one process must answer all calls."""
+    """Raise an error if the options allow only one process."""
     if local is not None:
         raise PolicyError(
             f"{processes} processes for a workbench, whose open tables are in the memory of one.",
@@ -210,7 +210,7 @@ def _require_several(processes: int, local: Path | None, port: int) -> None:
 
 
 def _proxies(given: list[str] | None) -> tuple[str, ...] | None:
-    """Return the proxies that are trusted; raise where one is no address or network."""
+    """Return the trusted proxies; raise an error if one is not an address or a network."""
     for proxy in given or ():
         try:
             ip_network(proxy)

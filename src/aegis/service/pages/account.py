@@ -32,7 +32,7 @@ routes = Routes(include_in_schema=False)
 
 @routes.get("/account", Action.OWN_ACCOUNT)
 def show(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """Show your account."""
+    """Show the page of your account."""
     return _account(request, who, catalog)
 
 
@@ -83,7 +83,7 @@ def begin_factor(
     settings: SettingsOf,
     password: Text,
 ) -> Response:
-    """Show a key for an app, only once."""
+    """Create a key of a second factor, and show it once for your app."""
     accounts.require_password(catalog.database, who.actor, password, address=address_of(request))
     with catalog.database.writing() as session:
         account = accounts.own(session, who.actor)
@@ -131,7 +131,7 @@ def ask_password(request: Request) -> Response:
 
 @routes.post("/set-password", PUBLIC)
 def set_password(request: Request, catalog: CatalogOf, secret: Text, password: Text) -> Response:
-    """Set the password with a link, or show the reason why not."""
+    """Set the password with a link, or show why that failed."""
     try:
         password_links.redeem(catalog.database, secret.strip(), password)
     except CatalogError as error:
@@ -179,6 +179,6 @@ def _account(
 
 
 def _picture(address: str) -> Markup:
-    """Return the QR code of an address as SVG, which holds nothing that a person wrote but as dots."""
+    """Return the QR code of a URL as SVG; the URL appears in it only as dots."""
     drawn = segno.make(address, error="m").svg_inline(scale=4, border=4, light="#fff", dark="#000")
     return Markup(drawn)

@@ -68,7 +68,7 @@ def change(
     catalog: CatalogOf,
     roles: Roles = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
-    """Change the roles of an account."""
+    """Change the roles of an account to those chosen in the form."""
     with catalog.database.writing() as session:
         accounts.change_roles(session, who.actor, name, roles)
     return see("/accounts")
@@ -84,7 +84,7 @@ def do(
     to: Text = "",
     tokens: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Do an action on an account; a link is shown only once."""
+    """Reset, close or reopen an account, end its sessions, or transfer its data sets."""
     authorise(who.actor, Action.ACCOUNTS)
     steps: dict[str, Callable[[Any], Any]] = {
         "reset": lambda s: password_links.reset(s, who.actor, name),

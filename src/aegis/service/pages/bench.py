@@ -1,4 +1,4 @@
-"""The catalog's workbench: edit a policy with the protected summary of a data set."""
+"""Pages of the catalog's workbench, on which you edit a policy with a protected summary."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _Yaml = Annotated[str, Form(max_length=4 << 20)]
 
 @dataclass(frozen=True)
 class BenchPage:
-    """The results for a policy that the workbench shows.
+    """A policy, and the results for it that the workbench shows.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class BenchPage:
 def view_of(
     summary: ProtectedSummary, earlier_policy: Policy, policy: Policy, *, searched: bool = False
 ) -> BenchPage:
-    """Return the results of a protected summary for a policy.
+    """Compute the results of a protected summary under an edited policy.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _said(shown: tuple[str, ...]) -> str:
 
 
 def _changes(earlier_policy: Policy, policy: Policy) -> list[str]:
-    """Say in words how two policies differ."""
+    """Return one line for each difference between two policies."""
     told = []
     if earlier_policy.privacy != policy.privacy:
         told.append(f"the rule: {policy.privacy}, where it was {earlier_policy.privacy}")
@@ -143,7 +143,7 @@ def _changes(earlier_policy: Policy, policy: Policy) -> list[str]:
 
 
 def _unknown(summary: ProtectedSummary, policy: Policy) -> list[str]:
-    """Name the candidates of a policy that a summary does not hold."""
+    """Return one line for each attribute with candidates that the summary does not contain."""
     told = []
     for name, attribute in policy.attributes.items():
         held = summary.attributes.get(name)
@@ -155,7 +155,7 @@ def _unknown(summary: ProtectedSummary, policy: Policy) -> list[str]:
 
 @dataclass(frozen=True)
 class _Stood:
-    """The content of the workbench: a data set, its newest version, and who may propose."""
+    """A data set with its newest version, and whether the actor may propose a policy."""
 
     data_set: DataSet
     version: Version
@@ -189,7 +189,7 @@ def show(
 
 @routes.post("/data-sets/{identifier}/workbench/draw", Action.STUDY)
 def draw(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
-    """Show the results for the settings of the controls."""
+    """Show the results for the present settings of the controls."""
     return _drawn(catalog, who, identifier, form, searched=False)
 
 
@@ -213,7 +213,7 @@ def front(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> R
 def take(
     identifier: str, request: Request, who: FormCallerOf, catalog: CatalogOf, policy: _Yaml
 ) -> Response:
-    """Continue with a policy that was edited as text."""
+    """Load a policy that was edited as text into the workbench."""
     stood = _stood(catalog, who, identifier)
     return _page(request, who, stood, policy_of(policy))
 
@@ -228,7 +228,7 @@ def download(identifier: str, who: FormCallerOf, catalog: CatalogOf, policy: _Ya
 
 @routes.post("/data-sets/{identifier}/workbench/propose", Action.EDIT_DATA_SET)
 def propose(identifier: str, who: FormCallerOf, catalog: CatalogOf, policy: _Yaml) -> Response:
-    """Propose the policy to the provider."""
+    """Send the policy to the provider as a proposal."""
     with catalog.database.writing() as session:
         data_sets.propose(session, who.actor, identifier, dump_policy(policy_of(policy)))
     return see(f"/data-sets/{identifier}")
@@ -276,7 +276,8 @@ def _controls(stood: _Stood, policy: Policy) -> dict[str, Any]:
 def _taken(
     catalog: Catalog, who: CallerOf, identifier: str, form: FormData
 ) -> tuple[_Stood, Policy, dict[str, Role]]:
-    """Return what stands on the bench, the policy that the controls say, and the roles that they change."""
+    """Return the data set, the policy that the form describes, and the roles that the form changes.
+    """
     require_form_key(who, str(form.get("form_key", "")))
     stood = _stood(catalog, who, identifier)
     base = policy_of(str(form.get("base", "")) or stood.version.policy)
@@ -298,9 +299,10 @@ def _taken(
 
 
 def _proposed(summary: ProtectedSummary, policy: Policy, name: str, role: Role) -> list[str]:
-    """Return the masks for a column of another role, as a policy writes them.
+    """Return proposed masks for a column in another role, as a policy writes them.
 
-    Where the summary names none of its values, those that it has stay, and a quasi-identifier can be left out.
+    If the summary lists none of its values, the present masks stay. A quasi-identifier can always
+    be suppressed.
     """
     masks = proposed_masks(summary, name, role) or policy.attributes[name].masks
     specs = [controls.one_line(mask.spec()) for mask in masks] or ["identity"]

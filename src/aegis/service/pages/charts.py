@@ -1,4 +1,4 @@
-"""Charts of the workbench as SVG, drawn on the server, so that pages need no script for them."""
+"""Draw the charts of the workbench as SVG on the server, so that pages need no script."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def front_chart(front: Front) -> Markup:
 
 
 def protected_front_chart(points: Sequence[ProtectedPoint]) -> Markup:
-    """Return the chart of utility against the estimated number of rows that look the same."""
+    """Return the chart of utility against the estimated size of equivalence classes."""
     drawn = [
         (f"{p.alike:,.0f}" if p.alike >= 10 else f"{p.alike:.1f}", p.utility_kept)
         for p in points

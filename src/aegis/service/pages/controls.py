@@ -1,4 +1,4 @@
-"""Convert between the form of the workbench and a policy."""
+"""Convert the workbench's form to a policy, and a policy to the form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLES = tuple(str(role) for role in Role)
 
 @dataclass(frozen=True)
 class AttributeControl:
-    """One attribute of the form.
+    """The form controls of one attribute.
 
     Attributes
     ----------
@@ -32,7 +32,10 @@ class AttributeControl:
 
     @property
     def open_to_change(self) -> bool:
-        """Whether there is a choice of masks, or a mask that changes values; such attributes come first."""
+        """Whether the attribute has several masks, or one that changes values.
+
+        The form lists such attributes first.
+        """
         return any(shown not in ("identity", "suppress") for shown, _ in self.masks) or (
             len(self.masks) > 1
         )
@@ -40,7 +43,7 @@ class AttributeControl:
 
 @dataclass(frozen=True)
 class RuleControl:
-    """The rule in the form; parts without a control stay as in the policy.
+    """The form controls of the privacy rule; criteria without a control stay as in the policy.
 
     Attributes
     ----------
@@ -108,7 +111,7 @@ def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:
 
 
 def roles_of(form: FormData) -> dict[str, str]:
-    """Return the roles in a form, by attribute."""
+    """Return the role of each attribute in the form."""
     return {
         key.removeprefix("role:"): str(value)
         for key, value in form.items()
@@ -117,7 +120,7 @@ def roles_of(form: FormData) -> dict[str, str]:
 
 
 def masks_of(form: FormData) -> dict[str, list[str]]:
-    """Return the candidates that are kept, by attribute."""
+    """Return the candidate masks that stay selected in the form, by attribute."""
     masks: dict[str, list[str]] = {}
     for key, value in form.multi_items():
         if key.startswith("mask:"):
@@ -126,7 +129,7 @@ def masks_of(form: FormData) -> dict[str, list[str]]:
 
 
 def more_of(form: FormData) -> dict[str, str]:
-    """Return the added candidates, by attribute."""
+    """Return the candidate masks that were added in the form, by attribute."""
     return {
         key.removeprefix("more:"): str(value)
         for key, value in form.items()
@@ -142,7 +145,9 @@ def one_line(spec: Any) -> str:
 
 
 def _entries(given: Any) -> list[dict[str, Any]]:
-    """Return the entries of a criterion that protects attributes, one or several."""
+    """Return the entries of a criterion for sensitive attributes as a list, which may be one or
+    several.
+    """
     listed: Sequence[Any] = given if isinstance(given, list) else [given]
     return [dict(e) for e in listed if isinstance(e, Mapping) and "attribute" in e]
 

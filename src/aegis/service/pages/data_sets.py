@@ -49,7 +49,7 @@ def catalog_page(
 
 @routes.get("/register", Action.REGISTER)
 def registering(request: Request, who: CallerOf) -> Response:
-    """Show the form for a new data set."""
+    """Show the form that registers a data set."""
     authorise(who.actor, Action.REGISTER)
     return page(request, "register.html", who)
 
@@ -187,7 +187,7 @@ def ledger(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf)
 
 
 def _number(text: str) -> float | None:
-    """Return a number that may be left out."""
+    """Parse a number; return None for an empty text."""
     try:
         return float(text) if text.strip() else None
     except ValueError as error:

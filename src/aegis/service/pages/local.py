@@ -1,4 +1,5 @@
-"""The workbench for your own tables: no accounts, and only on this machine."""
+"""Pages of the workbench for your own tables: it has no accounts, and answers only on this machine.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.ya
 
 
 def benches_of(request: Request) -> Benches:
-    """Return the tables that this service may open."""
+    """Return the open tables and the folder of this service."""
     benches: Benches = request.app.state.benches
     return benches
 
@@ -56,7 +57,7 @@ OpeningsOf = Annotated[Openings, Depends(openings_of)]
 
 
 async def form_of(request: Request) -> FormData:
-    """Return the complete form; its fields are named after attributes."""
+    """Return all fields of the form, whose names contain attributes' names."""
     return await request.form(max_fields=20_000)
 
 
@@ -80,7 +81,7 @@ def tables(request: Request, who: CallerOf, benches: BenchesOf) -> Response:
 def table(
     request: Request, who: CallerOf, benches: BenchesOf, name: str, part: str = ""
 ) -> Response:
-    """Show a file, with the choice of its sheet or table and of the label column."""
+    """Show a file, and let the user choose a sheet or table, and a label column."""
     path = benches.path_of(name)
     parts = parts_of(path)
     if len(parts) > 1 and not part:
@@ -100,7 +101,7 @@ def table(
 def open_bench(
     who: FormCallerOf, openings: OpeningsOf, name: Text, label: Text = "", part: Text = ""
 ) -> Response:
-    """Open a table with the policy that is proposed for it; a label is optional."""
+    """Open a table with a policy that `aegis init` proposes."""
     del who
     opening = openings.begin(name, label or None, part or None)
     opening.ended.wait(AT_ONCE)
@@ -112,7 +113,7 @@ def open_bench(
 def show_opening(
     identifier: str, request: Request, who: CallerOf, openings: OpeningsOf
 ) -> Response:
-    """Show the progress of opening a table, and its workbench once it is open."""
+    """Show the progress of opening a table; go to its workbench once it is open."""
     opening = openings.get(identifier)
     bench = opening.bench()
     if bench is not None:
@@ -145,7 +146,7 @@ def close(identifier: str, who: FormCallerOf, benches: BenchesOf) -> Response:
 
 @routes.get("/bench/{identifier}", Action.STUDY)
 def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -> Response:
-    """Show the workbench."""
+    """Show the workbench of a table."""
     bench = benches.get(identifier)
     return page(
         request,
@@ -183,7 +184,7 @@ def take_policy(
     benches: BenchesOf,
     policy: Annotated[str, Form(max_length=4 << 20)],
 ) -> Response:
-    """Continue with a policy that was edited as text."""
+    """Load a policy that was edited as text into the workbench."""
     del who
     benches.get(identifier).take_text(policy)
     return see(f"/bench/{identifier}")
@@ -265,7 +266,7 @@ def file(identifier: str, name: str, who: CallerOf, benches: BenchesOf) -> Respo
 
 
 def _taken(identifier: str, who: CallerOf, benches: Benches, form: FormData) -> tuple[Bench, bool]:
-    """Return the bench under what the controls say, and whether a role changed."""
+    """Apply the form to the bench; return the bench, and whether a role changed."""
     require_form_key(who, str(form.get("form_key", "")))
     bench = benches.get(identifier)
     role_changed = bench.take_form(

@@ -38,7 +38,7 @@ def show(
     offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
     verify: bool = False,
 ) -> Response:
-    """Show log entries, newest first, and on request whether the log is complete."""
+    """Show log entries, newest first; on request check that the log is unbroken."""
     chosen = _filter(by, action, data_set, since, until)
     with catalog.database.reading() as session:
         entries, count = logbook.listed(
@@ -105,7 +105,7 @@ def _filter(by: str, action: str, data_set: str, since: str, until: str) -> LogF
 
 
 def _moment(day: str) -> datetime | None:
-    """Return the beginning of a day, UTC; raise `CatalogError` where there is no such day."""
+    """Return the start of a day in UTC; raise `CatalogError` if the text is not a date."""
     from aegis.service.catalog.errors import CatalogError
 
     if not day:
@@ -117,7 +117,7 @@ def _moment(day: str) -> datetime | None:
 
 
 def _details(detail: object) -> list[tuple[str, str]]:
-    """Return what an entry says beyond who and what, as a person reads it; old before new."""
+    """Return the details of a log entry as names and texts, the old value before the new one."""
     if not isinstance(detail, dict):
         return []
     new_key = next((key for key in ("new", "roles", "state") if key in detail), "new")
@@ -135,7 +135,7 @@ def _details(detail: object) -> list[tuple[str, str]]:
 
 
 def _change(before: Mapping[str, object], name: str, new: object) -> str:
-    """Return a new value, after the old one where there is one."""
+    """Return a new value as text, with the old value before it if there was one."""
     return f"{_text(before[name])} → {_text(new)}" if name in before else _text(new)
 
 

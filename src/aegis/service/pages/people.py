@@ -32,7 +32,7 @@ Text = Annotated[str, Form(max_length=256)]
 
 @routes.get("/sign-in", PUBLIC)
 def ask(request: Request, settings: SettingsOf) -> Response:
-    """Show the form for name and password."""
+    """Show the form that asks for name and password."""
     return page(
         request,
         "sign_in.html",
@@ -45,7 +45,7 @@ def ask(request: Request, settings: SettingsOf) -> Response:
 
 @routes.get("/sign-in/oidc", PUBLIC)
 def go_to_provider(settings: SettingsOf) -> Response:
-    """Send the browser to the identity provider."""
+    """Redirect the browser to the identity provider."""
     provider = _named(settings)
     begun = oidc.Begun.new()
     answer = see(oidc.address(provider, begun, _back(settings)))
@@ -87,7 +87,7 @@ def come_back(
 def sign_in(
     request: Request, catalog: CatalogOf, settings: SettingsOf, name: Text, password: Text
 ) -> Response:
-    """Sign in, or show that it failed."""
+    """Check name and password; open a session, ask for a code, or show the error."""
     try:
         opened = accounts.sign_in(catalog.database, name, password, address=address_of(request))
     except CatalogError as error:
@@ -140,7 +140,7 @@ def sign_in_by_code(
 
 @routes.post("/sign-out", PUBLIC)
 def sign_out(request: Request, catalog: CatalogOf, settings: SettingsOf, form_key: Key) -> Response:
-    """Sign out."""
+    """End the session and show the sign-in form."""
     secret = request.cookies.get(cookie_name(settings), "")
     answer = see("/sign-in")
     with catalog.database.writing() as session:
@@ -184,7 +184,7 @@ def revoke_token(token_id: str, who: FormCallerOf, catalog: CatalogOf) -> Respon
 
 
 def _provider(settings: ServiceSettings) -> str:
-    """Return the host of the identity provider; empty without one."""
+    """Return the host of the identity provider; empty if the service uses none."""
     return "" if settings.provider is None else str(urlsplit(settings.provider.issuer).hostname)
 
 

@@ -29,12 +29,12 @@ _EXPORTS = (("croissant", "Croissant"), ("dcat", "DCAT"), ("datapackage", "Data 
 
 
 def day(value: datetime | None) -> str:
-    """Return a time as text for people."""
+    """Return a time as text, such as `2026-12-31 09:30 UTC`."""
     return "" if value is None else f"{value:%Y-%m-%d %H:%M} UTC"
 
 
 def share(value: float | None) -> str:
-    """Return a share in percent, as text."""
+    """Return a share in [0, 1] as a percentage; None as a dash."""
     return "–" if value is None else percent(100 * value)
 
 
@@ -49,7 +49,7 @@ _TEMPLATES.filters.update(day=day, share=share, size=size, percent=percent)
 
 
 def page(request: Request, template: str, who: Caller | None = None, **more: Any) -> HTMLResponse:
-    """Return a page, with the navigation for the caller."""
+    """Render a page from its template, with the navigation for the caller."""
     settings = settings_of(request)
     actor = None if who is None else who.actor
     text = _TEMPLATES.get_template(template).render(
@@ -66,12 +66,12 @@ def page(request: Request, template: str, who: Caller | None = None, **more: Any
 
 
 def fragment(template: str, **more: Any) -> HTMLResponse:
-    """Return a part of a page that replaces the previous one."""
+    """Render a part of a page, which the browser puts in the place of the old part."""
     return HTMLResponse(_TEMPLATES.get_template(template).render(**more))
 
 
 def error_page(request: Request, status: int, message: str, hint: str) -> Response:
-    """Return the page of an error; a caller who is not signed in is asked to sign in."""
+    """Return the page of an error; callers who are not signed in get the sign-in form."""
     path = request.url.path
     if status == NotSignedIn.status and request.method == "GET" and not path.startswith("/sign-in"):
         return RedirectResponse("/sign-in", status_code=303)
@@ -87,12 +87,12 @@ def error_page(request: Request, status: int, message: str, hint: str) -> Respon
 
 
 def see(path: str) -> RedirectResponse:
-    """Return a redirect to another page."""
+    """Redirect the browser to another page after a form."""
     return RedirectResponse(path, status_code=303)
 
 
 def _navigation(actor: Actor | None, *, local: bool) -> list[tuple[str, str]]:
-    """Return the links at the top: what the account is for."""
+    """Return titles and paths of the links at the top of the pages that this actor may use."""
     if actor is None:
         return []
     if local:

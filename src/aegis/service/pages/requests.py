@@ -1,4 +1,4 @@
-"""Pages of requests: list, form, review, release."""
+"""Pages on which you list, make, review and release requests."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def listed(
 
 @routes.get("/data-sets/{identifier}/request", Action.REQUEST)
 def asking(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
-    """Show the form of a request."""
+    """Show the form with which you request a release of a data set."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, who.actor, Action.REQUEST, identifier)
     return page(
@@ -110,7 +110,7 @@ def ask(
     models: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     terms_accepted: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Submit a request."""
+    """Create a request from the form and submit it."""
     with catalog.database.writing() as session:
         made = requests.draft(
             session,
@@ -182,7 +182,7 @@ def do(
     days: Annotated[int, Form()] = 365,
     signed: Long = "",
 ) -> Response:
-    """Do a step of a request; the step itself checks the permission."""
+    """Move a request one step further; the step checks the permission."""
     steps: dict[str, Callable[[Any], Any]] = {
         "submit": lambda s: requests.submit(s, who.actor, request_id),
         "withdraw": lambda s: requests.withdraw(s, who.actor, request_id),
@@ -242,14 +242,14 @@ def verification(request_id: str, request: Request, who: CallerOf, catalog: Cata
 
 
 def _models() -> list[tuple[str, str]]:
-    """Return the models that a request may name, each in words."""
+    """Return the names and titles of the models that a request can name."""
     from aegis.measures.expected_catalog import LEARNERS
 
     return [(str(model), words) for model, words in LEARNERS.items()]
 
 
 def _measures(*, predicts: bool) -> list[tuple[str, str]]:
-    """Return the measures that a request may name, each with its title, the default first."""
+    """Return the names and titles of the measures that a request can name, the default first."""
     from aegis.measures import DEFAULT_MEASURE, MEASURES, UNLABELLED_MEASURE
 
     default = DEFAULT_MEASURE if predicts else UNLABELLED_MEASURE
@@ -258,7 +258,7 @@ def _measures(*, predicts: bool) -> list[tuple[str, str]]:
 
 
 def _signed(text: str) -> dict[str, Any] | None:
-    """Return the signed approval that was pasted; None if none was."""
+    """Parse a signed approval that was pasted into the form; None if the text is empty."""
     if not text.strip():
         return None
     try:

@@ -1,4 +1,4 @@
-"""Choose the pages of a service: those of the catalog, or the workbench for your own tables."""
+"""Choose the pages that a service offers: those of the catalog, or the local workbench."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE_ROOMS = (people, account, accounts, log, data_sets, requests, bench)
 
 
 def page_routers(settings: ServiceSettings) -> list[APIRouter]:
-    """Return the routers of the pages."""
+    """Return the routers of the catalog's pages, or of the workbench if `local` is set."""
     if settings.local:
         return [local.routes.router]
     return [room.routes.router for room in PAGE_ROOMS]

@@ -1,1 +1,1 @@
-"""Summaries as files: the container and its content, written, read, checked and merged."""
+"""Write, read, check and merge summaries as files."""

@@ -1,9 +1,9 @@
-"""The container of a bundle: a ZIP whose manifest lists every member with its size and digest.
+"""Write and read the container of a bundle: a ZIP file with a manifest of sizes and digests.
 
-A bundle may come from anybody and is not trusted. Nothing in it is executed. No more is inflated
-than the manifest and the ZIP directory both declare, and a SHA-256 covers every byte that is read.
-The digests show damage and careless edits. If the manifest is signed, the signature shows who wrote
-the bundle.
+A bundle may come from anybody and is not trusted. Nothing in it is executed. Aegis decompresses no
+more than the manifest and the ZIP directory both declare, and checks the SHA-256 of every byte that
+it reads. The digests show damage and careless edits. If the manifest is signed, the signature shows
+who wrote the bundle.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def write_archive(
 
 
 def _version(content: Mapping[str, Any]) -> int:
-    """Return the earliest version whose readers understand what the manifest says."""
+    """Return the lowest format version with which readers understand this manifest."""
     if "labels" in content or "weights" in content:
         return VERSION
     return OF_NUMBER if "unit" in content.get("label", {}) else OF_CLASSES
@@ -144,13 +144,13 @@ def _write(path: Path, members: Mapping[str, bytes], compression: int) -> None:
 
 
 class _Guarded(io.FileIO):
-    """A file that refuses to read too much at once.
+    """A file that refuses to read too many bytes at once.
 
-    `zipfile` reads a ZIP's directory in one call.
+    `zipfile` reads the directory of a ZIP in one call, whose size the file declares.
     """
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return up to `size` bytes."""
+        """Read up to `size` bytes; raise an error if that is too many."""
         if size is not None and size > MAX_DIRECTORY:
             raise zipfile.BadZipFile(f"its directory declares {size:,} bytes")
         return super().read(-1 if size is None else size) or b""
@@ -250,7 +250,7 @@ def _checked(path: Path, archive: zipfile.ZipFile, key: PublicKey | None) -> Arc
 
 
 def _check_size(path: Path, total: int) -> None:
-    """Raise `DataError` if a bundle would expand to more than is allowed or than fits in memory."""
+    """Raise `DataError` if a bundle would decompress to more than the limit or the free memory."""
     size = path.stat().st_size
     if total > MAX_BYTES or total > FREE_BYTES + MAX_RATIO * size:
         most = min(MAX_BYTES, FREE_BYTES + MAX_RATIO * size)
@@ -330,7 +330,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> d
 
 
 def _inflate(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytearray:
-    """Return a member's bytes, up to the declared size; memory is taken only as bytes arrive."""
+    """Decompress a member, up to its declared size; memory is allocated only as bytes arrive."""
     if entry.compress_type not in _METHODS:
         raise zipfile.BadZipFile(f"member {entry.filename!r} has an unknown compression")
     data = bytearray()

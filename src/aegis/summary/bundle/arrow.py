@@ -1,8 +1,9 @@
-"""Arrays of different lengths and types in one Arrow IPC stream; equal arrays give equal bytes.
+"""Store arrays of different lengths and types in one Arrow IPC stream; equal arrays give equal
+bytes.
 
-A member of a bundle is a table of one row whose columns are lists. Null is stored as a position,
-because Arrow does not define the bytes beneath a null and the unused bits of a validity bitmap.
-With them, equal arrays could be written as different bytes.
+A member of a bundle is a table of one row whose columns are lists. Null is stored as a position:
+Arrow does not define the bytes under a null or the unused bits of a validity bitmap, so equal
+arrays could otherwise be written as different bytes.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ def unpack(data: bytes | pa.Buffer) -> dict[str, pa.Array]:
 
 
 def _plain(dtype: pa.DataType) -> bool:
-    """Return whether each value of a type takes up memory, so that an array's length is bounded."""
+    """Return whether each value of a type takes memory, so that the file's size limits an array's
+    length.
+    """
     return any(
         holds(dtype)
         for holds in (
@@ -114,7 +117,7 @@ def _with_null(array: pa.Array, position: pa.Array | None) -> pa.Array:
 
 
 def numbers(array: pa.Array, dtype: type[np.integer[Any]]) -> Any:
-    """Return an Arrow array of whole numbers as NumPy; raise `ValueError` for another type."""
+    """Return an Arrow array of integers as NumPy; raise `ValueError` if it has another type."""
     whole = array.to_numpy(zero_copy_only=False)
     if whole.dtype != np.dtype(dtype):
         raise ValueError(f"an array holds {whole.dtype} in place of {np.dtype(dtype)}")
@@ -122,7 +125,7 @@ def numbers(array: pa.Array, dtype: type[np.integer[Any]]) -> Any:
 
 
 def _compressed(metadata: pa.Buffer) -> bool:
-    """Return whether a record batch's metadata (a flatbuffer) says that buffers are compressed."""
+    """Return whether the metadata of a record batch (a flatbuffer) declares compressed buffers."""
     data = metadata.to_pybytes()
     header = _field(data, struct.unpack_from("<I", data, 0)[0], _HEADER)
     if header is None:

@@ -1,12 +1,11 @@
-"""Compare the numbers of a summary from a file with one another, before any of them is used.
+"""Check that the numbers of a summary from a file agree with one another.
 
-A summary has the same information several times: the rows of values, of atoms, of pairs of atoms
-and of cells of the frequency table all add up to the same totals. If one number is changed, by
-mistake or on purpose, it contradicts another. Only a summary without contradictions is used. No
-check can show that the numbers come from a real table; a signature shows who is responsible for
-them.
+A summary contains the same totals several times: the rows of values, of atoms, of pairs of atoms
+and of cells of the frequency table. If one number is changed, by mistake or on purpose, it
+contradicts another. Only a summary without contradictions is used. No check can show that the
+numbers come from a real table; a signature shows who is responsible for them.
 
-All checks take one pass over an array in blocks, so they need little memory in addition to it.
+Each check passes once over an array in blocks, so it needs little additional memory.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _BLOCK = 1 << 20
 
 
 def check_summary(summary: Summary) -> None:
-    """Raise `ValueError` for the first number of a summary that contradicts another."""
+    """Raise `ValueError` at the first number of a summary that contradicts another."""
     _check_label(summary.label, summary.rows)
     if summary.label.column in summary.attributes:
         refuse(f"the label {summary.label.column!r} is also an attribute")
@@ -61,7 +60,9 @@ def check_summary(summary: Summary) -> None:
 
 
 def _check_several(several: SeveralSummaries, whole: Summary) -> None:
-    """Refuse labels that are not of the same table, or whose attributes have other candidates."""
+    """Raise `ValueError` unless all labels belong to the same table and have the same candidate
+    masks.
+    """
     columns = [task.column for task in several.tasks]
     _require(all(columns) and len(set(columns)) == len(columns), "its labels are not each another")
     _require(not whole.label.there, "it has one label and several")
@@ -85,7 +86,7 @@ def _require(condition: bool, problem: str) -> None:
 
 
 def _total(counts: Array, most: int, what: str, *, least: int = 0) -> int:
-    """Return the sum of counts; each must be from `least` to `most`.
+    """Return the sum of counts; raise `ValueError` unless each is from `least` to `most`.
 
     Numbers so large that their sum would overflow are refused before the addition.
     """
@@ -99,7 +100,7 @@ def _total(counts: Array, most: int, what: str, *, least: int = 0) -> int:
 
 
 def _below(codes: Array, size: int, what: str) -> None:
-    """Refuse codes that are below 0 or not below `size`."""
+    """Raise `ValueError` unless all codes are at least 0 and below `size`."""
     if codes.size:
         low, high = int(codes.min()), int(codes.max())
         _require(low >= 0 and high < size, f"{what}: {low if low < 0 else high:,} of {size:,}")
@@ -117,12 +118,12 @@ def _same(first: Array, two: Array, what: str) -> None:
 
 
 def _added(size: int, length: int, entries: Callable[[slice], tuple[Array, Array]]) -> Counts:
-    """Return the sum of counts per key, shape (size,).
+    """Sum counts by key, in blocks, to shape (size,).
 
     Parameters
     ----------
     size
-        Number of keys; they are below it.
+        Number of keys, which are 0 to `size` - 1.
     length
         Number of entries.
     entries
@@ -247,7 +248,7 @@ def _check_domain(attribute: AttributeSummary, domain: Domain, of_cells: Counts,
 
 
 def _equal(first: pa.Array, two: pa.Array) -> bool:
-    """Return whether two arrays of one type have equal entries, where NaN equals NaN."""
+    """Return whether two arrays of one type are equal; NaN equals NaN."""
     if pa.types.is_floating(first.type):
         return np.array_equal(numbers_of(first), numbers_of(two), equal_nan=True)
     return bool(first.equals(two))
@@ -300,7 +301,7 @@ def _check_ranges(candidate: Candidate, attribute: AttributeSummary, what: str) 
 
 
 def _follows(codes: Array, groups: Array, what: str) -> None:
-    """Refuse codes that differ between two values of one group."""
+    """Raise `ValueError` if codes differ between two values of the same group."""
     of_group = np.zeros(int(groups.max(initial=-1)) + 1, dtype=codes.dtype)
     of_group[groups] = codes
     _same(of_group[groups], codes, what)
@@ -340,7 +341,7 @@ def _check_pairs(summary: Summary) -> None:
 
 
 def _check_responses(pairs: PairCounts, responses: ResponseSums) -> None:
-    """Check that the sums of a numeric label add up and are possible for some numbers."""
+    """Check that the sums of a numeric label add up, and that some numbers can have these sums."""
     what = "sums of the label"
     folds = pairs.folds
     rows = np.array([pairs.counted]) if folds is None else folds.rows
@@ -373,13 +374,13 @@ def _check_pair(pairs: PairCounts, pair: tuple[int, int]) -> None:
 
 
 def _left(index: Array, width: int, classes: int) -> Array:
-    """Return the first attribute's atom and the class of each cell, as one number."""
+    """Return a key of the first attribute's atom and the class of each cell."""
     keys: Array = index // (width * classes) * classes + index % classes
     return keys
 
 
 def _right(index: Array, width: int, classes: int) -> Array:
-    """Return the second attribute's atom and the class of each cell, as one number."""
+    """Return a key of the second attribute's atom and the class of each cell."""
     keys: Array = index % (width * classes)
     return keys
 
@@ -506,7 +507,7 @@ def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummar
 
 
 def _by_code(attribute: AttributeSummary, told: Array, rows: Counts, what: str) -> Counts:
-    """Return the rows per code and class, where each code represents one group of values."""
+    """Return the rows by code and class; each code stands for one group of values."""
     size = len(attribute.values)
     ordered = np.array_equal(told, np.arange(len(told)))
     if ordered and (len(told) == size or not rows[len(told) :].any()):

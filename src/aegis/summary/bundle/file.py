@@ -1,4 +1,4 @@
-"""A summary as one file, safe to load: a ZIP with a JSON manifest and Arrow arrays."""
+"""Save and load a summary as one file: a ZIP with a JSON manifest and Arrow arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Merge summaries from files. No file may occur twice, and none may be a protected summary."""
+"""Merge summaries from files; each file may occur only once, and none may be a protected summary.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
 
 
 def _refuse_twins(paths: Sequence[str | Path]) -> None:
-    """Raise `PolicyError` if two files are the same summary, as its rows would count twice."""
+    """Raise `PolicyError` if two files are the same summary, because its rows would count twice."""
     seen: dict[str, str | Path] = {}
     for path in paths:
         file = Path(path)

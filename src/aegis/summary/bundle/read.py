@@ -1,6 +1,6 @@
-"""Rebuilding a summary from a bundle's manifest and members, which are not trusted.
+"""Rebuild a summary from the manifest and members of a bundle, which are not trusted.
 
-Every array is checked for type and length as it is read. The module `check` then compares the
+The type and length of every array are checked as it is read. The module `check` then compares the
 numbers with each other. A contradiction raises `ValueError`.
 """
 
@@ -59,7 +59,7 @@ MOST_HIERARCHY = 256 << 20
 
 
 class Columns:
-    """The arrays of one member; each is read exactly once."""
+    """The arrays of one member of a bundle; each may be read only once."""
 
     def __init__(self, member: str, data: pa.Buffer) -> None:
         self._member = member
@@ -69,9 +69,10 @@ class Columns:
         return name in self._arrays
 
     def array(self, name: str, length: int | None = None) -> pa.Array:
-        """Return an array and remove it.
+        """Remove an array from the member and return it.
 
-        Raise if it does not have `length` entries, where given.
+        Raise `ValueError` if it is missing, or does not have `length` entries (None allows any
+        number).
         """
         if name not in self._arrays:
             refuse(f"member {self._member!r} has no column {name!r}")
@@ -83,12 +84,12 @@ class Columns:
         return array
 
     def whole(self, name: str, dtype: type[np.integer[Any]], length: int | None = None) -> Any:
-        """Return a column of whole numbers as NumPy."""
+        """Remove an array of integers and return it as NumPy."""
         return numbers(self.array(name, length), dtype)
 
     def finish(self) -> None:
-        """Raise unless every column was read: a column that nothing refers to does not belong
-        there.
+        """Raise `ValueError` if an array was not read, because then it does not belong to the
+        summary.
         """
         if self._arrays:
             refuse(f"member {self._member!r} has the column {next(iter(self._arrays))!r}")
@@ -119,7 +120,9 @@ def member_names(content: SummaryShape) -> set[str]:
 
 
 def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
-    """Return the columns that are read by context; none if no text files were read."""
+    """Return the columns whose text format was inferred from other columns; None without text
+    files.
+    """
     columns = content.read_by_context
     if columns is None:
         return None if content.dialects else ()
@@ -279,7 +282,7 @@ def _dialect_from(said: DialectShape) -> TextDialect:
 
 
 def _terms_from(said: TermsShape, digests: Mapping[str, str]) -> Terms:
-    """Return the policy that a summary was made under; raise if it does not match its digest."""
+    """Return the policy of a summary; raise `ValueError` if it does not match its digest."""
     terms = Terms(said.policy, said.locked, binding=True)
     if terms.digest != digests.get("policy"):
         refuse("its policy is another one than that of its digest")
@@ -342,7 +345,7 @@ def _texts(texts: pa.Array, nulls: npt.NDArray[np.int8]) -> list[str | None]:
 
 
 def _weights_from(content: SummaryShape) -> TableWeights | None:
-    """Return the weights of the rows; None where each counts once."""
+    """Return the weights of the rows; None if each row counts once."""
     said = content.weights
     there = {said is not None, content.label.totals is not None, content.pairs.weights is not None}
     if len(there) > 1:
@@ -402,7 +405,7 @@ def _responses_from(
 
 
 def _large(columns: Columns, name: str, length: int | None = None) -> npt.NDArray[Any]:
-    """Return whole numbers of more than 64 bits from their upper and lower bits."""
+    """Return integers of more than 64 bits, which are stored as upper and lower bits."""
     high = columns.whole(name, np.int64, length)
     return joined_halves(high, columns.whole(f"{name}_low", np.int64, len(high)))
 
@@ -422,7 +425,8 @@ def _shaped(flat: npt.NDArray[Any], shapes: list[Any]) -> tuple[npt.NDArray[Any]
 def _parted(
     flat: npt.NDArray[Any], lengths: npt.NDArray[np.int64], pairs: list[tuple[int, int]]
 ) -> dict[tuple[int, int], Any]:
-    """Split a flat array by pair; each pair has as many entries as `lengths` says."""
+    """Split a flat array by pair of attributes; `lengths` has the number of entries of each pair.
+    """
     said = lengths.tolist()  # Python's own numbers, which cannot overflow
     if any(length < 0 for length in said) or sum(said) != len(flat):
         refuse("the cells of the pairs are more or fewer than the manifest says")

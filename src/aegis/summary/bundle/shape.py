@@ -1,4 +1,5 @@
-"""The shape of a bundle's manifest: types and ranges, checked before anything else is read."""
+"""Define types and ranges of a bundle's manifest, which are checked before anything else is read.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ MaskSpec = str | dict[str, Any]
 
 
 class BundleMapping(BaseModel):
-    """A mapping with a fixed set of keys, each with its own type of value."""
+    """A mapping in the manifest with fixed keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -34,7 +35,7 @@ class UnitShape(BundleMapping):
 
 
 class LabelShape(BundleMapping):
-    """The class label. Without a label there is one class and no column."""
+    """The class label; without a label there is one class and no column."""
 
     column: str
     classes: Annotated[list[str], Field(min_length=1, max_length=256)]
@@ -47,7 +48,7 @@ class LabelShape(BundleMapping):
 
 
 class CandidateShape(BundleMapping):
-    """One candidate mask: the fitted mask and the declared one."""
+    """A candidate mask as declared in the policy and as fitted to the table."""
 
     mask: MaskSpec
     declared: MaskSpec
@@ -67,7 +68,7 @@ class AttributeShape(BundleMapping):
 
 
 class WeightSumsShape(BundleMapping):
-    """What the weights of some rows add up to, in units."""
+    """Sums of the weights of some rows, in units."""
 
     total: Large
     squares: Large
@@ -75,7 +76,7 @@ class WeightSumsShape(BundleMapping):
 
 
 class WeightsShape(BundleMapping):
-    """The weights of the rows of a table."""
+    """The column, unit and sums of the weights of the rows."""
 
     column: str
     unit: UnitShape
@@ -85,7 +86,7 @@ class WeightsShape(BundleMapping):
 
 
 class PairsShape(BundleMapping):
-    """Co-occurrence counts."""
+    """Sizes of the co-occurrence counts of pairs of attributes."""
 
     rows: Rows
     classes: int
@@ -97,7 +98,7 @@ class PairsShape(BundleMapping):
 
 
 class FrequencyShape(BundleMapping):
-    """The frequency table."""
+    """The columns of the frequency table, and its size."""
 
     quasi: list[str]
     sensitive: list[str]
@@ -122,14 +123,14 @@ class DialectShape(BundleMapping):
 
 
 class TermsShape(BundleMapping):
-    """The policy that the summary was made under, as one JSON text."""
+    """The policy under which the summary was made, as a JSON text."""
 
     policy: str
     locked: bool
 
 
 class TaskShape(BundleMapping):
-    """One of several labels: the summary of a table with this label alone."""
+    """The summary of a table with only one of its several labels."""
 
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     measure: str | None
@@ -137,14 +138,14 @@ class TaskShape(BundleMapping):
 
 
 class LabelsShape(BundleMapping):
-    """Several labels, and how they are served."""
+    """Several labels, and how the advice combines them."""
 
     serve: Literal["mean", "worst"]
     tasks: Annotated[list[TaskShape], Field(min_length=2)]
 
 
 class SummaryShape(BundleMapping):
-    """The manifest's description of a summary."""
+    """The manifest's entries about the summary."""
 
     rows: Annotated[int, Field(ge=1, le=MOST_ROWS)]
     label: LabelShape

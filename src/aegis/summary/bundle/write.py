@@ -1,4 +1,5 @@
-"""Turn a summary into the content of a bundle: JSON values, and arrays in separate members."""
+"""Turn a summary into the content of a bundle: JSON values for the manifest, and arrays as members.
+"""
 
 from __future__ import annotations
 
@@ -25,22 +26,23 @@ LABEL_KEY = "label"
 
 
 def attribute_key(index: int) -> str:
-    """Return the key of the attribute at `index`; its members' names begin with it."""
+    """Return the key of the attribute with this index, with which the names of its members begin.
+    """
     return f"attribute_{index}"
 
 
 def values_member(key: str) -> str:
-    """Return the name of the member that holds an attribute's arrays."""
+    """Return the name of the member with an attribute's arrays."""
     return f"{key}.arrow"
 
 
 def hierarchy_member(key: str) -> str:
-    """Return the name of the member that holds an attribute's hierarchy."""
+    """Return the name of the member with an attribute's hierarchy."""
     return f"{key}_hierarchy.arrow"
 
 
 def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the manifest's description of a summary, and the members by name."""
+    """Return a summary as manifest entries, and as members by name."""
     members: dict[str, bytes] = {}
     own = summary.label_attribute
     content: dict[str, Any] = {
@@ -68,12 +70,12 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def label_prefix(index: int) -> str:
-    """Return what the names of the members of one of several labels begin with."""
+    """Return the prefix of the names of a label's members, if there are several labels."""
     return f"label_{index}_"
 
 
 def _labels_to(several: SeveralSummaries, members: dict[str, bytes]) -> dict[str, Any]:
-    """Store the summary of each of several labels, as that of a table with this label alone."""
+    """Add the summary for each of several labels to the members; return their manifest entries."""
     tasks = []
     for index, task in enumerate(several.tasks):
         content, own = pack_summary(task.summary)
@@ -105,7 +107,7 @@ def _label_to(label: LabelSummary) -> dict[str, Any]:
 
 
 def _weights_to(weights: TableWeights | None) -> dict[str, Any]:
-    """Return the weights of the rows; a summary of rows that count once says nothing of them."""
+    """Return the weights as a manifest entry; empty if each row counts once."""
     if weights is None:
         return {}
     said = {
@@ -119,7 +121,7 @@ def _weights_to(weights: TableWeights | None) -> dict[str, Any]:
 
 
 def _sums_to(sums: WeightSums) -> dict[str, str]:
-    """Return sums of weights as texts: their squares may take more than 64 bits."""
+    """Return sums of weights as texts, because their squares may need more than 64 bits."""
     return {name: str(getattr(sums, name)) for name in ("total", "squares", "divisor")}
 
 
@@ -162,7 +164,9 @@ def _attribute_to(
 
 
 def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, bytes]) -> str | None:
-    """Store the hierarchy of an attribute's masks, one column per level; return its name."""
+    """Add the hierarchy of an attribute's masks to the members, one column per level; return its
+    name.
+    """
     masks = (m for c in attribute.candidates for m in (c.mask, c.declared))
     hierarchies = list(dict.fromkeys(_hierarchies(masks)))
     if not hierarchies:
@@ -193,7 +197,9 @@ def _hierarchies(masks: Iterable[Mask]) -> Iterator[Hierarchy]:
 
 
 def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
-    """Store the counts of all pairs one after the other, so that many pairs need few columns."""
+    """Add the counts of all pairs to the members, joined into few columns; return their manifest
+    entry.
+    """
     order = sorted(pairs.index)
     columns: dict[str, Any] = {
         "joint": _joined([joint.ravel() for joint in pairs.joints], np.int64),
@@ -219,7 +225,8 @@ def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
 
 
 def _responses_to(responses: ResponseSums) -> dict[str, Any]:
-    """Return sums of a numeric label; of weighted ones, of more than 64 bits, the upper and lower bits."""
+    """Return sums of a numeric label as columns; sums of more than 64 bits as upper and lower bits.
+    """
     parts = [own.ravel() for own in responses.sums]
     if responses.total.dtype != object:
         return {"response": _joined(parts, np.int64), "response_total": responses.total}

@@ -31,7 +31,7 @@ _SLACK = 1e-6
 
 @dataclass(frozen=True)
 class Range:
-    """The smallest and the largest whole count that a cell can have."""
+    """The smallest and the largest integer count that a cell can have."""
 
     low: int
     high: int
@@ -70,7 +70,7 @@ def ranges(
     asked: Sequence[int] | None = None,
     whole: bool = False,
 ) -> list[Range]:
-    """Return the ranges of cells that agree with bounds on the cells and on their sums.
+    """Return the range of each cell that agrees with bounds on the cells and on their sums.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def ranges(
 
 
 def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
-    """Return the range of true counts for a published count of level `counts`."""
+    """Return the range of true counts that level `counts` can publish as this count."""
     said = protected.protection
     step = said.step or 1
     if said.method is CellMethod.ROUNDING:
@@ -163,7 +163,10 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
 def _narrow(
     name: str, bounds: Ints, totals: Sequence[tuple[int, int]], threshold: int, narrower: int
 ) -> list[Derivable]:
-    """Return the cells of one label table, with bounds (K, C, 2), that are narrower."""
+    """Return the cells of one label table whose range is narrower than `narrower`.
+
+    `bounds` has shape (K, C, 2): the known least and most rows by cell and class.
+    """
     classes = bounds.shape[1]
     low, high = bounds[..., 0], bounds[..., 1]
     # Cells with many possible counts left over need not be looked at.
@@ -186,7 +189,7 @@ def _narrow(
 def _programmed(
     low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], asked: Sequence[int]
 ) -> list[Range]:
-    """Return the ranges of cells of a label table by two linear programs each."""
+    """Return the ranges of cells of a label table, with two linear programs for each."""
     cells, classes = low.shape
     rows = sparse.kron(sparse.eye_array(cells), np.ones((1, classes)))
     columns = sparse.kron(np.ones((1, cells)), sparse.eye_array(classes))
@@ -209,7 +212,7 @@ def _remembered(
 
 
 def _class_totals(bounds: Sequence[Ints], classes: int) -> list[tuple[int, int]]:
-    """Return the range of each class's rows that all tables agree on."""
+    """Return the range of each class's rows with which all label tables agree."""
     full = [pairs for pairs in bounds if len(pairs)]
     return [
         (

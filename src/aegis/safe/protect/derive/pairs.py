@@ -3,13 +3,13 @@
 A moment of level `counts` is a sum over rows with cell a of one attribute and cell b of the other,
 weighted by the product of both codes. It is known to half its step. The unknowns are the rows n_ab.
 They are bounded by the ranges of the rows of each cell and of the moments of the two attributes. In
-addition, n_ab has in no class more rows than either cell can have. The true table agrees with these
+addition, no class has more rows n_ab than either cell can have. The true table agrees with these
 bounds, so any conclusion of the program is true for it.
 
-Most cells need no separate program. Every solution is a table that agrees. A cell with two possible
-counts as far apart as the threshold is settled, because the tables between them agree, too.
-Programs for many cells at once come first, then small programs around a cell (`nearby`), then the
-program of the whole table.
+Most cells need no separate program. Every solution is a table that agrees. If two solutions differ
+in a cell by the threshold, the cell is safe, because the tables between them agree, too. Programs
+for many cells at once come first, then small programs around a cell (`nearby`), then the program of
+the whole table.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class DerivablePair:
 
 @dataclass(frozen=True)
 class PairAudit:
-    """The result of an audit of pairs.
+    """The combinations of two cells that can be derived, and how many were examined.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ def _bounds(protected: ProtectedSummary, attribute: ProtectedAttribute) -> Ints:
 
 
 class _Program:
-    """The known bounds and sums of the rows n_ab of two attributes."""
+    """A linear program of the rows n_ab of two attributes: known bounds and sums."""
 
     def __init__(
         self,
@@ -196,7 +196,9 @@ class _Program:
         return np.maximum(low, threshold), high
 
     def asked(self) -> Ints:
-        """Return the cells that are examined: all, or those with the largest effect on moments."""
+        """Return the cells to examine: all cells or, in large tables, those with the largest effect
+        on moments.
+        """
         possible = np.flatnonzero(self.high > 0)
         if self.size <= MOST_CELLS:
             return possible
@@ -204,7 +206,7 @@ class _Program:
         return possible[np.argsort(-weight, kind="stable")[:HEAVIEST]]
 
     def narrower_than(self, narrower: int, asked: Ints) -> Iterator[DerivablePair]:
-        """Yield the cells in `asked` that may be small and have a narrower range."""
+        """Yield the cells in `asked` whose range is narrower than `narrower` and may be small."""
         seen = Seen(self.size)
         left = self._aimed_at_together(seen, narrower, asked, -(-self.size // LOOKS))
         for lines in NEARBY if len(left) else ():
@@ -222,9 +224,9 @@ class _Program:
                 yield DerivablePair(names, (int(cells[0]), int(cells[1])), own)
 
     def _aimed_at_together(self, seen: Seen, narrower: int, asked: Ints, worth: int) -> Ints:
-        """Solve programs that look for many cells at once; return the cells that they do not settle.
+        """Solve programs for many cells at once; return the cells that are not proven safe.
 
-        They end where one settles fewer than `worth` cells.
+        The programs end when one proves fewer than `worth` cells safe.
         """
         random = np.random.default_rng(len(asked))
         left = asked

@@ -1,16 +1,16 @@
-"""Ranges of the cells of a label table in closed form, instead of by a linear program.
+"""Compute ranges of the cells of a label table in closed form, instead of by a linear program.
 
-The linear program is that of a two-way table. The rows in each cell and class are in known ranges,
-each row of the table adds up to at least a threshold, and each column to a known range. The column
-sums that one row can have form a generalised polymatroid,
+The linear program is that of a two-way table. The rows in each cell and class have known ranges,
+each row of the table has at least a threshold as its sum, and each column has a sum in a known
+range. The column sums that one row can have form a generalised polymatroid,
 
     p(S) = max(low(S), threshold - high(C without S)) <= x(S) <= high(S) = b(S)    for all sets S of classes,
 
 The sums of all rows together form the polymatroid of the sums of p and b. A polymatroid meets a box
 [L, U] if p(S) <= U(S) and L(S) <= b(S) for all S (Frank and Tardos, Generalized polymatroids and
 submodular flows, Mathematical Programming 42, 1988). To get the smallest and the largest count of a
-cell, fix the cell and find when these conditions still hold. The results are whole numbers, the
-same as those of linear programming.
+cell, fix the cell and find when these conditions still hold. The results are integers, the same as
+those of linear programming.
 """
 
 from __future__ import annotations
@@ -71,6 +71,6 @@ def table_ranges(
 
 
 def _sets(classes: int) -> Iterator[npt.NDArray[np.bool_]]:
-    """Yield every set of classes as a mask, shape (C,)."""
+    """Yield every subset of the classes as flags, shape (C,)."""
     for number in range(1 << classes):
         yield np.array([number >> place & 1 for place in range(classes)], dtype=bool)

@@ -1,4 +1,4 @@
-"""Run migrations over the connection that `Database` provides."""
+"""Run the migrations on the connection that `Database` provides."""
 
 from alembic import context
 

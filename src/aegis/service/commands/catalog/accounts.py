@@ -165,7 +165,7 @@ def clean(
 
 
 def _opened(database: str, objects: str | None) -> Catalog:
-    """Return a catalog that is there; raise where it is not."""
+    """Open an existing catalog; raise an error if there is none."""
     from aegis.service.catalog import Catalog
 
     if "://" not in database and not Path(database).exists():

@@ -386,7 +386,7 @@ def _filter(metavar: str, text: str) -> Any:
 
 
 def _check_head(head: str | None, *, check: bool) -> None:
-    """Raise `PolicyError` where a head of the log is none, or is given without `--verify`."""
+    """Raise `PolicyError` if a head of the log is malformed, or is given without `--verify`."""
     if head is not None and not check:
         raise PolicyError("--head is given without --verify.", hint="Give both.")
     if head is not None and not _HEAD.fullmatch(head):

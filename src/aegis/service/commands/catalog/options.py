@@ -71,7 +71,7 @@ def show_rows(rows: Iterable[Mapping[str, Any]], form: Format) -> None:
 
 
 def show_facts(facts: Mapping[str, Any], form: Format) -> None:
-    """Print the properties of one item: a line each, or JSON, or one row of CSV."""
+    """Print the properties of one item as lines, as JSON, or as one row of CSV."""
     from rich.table import Table
 
     if form is Format.JSON:
@@ -87,7 +87,8 @@ def show_facts(facts: Mapping[str, Any], form: Format) -> None:
 
 
 def _shown(name: str, value: Any) -> str:
-    """Return a value as people read it; of the number of a request, a job or a token its first digits."""
+    """Return a value as text; numbers of requests, jobs and tokens are cut to their first digits.
+    """
     if name in ("id", "request", "job") and isinstance(value, str) and len(value) == _DIGITS:
         return value[:SHORT]
     if value is None:

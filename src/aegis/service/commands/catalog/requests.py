@@ -1,4 +1,4 @@
-"""Verbs on requests: from a purpose to a release, and whether it can be believed."""
+"""Verbs on requests: create, review, approve, release, download and verify."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs that move a request one step on, or back."""
+"""Verbs that move a request to its next or an earlier state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aegis.service.commands.catalog.verb import Verb
 
 
 def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
-    """Return the command of a step that takes nothing but the request."""
+    """Create the command of a step that needs only the request's number."""
 
     def command(number: RequestId, url: Url = "", token: Token = "") -> None:
         with connected(url, token) as client:
@@ -22,7 +22,7 @@ def _mover(step: str, doing: str, done: str) -> Callable[..., None]:
 
 
 def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
-    """Return the command of a step that takes a reason."""
+    """Create the command of a step that also needs a reason."""
 
     def command(number: RequestId, message: Message, url: Url = "", token: Token = "") -> None:
         with connected(url, token) as client:
@@ -34,7 +34,7 @@ def _decider(step: str, doing: str, done: str) -> Callable[..., None]:
 
 
 def steps() -> dict[str, Verb]:
-    """Return the verbs that move a request, by name."""
+    """Return the verbs that change the state of a request, by name."""
     plain = {
         "submit": (
             "Hand in a request that is a draft or was returned.",

@@ -1,4 +1,4 @@
-"""The form of a verb for the command line."""
+"""Describe a verb of `aegis catalog` for the command line."""
 
 from __future__ import annotations
 

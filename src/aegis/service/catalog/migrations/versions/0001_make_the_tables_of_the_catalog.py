@@ -14,7 +14,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the change."""
+    """Create all tables of the first version."""
     op.create_table(
         "accounts",
         sa.Column("id", sa.String(32), primary_key=True),

@@ -1,4 +1,4 @@
-"""Tie a token to the token that made it; keep the policy that an operator proposes."""
+"""Store which token created a token, and the policy that an operator proposes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the change."""
+    """Add the columns for parent tokens and proposed policies."""
     with op.batch_alter_table("tokens") as tokens:
         tokens.add_column(sa.Column("parent_id", sa.String(length=32), nullable=True))
         tokens.create_foreign_key("tokens_by_maker", "tokens", ["parent_id"], ["id"])

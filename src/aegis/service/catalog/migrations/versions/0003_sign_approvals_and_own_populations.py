@@ -1,4 +1,4 @@
-"""Keep signed approvals, renewals, an agent's former keys, and who owns a population."""
+"""Store signed approvals, renewals, an agent's former keys, and the owner of each population."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHERE d.id = (
 
 
 def upgrade() -> None:
-    """Make the change."""
+    """Add the tables and columns for signatures, renewals, former keys and owners."""
     op.create_table(
         "populations",
         sa.Column("name", sa.String(120), primary_key=True),

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the change."""
+    """Add and replace the tables and columns for signing in."""
     op.add_column(
         "accounts",
         sa.Column("roles_claimed", sa.Boolean(), nullable=False, server_default=sa.false()),

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the change."""
+    """Add the table of last signs of life, and clear unsalted recovery codes."""
     op.create_table(
         "signs",
         sa.Column("place", sa.String(10), primary_key=True),
