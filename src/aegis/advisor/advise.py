@@ -239,8 +239,7 @@ def weight_notes(summary: Summary) -> list[str]:
 
 
 def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
-    """Return warnings about sampling, left-out rows and columns, and a rule that was not checked.
-    """
+    """Return warnings about sampling, left-out rows and columns, and a rule that was not checked."""
     notes = []
     if summary.unnamed:
         notes.append(

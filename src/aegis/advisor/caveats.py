@@ -24,8 +24,7 @@ def caveats_of(advice: Advice) -> tuple[str, ...]:
 
 
 def _few_rows(advice: Advice) -> tuple[str, ...]:
-    """Return a warning if a label class has too few rows to predict the metric of trained models.
-    """
+    """Return a warning if a label class has too few rows to predict the metric of trained models."""
     label_rows = {
         name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0
     }

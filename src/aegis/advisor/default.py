@@ -53,8 +53,7 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
 
 
 def out_of_reach(summary: Summary) -> str | None:
-    """Return why the expected model metric cannot be computed in reasonable time; None if it can.
-    """
+    """Return why the expected model metric cannot be computed in reasonable time; None if it can."""
     if summary.pairs.folds is None:
         return "the summary holds no folds of the rows, so that none can be held out"
     classes = int(np.count_nonzero(summary.label.counts))

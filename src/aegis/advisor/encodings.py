@@ -216,8 +216,7 @@ class CodedAttribute:
 
 
 def _in_classes(joint: Floats, some: slice | None) -> Floats:
-    """Return counts (K, C, L) of the classes `some`, or summed over all classes, shape (K, 1, L).
-    """
+    """Return counts (K, C, L) of the classes `some`, or summed over all classes, shape (K, 1, L)."""
     return joint.sum(axis=1, keepdims=True) if some is None else joint[:, some]
 
 

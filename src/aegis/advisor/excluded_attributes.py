@@ -40,8 +40,7 @@ def sets_aside(summary: Summary) -> bool:
 
 
 def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
-    """Return a sentence that names the attributes that a score leaves out, and says what follows.
-    """
+    """Return a sentence that names the attributes that a score leaves out, and says what follows."""
     aside = [a for a in summary.attributes.values() if a.aside]
     if not aside or measure.scope is not Scope.CONFIGURATION:
         return ()

@@ -463,8 +463,7 @@ def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
 
 
 def _counted_by(level: Levels) -> int:
-    """Return the number of levels by which rows are counted; for a noise mask, the number of atoms.
-    """
+    """Return the number of levels by which rows are counted; for a noise mask, the number of atoms."""
     return len(level) if level.ndim == 2 else widths(level)
 
 
@@ -479,8 +478,7 @@ def pair_block(
     levels: tuple[Levels, Levels],
     label: Candidate | None,
 ) -> npt.NDArray[Any]:
-    """Return the rows by (masked) class and masked values of two attributes, shape (C, L_i, L_j).
-    """
+    """Return the rows by (masked) class and masked values of two attributes, shape (C, L_i, L_j)."""
     label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)
     rows, columns = map(_counted_by, levels)

@@ -170,8 +170,7 @@ class RowGroups:
 
     @property
     def remember(self) -> bool:
-        """Whether counts are cached. Only then can some attributes be counted without the others.
-        """
+        """Whether counts are cached. Only then can some attributes be counted without the others."""
         return not is_sparse(self._pairs.total)
 
     def counts(
@@ -240,8 +239,7 @@ class RowGroups:
         return self._joints[known]
 
     def _indicators(self, index: int, level: Levels, key: Hashable) -> Matrix | None:
-        """Return the 0/1 matrix of each atom's level, shape (A, L); None if each atom is a level.
-        """
+        """Return the 0/1 matrix of each atom's level, shape (A, L); None if each atom is a level."""
         known = (index, key)
         if known not in self._told:
             size = int(level.max(initial=0)) + 1
@@ -282,8 +280,7 @@ def _summed(total: Matrix, grouping: sparse.csr_array) -> npt.NDArray[np.float64
 
 
 def _expected_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCounts:
-    """Return the expected counts under noise masks: K_i' G K_j, with expected rows on the diagonal.
-    """
+    """Return the expected counts under noise masks: K_i' G K_j, with expected rows on the diagonal."""
     from scipy import sparse  # as above
 
     parts = [

@@ -260,8 +260,7 @@ class RecordRanker:
         }
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
-        """Return the held-out trace of a released table; None if the measure needs no such check.
-        """
+        """Return the held-out trace of a released table; None if the measure needs no such check."""
         doubting = self.measure.doubted_by
         if doubting is None or not self._tells_apart(data):
             return None

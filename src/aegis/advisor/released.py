@@ -275,8 +275,7 @@ class ReleasedRows:
         return replace(on_all_rows, lost_classes=kept_rows.lost) if figure is None else figure
 
     def _roles(self) -> Mapping[str, ColumnRole]:
-        """Return the weight of each column in a mean over columns, according to the unmasked table.
-        """
+        """Return the weight of each column in a mean over columns, according to the unmasked table."""
         return self._column_roles
 
     @cached_property
@@ -414,8 +413,7 @@ def _kept(released: ReleasedRows, best: Ranked, scorer: Scorer) -> KeptRows | Ke
 
 
 def _front(advice: Advice, front: Front, released: ReleasedRows, scorer: Scorer) -> Front:
-    """Return the front with the utility of each point, measured on the rows that its release keeps.
-    """
+    """Return the front with the utility of each point, measured on the rows that its release keeps."""
     measure, rule = MEASURES.get(advice.measure), released.plan.rule
     reference = released.reference(measure, advice.unmasked)
     points = []

@@ -97,8 +97,7 @@ def _told(advice: Advice, uncovered: Uncovered) -> Advice:
 def _outside_known(
     known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
 ) -> Outside | None:
-    """Return `outside_of_release` from rows that are known as codes; None if these are not enough.
-    """
+    """Return `outside_of_release` from rows that are known as codes; None if these are not enough."""
     summary, frequency = plan.summary, plan.summary.frequency
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if known is None or frequency is None or frequency.earlier is not None:

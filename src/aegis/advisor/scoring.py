@@ -528,8 +528,7 @@ class Scorer:
     def _losses(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> npt.NDArray[np.float64]:
-        """Return the loss of a held-out trace by pooling rare values, summed over the attributes.
-        """
+        """Return the loss of a held-out trace by pooling rare values, summed over the attributes."""
         masked = zip(self._scored(which), candidates, strict=True)
         by_attribute = [self.losses(*attribute, label) for attribute in masked]
         total: npt.NDArray[np.float64] = np.sum(by_attribute, axis=0)

@@ -1,5 +1,4 @@
-"""State the utility that a release keeps for each of several labels, and the price of serving all.
-"""
+"""State the utility that a release keeps for each of several labels, and the price of serving all."""
 
 from __future__ import annotations
 

@@ -190,8 +190,7 @@ class Agent:
         return True
 
     def _work(self, job: dict[str, Any]) -> None:
-        """Do a job in this process or, if the settings limit memory or time, in a separate process.
-        """
+        """Do a job in this process or, if the settings limit memory or time, in a separate process."""
         limits = self.settings.work
         if limits is None:
             self.do(job)
@@ -249,8 +248,7 @@ class Agent:
             raise
 
     def _give_up(self, job: dict[str, Any], error: AegisError) -> None:
-        """Report to the service that a job failed, unless it was cancelled or reassigned meanwhile.
-        """
+        """Report to the service that a job failed, unless it was cancelled or reassigned meanwhile."""
         self.say(f"failed: {error}")
         try:
             self.client.failed(job["id"], job["attempt"], _sayable(error), spent=error.noise_drawn)

@@ -162,8 +162,7 @@ class _Told:
 
 
 def _handle_errors(app: FastAPI) -> None:
-    """Answer every error in one form: a page for browsers, `application/problem+json` for programs.
-    """
+    """Answer every error in one form: a page for browsers, `application/problem+json` for programs."""
 
     def answer(request: Request, error: Exception) -> Response:
         told = _Told.of(error)

@@ -180,8 +180,7 @@ class Client:
         return self._list("/tokens")
 
     def make_token(self, name: str, scopes: Sequence[str], *, days: int = 90) -> dict[str, Any]:
-        """Create a token with a part of this token's permissions; its secret is returned only now.
-        """
+        """Create a token with a part of this token's permissions; its secret is returned only now."""
         body = {"name": name, "scopes": list(scopes), "days": days}
         return self._object("POST", "/tokens", body)
 

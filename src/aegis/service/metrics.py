@@ -50,8 +50,7 @@ class CallMetrics:
         self._seconds.labels(method, route).observe(seconds)
 
     def text(self, catalog: Catalog) -> bytes:
-        """Return all metrics in Prometheus's text format, summed over the processes of the service.
-        """
+        """Return all metrics in Prometheus's text format, summed over the processes of the service."""
         calls = self._registry
         if os.environ.get(FOLDER):
             calls = CollectorRegistry()

@@ -187,8 +187,7 @@ class Notifier:
     _looked: int = 0
 
     def run(self, say: Callable[[str], None] = lambda line: None) -> None:  # noqa: ARG005
-        """Send new notices until stopped; wait and go on if a database or server does not answer.
-        """
+        """Send new notices until stopped; wait and go on if a database or server does not answer."""
         while not self.over.is_set():
             try:
                 self.once()

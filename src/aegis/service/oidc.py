@@ -137,8 +137,7 @@ class Person:
 
 
 def address(provider: Provider, begun: Begun, back: str) -> str:
-    """Return the URL at which the person signs in; the provider then sends the browser to `back`.
-    """
+    """Return the URL at which the person signs in; the provider then sends the browser to `back`."""
     endpoint = _configuration(provider)["authorization_endpoint"]
     digest = hashlib.sha256(begun.verifier.encode()).digest()
     asked = {
@@ -235,8 +234,7 @@ def _object(answer: httpx.Response) -> Mapping[str, Any]:
 def _exchanged(
     provider: Provider, endpoint: str, begun: Begun, back: str, code: str
 ) -> Mapping[str, Any]:
-    """Exchange an authorization code for tokens (RFC 6749, section 4.1.3; PKCE proof of RFC 7636).
-    """
+    """Exchange an authorization code for tokens (RFC 6749, section 4.1.3; PKCE proof of RFC 7636)."""
     form = {
         "grant_type": "authorization_code",
         "code": code,

@@ -127,8 +127,7 @@ class Openings:
         return opening
 
     def get(self, identifier: str) -> BenchOpening:
-        """Return a table that is being opened or was opened recently; raise `NotThere` otherwise.
-        """
+        """Return a table that is being opened or was opened recently; raise `NotThere` otherwise."""
         with self._lock:
             if identifier not in self._known:
                 raise NotThere("Nothing is being opened here.", hint="Choose the table again.")

@@ -1,5 +1,4 @@
-"""Do the service's background jobs: search and audit protected summaries, and end expired releases.
-"""
+"""Do the service's background jobs: search and audit protected summaries, and end expired releases."""
 
 from __future__ import annotations
 

@@ -167,8 +167,7 @@ def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array |
 
 
 def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> npt.NDArray[np.bool_]:
-    """Return for each group of a candidate whether it shares its level with another, shape (size,).
-    """
+    """Return for each group of a candidate whether it shares its level with another, shape (size,)."""
     if candidate.noise is not None or candidate.size <= candidate.n_levels:
         return np.zeros(candidate.size, dtype=np.bool_)
     first = np.unique(candidate.groups, return_index=True)[1]

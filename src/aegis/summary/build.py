@@ -347,8 +347,7 @@ class _Builder:
     def _label_mask(
         self, column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64]
     ) -> Mask:
-        """Return the mask that turns label values into classes: bins, or the only candidate mask.
-        """
+        """Return the mask that turns label values into classes: bins, or the only candidate mask."""
         declared, mask = self.policy.label, self.policy.label_mask
         if mask is None:
             return label_bins(column, values, counts, declared)

@@ -80,8 +80,7 @@ class CodedRows:
         attributes: Mapping[str, AttributeSummary],
         label: str,
     ) -> tuple[FrequencyTable, Codes]:
-        """Return the frequency table, as `count_cells` does, and the cell of each row, shape (N,).
-        """
+        """Return the frequency table, as `count_cells` does, and the cell of each row, shape (N,)."""
         names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
         codes: dict[str, npt.NDArray[np.integer]] = {}
         representatives: dict[str, npt.NDArray[np.int32]] = {}

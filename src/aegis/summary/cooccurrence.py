@@ -1,5 +1,4 @@
-"""Count how often values of two attributes occur together, by class: G_y of theory.md, section 2.
-"""
+"""Count how often values of two attributes occur together, by class: G_y of theory.md, section 2."""
 
 from __future__ import annotations
 
@@ -386,8 +385,7 @@ def as_entries(counts: Counts) -> Numbers:
 
 
 def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
-    """Count the keys from 0 to `size` - 1, or sum their weights; float sums are exact below 2**53.
-    """
+    """Count the keys from 0 to `size` - 1, or sum their weights; float sums are exact below 2**53."""
     return np.bincount(key, weights=weights, minlength=size).astype(np.int64, copy=False)
 
 

@@ -94,8 +94,7 @@ def _has_noise(attribute: AttributeSummary) -> bool:
 
 
 def _aside(attribute: AttributeSummary) -> AttributeSummary:
-    """Return the attribute with all values in one atom, and with a single level under every mask.
-    """
+    """Return the attribute with all values in one atom, and with a single level under every mask."""
     atoms, level = np.zeros(len(attribute.values), np.int32), np.zeros(1, np.int32)
     candidates = [
         replace(c, levels=level, ranges=None if c.ranges is None else level)

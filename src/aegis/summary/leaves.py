@@ -55,8 +55,7 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
 
 
 def domain(attribute: AttributeSummary) -> int:
-    """Return the number of leaves of an attribute: of its hierarchy, or else its distinct values.
-    """
+    """Return the number of leaves of an attribute: of its hierarchy, or else its distinct values."""
     hierarchy = _hierarchy_of(attribute)
     if hierarchy is None:
         return len(attribute.values)

@@ -66,8 +66,7 @@ def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
 
 
 def _learns_bounds(attribute: AttributeSummary) -> bool:
-    """Return whether a candidate has bounds learnt from data, each of which enough rows must share.
-    """
+    """Return whether a candidate has bounds learnt from data, each of which enough rows must share."""
     return any(
         candidate.mask != candidate.declared
         and any("{rows}" in (part.learns or "") for part in parts_of(candidate.mask))

@@ -129,8 +129,7 @@ def _atoms(
     attributes: Mapping[str, AttributeSummary],
     classes: pa.Array,
 ) -> ir.Table:
-    """Return class and atoms of each labelled row, with its unit, number and weight if it has them.
-    """
+    """Return class and atoms of each labelled row, with its unit, number and weight if it has them."""
     more = [name for name in ("u", "r", "w") if name in labelled.columns]
     table = _coded(source, labelled, "aegis_y", "y", classes, np.arange(len(classes)))
     for i, attribute in enumerate(attributes.values()):
@@ -163,8 +162,7 @@ def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
 
 
 def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
-    """Return a rank as a 64-bit integer; Ibis assumes that it is one, but Spark's rank has 32 bits.
-    """
+    """Return a rank as a 64-bit integer; Ibis assumes that it is one, but Spark's rank has 32 bits."""
     return rank.cast("int32").cast("int64")
 
 
@@ -212,8 +210,7 @@ def _coded(
 def _responses(
     source: Source, small_table: ir.Table, sizes: Sequence[int], folds: int
 ) -> ResponseSums:
-    """Return the sums of a numeric label by fold and atom, from the number of rows of each value.
-    """
+    """Return the sums of a numeric label by fold and atom, from the number of rows of each value."""
     weighted = "w" in small_table.columns
     total = small_table["r"].sum().cast("int64")
     if weighted:  # sums may take more than 64 bits

@@ -390,6 +390,5 @@ def exact_squares(values: Counts) -> int:
 
 
 def rows_with_number(column: ir.Column, name: str) -> ir.Value:
-    """Return an expression that is `name`, the only class, where the number is present, else null.
-    """
+    """Return an expression that is `name`, the only class, where the number is present, else null."""
     return ibis.cases((present(column), ibis.literal(name)), else_=ibis.null("string"))

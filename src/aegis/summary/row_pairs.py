@@ -170,8 +170,7 @@ class _Part:
 
 
 def _together(sizes: Sequence[int]) -> list[list[int]]:
-    """Divide attributes into sets with at most `_TOGETHER` combinations, or of one attribute each.
-    """
+    """Divide attributes into sets with at most `_TOGETHER` combinations, or of one attribute each."""
     parts: list[list[int]] = []
     combined = 1
     for place in sorted(range(len(sizes)), key=lambda i: sizes[i]):

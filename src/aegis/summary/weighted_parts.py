@@ -1,5 +1,4 @@
-"""Convert the summaries of weighted parts of a table to one unit, so that their sums can be added.
-"""
+"""Convert the summaries of weighted parts of a table to one unit, so that their sums can be added."""
 
 from __future__ import annotations
 

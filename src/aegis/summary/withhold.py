@@ -95,8 +95,7 @@ def _refuse_noise(attribute: AttributeSummary) -> None:
 def _coarse(
     attribute: AttributeSummary, cells: Ints, information: Information, max_levels: int
 ) -> tuple[AttributeSummary, Ints]:
-    """Merge an attribute's values into cells; return the attribute, and the new atom of each atom.
-    """
+    """Merge an attribute's values into cells; return the attribute, and the new atom of each atom."""
     if int(cells.max(initial=-1)) + 1 == len(attribute.values):
         return attribute, np.arange(attribute.n_atoms, dtype=np.int32)  # a candidate shows it all
     first = np.unique(cells, return_index=True)[1]

@@ -285,8 +285,7 @@ class BranchAndBound:
         return best
 
     def _branch(self, box: Box) -> None:
-        """Split a box in two; from time to time, descend to a single configuration and improve it.
-        """
+        """Split a box in two; from time to time, descend to a single configuration and improve it."""
         self.found.nodes += 1
         index, fine, narrowed = self._split(box)
         self._push(_replace(box, index, box[index] & ~fine))
@@ -418,8 +417,7 @@ class BranchAndBound:
             self._to_the_top(box)
 
     def _improve(self, box: Box) -> Box | None:
-        """Return a better admissible configuration that differs in one or two masks; None if none.
-        """
+        """Return a better admissible configuration that differs in one or two masks; None if none."""
         start = self.objective.bound(box)
         moves = self._moves(box)
         for gain, index, candidate in moves:
@@ -434,8 +432,7 @@ class BranchAndBound:
         return None
 
     def _moves(self, box: Box) -> list[tuple[float, int, int]]:
-        """Return the gain of each change of one mask, largest first: gain, variable and new domain.
-        """
+        """Return the gain of each change of one mask, largest first: gain, variable and new domain."""
         start = self.objective.bound(box)
         moves = []
         for index, variable in enumerate(self.problem.variables):
@@ -453,8 +450,7 @@ class BranchAndBound:
         return self.objective.upper(box) if self._in_time(box) else -math.inf
 
     def _go_on(self) -> None:
-        """Raise an error if time is over, and report progress so that a caller can end the search.
-        """
+        """Raise an error if time is over, and report progress so that a caller can end the search."""
         self.clock.check()
         self.step.advance(0)
 
@@ -492,8 +488,7 @@ class BranchAndBound:
 def _exchanges(
     moves: list[tuple[float, int, int]],
 ) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return pairs of moves, one with a gain and one with a loss, whose sum is a gain, best first.
-    """
+    """Return pairs of moves, one with a gain and one with a loss, whose sum is a gain, best first."""
     up = [move for move in moves if move[0] > _TOLERANCE][:_EXCHANGED]
     down = [move for move in moves if move[0] <= _TOLERANCE][:_EXCHANGED]
     pairs = [

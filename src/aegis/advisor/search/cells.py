@@ -50,8 +50,7 @@ class RuleCells:
         return dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
 
     def code(self, name: str, groups: npt.NDArray[np.integer]) -> Ids:
-        """Return the group of each cell, shape (cells,), given the group of each value, shape (V,).
-        """
+        """Return the group of each cell, shape (cells,), given the group of each value, shape (V,)."""
         frequency = self._frequency
         on_codes = groups[frequency.representatives[name]].astype(np.int64)
         return on_codes[self._codes[name]]

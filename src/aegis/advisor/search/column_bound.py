@@ -71,8 +71,7 @@ class EveryColumn(OfMeasure):
         )
 
     def _explained(self, keys: tuple[int, ...], levels: list[Ints]) -> list[Floats]:
-        """Return for each column the scatter of its finest levels that the other columns explain.
-        """
+        """Return for each column the scatter of its finest levels that the other columns explain."""
         if keys not in self._known:
             if self._blocks is None:
                 self._blocks = PartBlocks(self._problem.summary.pairs)

@@ -123,8 +123,7 @@ class InMemory:
         return alone and self.plan.rule.sizes_only and bool(self.plan.rule.criteria)
 
     def possible(self, box: Box) -> bool:
-        """Return whether the coarsest corner of a box meets the criteria that are valid for boxes.
-        """
+        """Return whether the coarsest corner of a box meets the criteria that are valid for boxes."""
         if self._leaves is not None and not self._leaves.possible(box):
             return False
         return not self._judges_boxes or self._passes(box, self._rule(box))
@@ -328,8 +327,7 @@ class InMemory:
         return [i for i, variable in self._numbered if variable.name in protected]
 
     def _rule(self, box: Box) -> PrivacyRule | None:
-        """Return the criteria of the rule that are valid for a whole box; None if there are none.
-        """
+        """Return the criteria of the rule that are valid for a whole box; None if there are none."""
         open_masks = undecided(self.problem, box)
         if open_masks not in self._sound:
             self._sound[open_masks] = sound_part(self.rule, open_masks)
@@ -406,8 +404,7 @@ class InEngine:
         return box if self.possible(box) else None
 
     def possible(self, box: Box) -> bool:
-        """Return whether the coarsest configuration of a box meets the rule; True if there is none.
-        """
+        """Return whether the coarsest configuration of a box meets the rule; True if there is none."""
         rule = self.plan.rule
         if not self._monotone or sound_part(rule, undecided(self.problem, box)) != rule:
             return True

@@ -308,8 +308,7 @@ def _settle(
 def _best_of(
     searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], above: float
 ) -> Box | None:
-    """Return the best known configuration that a point admits; None if none is better than `above`.
-    """
+    """Return the best known configuration that a point admits; None if none is better than `above`."""
     values = [(strength.objective.bound(box), box) for box in known]
     # The classes of few are counted: those of the best until one is admissible.
     for value, box in sorted(values, key=lambda entry: (-entry[0], entry[1])):

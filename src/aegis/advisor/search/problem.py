@@ -321,8 +321,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
 
 
 def _told_apart(candidate: Candidate, outside: Ints | None) -> bytes:
-    """Return a key of a candidate's grouping of table and population; equal keys mean equal groups.
-    """
+    """Return a key of a candidate's grouping of table and population; equal keys mean equal groups."""
     if outside is None:
         return b""
     return _first_alike(np.concatenate([candidate.groups, outside])).tobytes()

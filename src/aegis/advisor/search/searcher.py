@@ -289,8 +289,7 @@ class Searcher:
         return math.prod(len(v.candidates) for v in self.problem.variables)
 
     def rank(self, outcome: Found, clock: Clock) -> list[Ranked]:
-        """Return the search's configurations, best first; if none is admissible, the closest one.
-        """
+        """Return the search's configurations, best first; if none is admissible, the closest one."""
         if outcome.best:
             return [
                 self.ranked(f"best-{i + 1}", box, value)
@@ -422,8 +421,7 @@ def _notes_on_proof(*, generous: bool, first_alone: bool) -> Iterator[str]:
 
 
 def _why_stopped(outcome: Found) -> str | None:
-    """Return why a search ended early: by its time limit or by the user; None if it ran to its end.
-    """
+    """Return why a search ended early: by its time limit or by the user; None if it ran to its end."""
     if outcome.complete:
         return None
     return "interrupt" if outcome.interrupted else "time limit"

@@ -114,8 +114,7 @@ class SharesKept(Priced):
         self._combine = scorer.combine
 
     def guess(self, box: Box) -> float:
-        """Return `upper`; if bounds are loose and slow, the weighted mean of the labels' estimates.
-        """
+        """Return `upper`; if bounds are loose and slow, the weighted mean of the labels' estimates."""
         if not self._loose:
             return self.upper(box)
         return sum(

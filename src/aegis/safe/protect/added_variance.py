@@ -1,5 +1,4 @@
-"""Estimate, from a protected label table itself, the variance that protection added to its counts.
-"""
+"""Estimate, from a protected label table itself, the variance that protection added to its counts."""
 
 from __future__ import annotations
 

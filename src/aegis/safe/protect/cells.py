@@ -109,8 +109,7 @@ class Cells:
         )
 
     def join(self, target: Ints) -> Cells:
-        """Merge each cell into the cell `target`, shape (K,); a cell that is its own target stays.
-        """
+        """Merge each cell into the cell `target`, shape (K,); a cell that is its own target stays."""
         stays = target == np.arange(self.count)
         place = (np.cumsum(stays) - 1)[target]
         joint = np.zeros((int(stays.sum()), self.joint.shape[1]), dtype=np.int64)

@@ -94,8 +94,7 @@ def by_declaration(label: LabelSummary, declared: Label, *, others_refused: bool
 
 
 def tallied(label: LabelSummary) -> tuple[tuple[str, ...], Ints]:
-    """Return the classes that occur, with their rows, in an order that depends only on their names.
-    """
+    """Return the classes that occur, with their rows, in an order that depends only on their names."""
     place, texts = _places(label)
     return texts, np.bincount(place, weights=label.counts, minlength=len(texts)).astype(np.int64)
 
@@ -144,8 +143,7 @@ def rows_of(source: Source, label: LabelSummary, classes: NamedClasses) -> ir.Ta
 
 
 def refuse_cut_at_values(declared: Label) -> None:
-    """Raise `PolicyError` if a label would be cut at quantiles, which are values of single persons.
-    """
+    """Raise `PolicyError` if a label would be cut at quantiles, which are values of single persons."""
     if declared.bins is not None and not declared.cuts:
         raise PolicyError(
             f"The policy declares too few cuts: the label {declared.column!r} would be cut into "

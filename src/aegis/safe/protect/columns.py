@@ -284,8 +284,7 @@ def read_column(
 
 
 def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Parse values as a type; return them, null if that fails, and flags of those that were parsed.
-    """
+    """Parse values as a type; return them, null if that fails, and flags of those that were parsed."""
     goal = _ARROW[own]
     fits = np.ones(len(values), dtype=bool)
     if values.type == goal and own is not ColumnType.TEXT:

@@ -131,8 +131,7 @@ def rows_alike(
 
 
 def _log_chance(attribute: ProtectedAttribute, place: int) -> float:
-    """Return the log probability that two rows have the same masked value, from noisy cell counts.
-    """
+    """Return the log probability that two rows have the same masked value, from noisy cell counts."""
     candidate = attribute.candidates[place]
     cells = np.maximum(attribute.table.sum(axis=1), 0).astype(np.float64)
     shown = np.bincount(candidate.groups, weights=cells, minlength=candidate.size)

@@ -254,8 +254,7 @@ def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
 
 
 def _summed_rows(summary: Summary) -> list[npt.NDArray[Any]]:
-    """Return the numbers of rows behind the sums of a numeric label, by atom, in total and by fold.
-    """
+    """Return the numbers of rows behind the sums of a numeric label, by atom, in total and by fold."""
     folds = summary.pairs.folds
     return [*summary.pairs.joints, *(() if folds is None else folds.joints)]
 

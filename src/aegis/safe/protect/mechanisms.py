@@ -137,8 +137,7 @@ def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[
 
 
 def _largest_entropy(changes: Floats, variance: float) -> Floats:
-    """Return p proportional to exp(a d + b d^2) with mean 0 and the variance nearest to `variance`.
-    """
+    """Return p proportional to exp(a d + b d^2) with mean 0 and the variance nearest to `variance`."""
     from scipy.optimize import brentq
 
     scale = float(np.abs(changes).max())

@@ -281,8 +281,7 @@ def _measured_again(
     rho: float,
     error: float,
 ) -> ProtectedSummary:
-    """Return label tables that are the mean of two measurements; the summary then has no moments.
-    """
+    """Return label tables that are the mean of two measurements; the summary then has no moments."""
     first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
     again, second = budget.spend(
         "label tables again",
@@ -421,8 +420,7 @@ def _pooled(
 
 @dataclass(frozen=True, eq=False)
 class _Decisions:
-    """The number of rows in too small classes, for each configuration whose verdict was requested.
-    """
+    """The number of rows in too small classes, for each configuration whose verdict was requested."""
 
     choices: tuple[tuple[int, ...], ...]
     below: Ints

@@ -175,8 +175,7 @@ class ProtectedScorer:
         return min(trace, float(len(self.summary.classes) - 1))
 
     def _separated(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
-        """Return the trace for two classes, computed from how far the codes separate the classes.
-        """
+        """Return the trace for two classes, computed from how far the codes separate the classes."""
         told = [m for m in masked if len(m.main)]
         if not told:
             return 0.0
@@ -189,8 +188,7 @@ class ProtectedScorer:
         )
 
     def _correlations(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> Floats:
-        """Return the correlations between the main directions of the attributes, positive definite.
-        """
+        """Return the correlations between the main directions of the attributes, positive definite."""
         sizes = [len(m.main) for m in masked]
         places = np.concatenate([[0], np.cumsum(sizes)])
         matrix = np.eye(int(places[-1]))

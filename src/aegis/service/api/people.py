@@ -158,8 +158,7 @@ def redeem(given: shapes.LinkUsed, catalog: CatalogOf) -> dict[str, Any]:
 def invite(
     given: shapes.AccountInvited, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
 ) -> dict[str, Any]:
-    """Create an account without a password; return, once, the link with which its owner sets one.
-    """
+    """Create an account without a password; return, once, the link with which its owner sets one."""
     with catalog.database.writing() as session:
         made = password_links.invite(session, actor, given.name, given.roles)
     return _link(made, settings)

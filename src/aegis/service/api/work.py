@@ -178,8 +178,7 @@ def _seen(catalog: Catalog, actor: Actor, job_id: str) -> dict[str, Any]:
 
 
 def _require_agent(catalog: Catalog, actor: Actor, job_id: str) -> None:
-    """Raise an error, before the upload is read, unless the job belongs to the actor's data sets.
-    """
+    """Raise an error, before the upload is read, unless the job belongs to the actor's data sets."""
     with catalog.database.reading() as session:
         deliveries.require_agent(session, actor, job_id)
 

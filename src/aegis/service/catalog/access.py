@@ -23,8 +23,7 @@ class AccountRole(StrEnum):
 
 
 class Tie(StrEnum):
-    """How an account must be related to an object for its role to apply: for example as its owner.
-    """
+    """How an account must be related to an object for its role to apply: for example as its owner."""
 
     ANY = "any"
     """No relation is needed."""

@@ -78,8 +78,7 @@ class LoggedState:
 
     @classmethod
     def of(cls, entries: Iterable[LogEntry]) -> LoggedState:
-        """Return the state after all entries, which must be ordered from the oldest to the newest.
-        """
+        """Return the state after all entries, which must be ordered from the oldest to the newest."""
         state = cls()
         for entry in entries:
             state._add(entry)

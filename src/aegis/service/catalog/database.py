@@ -86,8 +86,7 @@ class Database:
         self.engine.dispose()
 
     def _migrate(self) -> None:
-        """Update the tables to this version of Aegis; raise an error if a newer Aegis wrote them.
-        """
+        """Update the tables to this version of Aegis; raise an error if a newer Aegis wrote them."""
         settings = Config()
         settings.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
         try:

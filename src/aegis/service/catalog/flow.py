@@ -54,8 +54,7 @@ def ask_summary(
 
 
 def ask_search(session: Session, by: Actor, request_id: str) -> Job:
-    """Create a job in which the worker searches the best configuration from the protected summary.
-    """
+    """Create a job in which the worker searches the best configuration from the protected summary."""
     request = requests.seen(session, by, Action.REVIEW, request_id)
     if request.state != RequestState.IN_REVIEW:
         raise WrongState(

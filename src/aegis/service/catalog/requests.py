@@ -364,8 +364,7 @@ def file_of(session: Session, request: Request) -> ReleaseRecord:
 
 
 def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
-    """Return all earlier releases of the same table, also expired ones: somebody may have a copy.
-    """
+    """Return all earlier releases of the same table, also expired ones: somebody may have a copy."""
     query = select(ReleaseRecord).where(
         ReleaseRecord.data_set_id == request.data_set_id, ReleaseRecord.request_id != request.id
     )

@@ -276,8 +276,7 @@ def _controls(stood: _Stood, policy: Policy) -> dict[str, Any]:
 def _taken(
     catalog: Catalog, who: CallerOf, identifier: str, form: FormData
 ) -> tuple[_Stood, Policy, dict[str, Role]]:
-    """Return the data set, the policy that the form describes, and the roles that the form changes.
-    """
+    """Return the data set, the policy that the form describes, and the roles that the form changes."""
     require_form_key(who, str(form.get("form_key", "")))
     stood = _stood(catalog, who, identifier)
     base = policy_of(str(form.get("base", "")) or stood.version.policy)

@@ -1,5 +1,4 @@
-"""Merge summaries from files; each file may occur only once, and none may be a protected summary.
-"""
+"""Merge summaries from files; each file may occur only once, and none may be a protected summary."""
 
 from __future__ import annotations
 

@@ -425,8 +425,7 @@ def _shaped(flat: npt.NDArray[Any], shapes: list[Any]) -> tuple[npt.NDArray[Any]
 def _parted(
     flat: npt.NDArray[Any], lengths: npt.NDArray[np.int64], pairs: list[tuple[int, int]]
 ) -> dict[tuple[int, int], Any]:
-    """Split a flat array by pair of attributes; `lengths` has the number of entries of each pair.
-    """
+    """Split a flat array by pair of attributes; `lengths` has the number of entries of each pair."""
     said = lengths.tolist()  # Python's own numbers, which cannot overflow
     if any(length < 0 for length in said) or sum(said) != len(flat):
         refuse("the cells of the pairs are more or fewer than the manifest says")

@@ -1,5 +1,4 @@
-"""Define types and ranges of a bundle's manifest, which are checked before anything else is read.
-"""
+"""Define types and ranges of a bundle's manifest, which are checked before anything else is read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Turn a summary into the content of a bundle: JSON values for the manifest, and arrays as members.
-"""
+"""Turn a summary into the content of a bundle: JSON values for the manifest, and arrays as members."""
 
 from __future__ import annotations
 
@@ -26,8 +25,7 @@ LABEL_KEY = "label"
 
 
 def attribute_key(index: int) -> str:
-    """Return the key of the attribute with this index, with which the names of its members begin.
-    """
+    """Return the key of the attribute with this index, with which the names of its members begin."""
     return f"attribute_{index}"
 
 
@@ -225,8 +223,7 @@ def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
 
 
 def _responses_to(responses: ResponseSums) -> dict[str, Any]:
-    """Return sums of a numeric label as columns; sums of more than 64 bits as upper and lower bits.
-    """
+    """Return sums of a numeric label as columns; sums of more than 64 bits as upper and lower bits."""
     parts = [own.ravel() for own in responses.sums]
     if responses.total.dtype != object:
         return {"response": _joined(parts, np.int64), "response_total": responses.total}

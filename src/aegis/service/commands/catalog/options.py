@@ -87,8 +87,7 @@ def show_facts(facts: Mapping[str, Any], form: Format) -> None:
 
 
 def _shown(name: str, value: Any) -> str:
-    """Return a value as text; numbers of requests, jobs and tokens are cut to their first digits.
-    """
+    """Return a value as text; numbers of requests, jobs and tokens are cut to their first digits."""
     if name in ("id", "request", "job") and isinstance(value, str) and len(value) == _DIGITS:
         return value[:SHORT]
     if value is None:
