@@ -176,7 +176,7 @@ def _switch(option: Any) -> Any:
 
 
 def _name_plainly(params: list[Any]) -> None:
-    """Hide the type of switches in the help, and accept former names of options."""
+    """Hide the type of switches in the help, and accept the alternative names of options."""
     for each in params:
         if isinstance(each, TyperOption):
             _switch(each)

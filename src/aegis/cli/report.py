@@ -183,8 +183,9 @@ def _check_training(table: str, policy: Policy) -> None:
 
 
 def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
-    """Train models on the first admissible entries of the advice and on the unmasked table; return
-    both.
+    """Train models on the first admissible entries of the advice and on the unmasked table.
+
+    Return the evaluation, from which the report takes the advice.
     """
     evaluation: Reported = study.evaluate(
         advice, models=models, metric="roc_auc", splits=SPLITS, comparators=()

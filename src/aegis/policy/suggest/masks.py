@@ -277,8 +277,11 @@ def _skewed_specs(facts: ColumnFacts) -> list[Spec]:
 
 
 def _top(facts: ColumnFacts, *, is_age: bool) -> list[Spec]:
-    """Return a top code if the largest hundredth of the values covers a wider range than half of
-    them.
+    """Return a top code if the largest hundredth of the values is spread wider than the half below
+    it.
+
+    More precisely: the maximum is farther above the 99 % quantile than that is above the median.
+    Ages are always cut at `OLDEST_AGE`.
     """
     if is_age and facts.high > OLDEST_AGE:
         return [{"top_code": {"at": OLDEST_AGE}}]
