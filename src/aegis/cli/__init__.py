@@ -1,1 +1,1 @@
-"""The command line: one module per command; each calls a public function."""
+"""Run Aegis from the command line; each command is a module that calls a public function."""

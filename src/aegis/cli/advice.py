@@ -82,7 +82,8 @@ def print_advice(
 
 
 def print_short(shell: Output, advice: Advice, best: Ranked, origin: str, policy: Policy) -> None:
-    """Print the result of a search on one screen: the best, its masks, and cautions."""
+    """Print the result of a search on one screen: the best configuration, its masks, and cautions.
+    """
     page = ShortPage.of(advice, best, origin, policy)
     shell.show(*page.parts())
     shell.caution(advice.warnings, shown=page.cautions)
@@ -96,7 +97,7 @@ def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
 
 
 def _places(advice: Advice, top: int | None) -> list[int]:
-    """Return the indices of the displayed entries: the first `top`, and all record-level releases.
+    """Return the indices of the entries to print: the first `top`, and all record-level releases.
 
     A user who requests record-level releases wants to see their ranks.
     """
@@ -112,9 +113,9 @@ _EACH_COLUMN = (
 
 
 def _rank(advice: Advice, place: int) -> str:
-    """Return a rank as text.
+    """Return the rank of an entry as text.
 
-    A search lists only the best, so ranks below are only known as ">N".
+    A search lists only the best configurations, so a lower rank is only known as ">N".
     """
     last = max((i for i, r in enumerate(advice.ranking) if r.method is None), default=None)
     if advice.search is None or last is None or place <= last:
@@ -147,7 +148,9 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
 
 
 def _estimate_cells(ranked: Ranked) -> tuple[object, ...]:
-    """Return the case, the estimated deviation and its bounds; empty without an estimate."""
+    """Return the name of the estimate, the estimated deviation and its bounds; empty without an
+    estimate.
+    """
     estimate = ranked.estimate
     return (
         ()
@@ -187,7 +190,7 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
 
 
 def _extent(advice: Advice) -> tuple[str, str]:
-    """Return two texts: what was ranked or searched, and how much of it is listed."""
+    """Return two texts: what was ranked or searched, and how many entries are listed."""
     releases = [r for r in advice.ranking if r.method is not None]
     listed = [r for r in advice.ranking if r.method is None]
     beside = counted(len(releases), "record-level release")
@@ -226,7 +229,7 @@ def _are(count: int) -> str:
 
 
 def _shortfalls(advice: Advice, shown: Sequence[Ranked]) -> Iterator[RenderableType]:
-    """Yield why the first entry is first, and why entries do not meet the rule."""
+    """Yield sentences on why the first entry is first, and why entries do not meet the rule."""
     from aegis.cli.tables import heading, line, pairs
 
     if advice.search is not None and advice.search.preferred is not None:
@@ -309,7 +312,9 @@ def _baseline(advice: Advice) -> str:
 
 
 def _best_shown(advice: Advice) -> str:
-    """Return what deviations of masked tables refer to, as a part of a sentence."""
+    """Return words that name the reference of the deviations of masked tables; empty for other
+    tables.
+    """
     return ", from the best that any table shows of it" if advice.masked_tables else ""
 
 
@@ -324,7 +329,7 @@ def _no_classes(shown: list[Ranked]) -> str:
 
 
 def _estimated(ranked: Ranked) -> tuple[str, str]:
-    """Return the estimated deviation, and its bounds, as texts."""
+    """Return the estimated deviation and its bounds as texts."""
     from aegis.cli.tables import fixed
 
     estimate = ranked.estimate
@@ -345,7 +350,7 @@ def _estimate_legend(advice: Advice) -> str:
 
 
 def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
-    """Yield the estimate of each attribute."""
+    """Yield the estimate for each attribute."""
     from aegis.cli.tables import Column, fixed, heading, number, table
 
     estimate = ranked.estimate
@@ -378,7 +383,7 @@ def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
 
 
 def _cut(advice: Advice, places: list[int], top: int | None) -> str:
-    """Return how much of the ranking is displayed; empty if all of it is."""
+    """Return words on which entries of the ranking are printed; empty if all are."""
     if len(places) == len(advice.ranking):
         return ""
     below = any(place >= (top or 0) for place in places)
@@ -386,7 +391,7 @@ def _cut(advice: Advice, places: list[int], top: int | None) -> str:
 
 
 def _below(ranks: list[str]) -> str:
-    """Return a note on ranks that are only known to be below the listed ones."""
+    """Return a note on ranks of which only a lower limit is known; empty if there are none."""
     unknown = next((rank for rank in ranks if rank.startswith(">")), None)
     if unknown is None:
         return ""
@@ -403,7 +408,7 @@ def _score(ranked: Ranked, highest: Ranked | None) -> str:
 
 
 def _certainty(advice: Advice) -> str:
-    """Return the standard error of the first score, and the meaning of the mark at others."""
+    """Return words on the standard error of the first score and on the mark of ties."""
     from aegis.cli.tables import fixed
 
     first = advice.ranking[0] if advice.ranking else None
@@ -496,7 +501,9 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
 
 
 def _learnt(figure: ColumnFigure) -> tuple[str, str, str]:
-    """Return what can be learnt about a column from the others: unmasked, masked, and what is kept."""
+    """Return how well the other columns predict a column: unmasked, masked, and the share that is
+    kept.
+    """
     from aegis.cli.tables import percent
 
     if figure.left_out:

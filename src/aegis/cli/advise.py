@@ -88,7 +88,7 @@ FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class AskedReleases:
-    """Options that choose the releases to compare, and how."""
+    """Options that choose which releases to compare."""
 
     configurations: Configurations = None
     generate: Generate = None
@@ -128,7 +128,7 @@ class AskedReleases:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedTable:
-    """Options on what is counted of the table, and under which conditions."""
+    """Options on how the table is counted."""
 
     after: After = None
     leave_out: LeaveOut = None
@@ -147,7 +147,7 @@ class AskedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedPages:
-    """Options on what is printed, and which files are written."""
+    """Options on what is printed, and on the files that are written."""
 
     no_values: NoValues = False
     top: Annotated[
@@ -257,7 +257,8 @@ class AdviseCommand:
         }
 
     def searches(self, policy: Policy) -> bool:
-        """Whether all combinations are searched; if not, configurations are ranked."""
+        """Return whether the command searches all combinations; otherwise it ranks configurations.
+        """
         asked = self.releases
         if asked.search or any(given is not None for given in self.searching.values()):
             return True
@@ -266,7 +267,7 @@ class AdviseCommand:
 
     @property
     def short(self) -> bool:
-        """Whether the best result of a search is printed on one screen."""
+        """Whether the result of a search is printed on one screen."""
         pages = self.pages
         listing = pages.explain or pages.top is not None or self.searched.front is not None
         return pages.format is Format.TABLE and not listing and not self.releases.methods
@@ -318,7 +319,7 @@ def command(asked: AdviseCommand) -> None:
 def _study(
     asked: AdviseCommand, subject: str | Source | Summary, policy: Policy, progress: Progress
 ) -> Study:
-    """Return the study of the table, together with earlier releases if some are given."""
+    """Return the study of the table, together with earlier releases if the user names any."""
     from aegis import Study
 
     counted = asked.counted
@@ -350,7 +351,7 @@ def _advice(
     listed: Mapping[str, Configuration] | None,
     measure: str | None,
 ) -> Advice:
-    """Return the advice of a search or of a ranking."""
+    """Run the search or the ranking, and return its advice."""
     from aegis.study import SEARCH_SECONDS
 
     releases, given = asked.releases, asked.searched
@@ -396,7 +397,7 @@ def _print(asked: AdviseCommand, advice: Advice, policy: Policy, *, short: bool)
 
 
 def _deciding(asked: AdviseCommand) -> dict[str, Any]:
-    """Return the options that decide which release is the best."""
+    """Return the options that affect which release is the best."""
     releases, given, counted = asked.releases, asked.searched, asked.counted
     return {
         "configurations": releases.configurations,
@@ -440,14 +441,14 @@ def _check_kind(asked: AdviseCommand) -> None:
 
 
 def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
-    """Raise `PolicyError` for the first of these options that is given."""
+    """Raise `PolicyError` for the first of these options that the user gave."""
     for name, given in options.items():
         if given is not None:
             raise PolicyError(f"{name} {why}.", hint=hint.format(name))
 
 
 def _written(best: Ranked, advice: Advice) -> str:
-    """Return the text of the file for the best: a configuration, or a recipe.
+    """Return the text of the file for the best configuration, or for the best recipe.
 
     The text names the measure that ranked it, unless it is the default, so that its certificate
     states the same measure. If it was chosen from a summary, the text also contains the rule of the
@@ -471,7 +472,8 @@ def _next(
     best: Ranked | None,
     stated: Sequence[str],
 ) -> list[RenderableType]:
-    """Return the next step, with the options that read the same table and give the same best.
+    """Return the next command, with the options that read the same table and lead to the same
+    figures.
 
     `stated` has options that make the release state the same figures as the advice.
     """

@@ -85,7 +85,7 @@ class PolicyChanges:
     population: Population = None
 
     def made_to(self, policy: Policy) -> Policy:
-        """Return the changed policy.
+        """Apply the changes to a policy.
 
         Raises
         ------
@@ -171,7 +171,7 @@ def command(asked: ApplyCommand) -> None:
 
 
 def _check_target(asked: ApplyCommand) -> None:
-    """Raise unless the release has exactly one target, and its files can be written."""
+    """Raise an error unless the release has exactly one target, and its files can be written."""
     output, into, opening = asked.release.output, asked.release.into, asked.opening
     if (output is None) == (into is None) or (asked.view and into is None):
         raise PolicyError(
@@ -194,7 +194,7 @@ def _released(
     document: Located,
     key: PrivateKey | None,
 ) -> Release:
-    """Return the release of the table under the chosen configuration."""
+    """Apply the chosen configuration, and return the release."""
     from aegis.advisor.composition import read_release
     from aegis.policy import measure_of_choice, owner_of_choice
     from aegis.release import apply
@@ -277,7 +277,7 @@ def choose(
 
 
 def nothing_to_predict(policy: Policy) -> str:
-    """Return a warning for a release whose label has fewer than two classes."""
+    """Return a warning that the released label has fewer than two classes."""
     return (
         f"the label {policy.label.column} shows fewer than two classes in the released rows: there "
         "is nothing to predict, and the certificate states no utility"
@@ -285,7 +285,7 @@ def nothing_to_predict(policy: Policy) -> str:
 
 
 def not_released(weight: str | None) -> str:
-    """Return that a release lacks the weights of its rows, and what to do about it."""
+    """Return a warning that the release lacks the weights of its rows, with a remedy."""
     return (
         f"the weight {weight} is not released, since a rare weight singles a row out: who uses the release "
         "counts rows alike. To release it rounded, list it in the policy with masks such as "
@@ -360,7 +360,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
 
 
 def _weight(weight: KeptWeight) -> list[tuple[str, str]]:
-    """Return what is left out by weight, and how many people could be found."""
+    """Return figures on the weight of suppressed rows, and on how many people could be found."""
     from aegis.cli.tables import percent
 
     figures = [("weight suppressed", percent(100 * weight.suppressed_share))]

@@ -111,7 +111,7 @@ class AskedRoles:
 
     @property
     def given(self) -> dict[str, object]:
-        """The options that are not allowed together with a certificate, by name."""
+        """The options that cannot be combined with a certificate, by name."""
         return {
             "--quasi-identifiers": self.quasi_identifiers,
             "--sensitive": self.sensitive,
@@ -155,7 +155,7 @@ class AskedCertificate:
     ] = None
 
     def require(self) -> None:
-        """Raise `PolicyError` if options for a certificate are given without a certificate."""
+        """Raise `PolicyError` if options for a certificate are given without one."""
         for option, value in (("--verify-key", self.verify_key), ("--original", self.original)):
             if value is not None and self.certificate is None:
                 raise PolicyError(
@@ -266,7 +266,8 @@ def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
 
 
 def _refuse(options: Mapping[str, object]) -> None:
-    """Raise for the first of these options that is given together with a certificate."""
+    """Raise an error for the first of these options, which cannot be combined with a certificate.
+    """
     for name, given in options.items():
         if given is not None:
             raise PolicyError(

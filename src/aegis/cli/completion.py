@@ -1,4 +1,4 @@
-"""Shell completion for the Tab key: names from registries, and columns of the table.
+"""Complete words at the Tab key: names from registries, and columns of the table.
 
 `aegis --install-completion` sets it up. No table is scanned. Columns come from the schema of a
 Parquet file or from the first megabyte of a text file. If a file cannot be read, nothing is
@@ -37,7 +37,7 @@ def methods(incomplete: str) -> list[str]:
 
 
 def columns(context: typer.Context, incomplete: str) -> list[str]:
-    """Offer the columns of the table on the command line; after a comma, another column."""
+    """Offer the columns of the table on the command line; after a comma, offer another column."""
     before, comma, last = incomplete.rpartition(",")
     # Behind an option that has no value yet, what came before it is still to be sorted out.
     table = context.params.get("table") or next(iter(context.args), "")

@@ -1,4 +1,4 @@
-"""Defaults of options from files of the folder, the project and the user."""
+"""Read defaults of options from files of the folder, the project and the user."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[st
 
 
 def _options(command: Any) -> dict[str, Any]:
-    """Return the options of a command by their long names, without dashes."""
+    """Return the options of a command by their long names, without the leading dashes."""
     return {
         spelling.lstrip("-"): option
         for option in command.params
@@ -154,7 +154,8 @@ def _dashed(key: str) -> str:
 
 
 def _checked(command: Any, option: Any, value: Any, where: str) -> Any:
-    """Return a value in the form that the option accepts; raise if it does not accept it."""
+    """Convert a default to the type of its option; raise an error if the option does not accept it.
+    """
     if option.is_flag and not isinstance(value, bool):
         raise PolicyError(f"{where} is {value!r}.", hint="Write true or false.")
     if isinstance(value, list) != bool(option.multiple):

@@ -1,4 +1,4 @@
-"""The end of a run: the exit code, and one clear error block on standard error."""
+"""End a run with an exit code and one clear error block on standard error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLOSED_PIPE = 141
 
 @dataclass(frozen=True)
 class Failure:
-    """An error in the form that a user sees.
+    """An error as the user sees it.
 
     Attributes
     ----------
@@ -44,7 +44,10 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception, arguments: Sequence[str] = ()) -> Failure:
-        """Return the failure to display for `error`; `arguments` are those of the command line."""
+        """Convert an exception to the failure that is displayed.
+
+        `arguments` are those of the command line.
+        """
         if isinstance(error, AegisError):
             hint = error.hint
             if isinstance(error, InternalError):
@@ -75,7 +78,7 @@ class Failure:
         return cls("internal", f"{name}: {error}".rstrip(": "), _REPORT, InternalError.exit_code)
 
     def show(self, *, as_json: bool) -> None:
-        """Write the failure to standard error."""
+        """Write the failure to standard error, for people or as JSON."""
         if as_json:
             error = {"kind": self.kind, "message": self.message, "hint": self.hint}
             write_json(sys.stderr, {"error": error})
@@ -166,7 +169,9 @@ def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) ->
 
 
 def written_before(made: Sequence[str]) -> list[str]:
-    """Return a list with a sentence on what was made before a run ended; empty if nothing was."""
+    """Return a sentence on the files written before a run ended, as a list; empty if there are
+    none.
+    """
     return [f"Written: {', '.join(map(clean, made))}."] if made else []
 
 
@@ -187,7 +192,7 @@ def _kind(error: AegisError) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return the parser's message as one line, without the name of the error that it caught."""
+    """Return the parser's message as one line, without the name of the caught error."""
     text = text.replace("\n\t", " ").replace(": Value error, ", ": ")
     return text if text.endswith((".", "?", "!")) else f"{text}."
 

@@ -1,4 +1,4 @@
-"""Files that commands read and write."""
+"""Check, open and list the files that commands read and write."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def check_outputs(
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Delete the files that a killed run has left of an output, and warn about it."""
+    """Delete the files that a killed run left behind, and warn the user."""
     from aegis.cli.output import Output
 
     for left in leftovers(path):
@@ -162,7 +162,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
-    """Return the line that lists the written files with their sizes."""
+    """Return the line that lists written files with their sizes."""
     from rich.filesize import decimal
 
     from aegis.cli.tables import heading
@@ -182,7 +182,7 @@ def written_dict(paths: Sequence[str | Path | None]) -> list[dict[str, Any]]:
 
 
 def _bytes(path: str | Path) -> int | None:
-    """Return the size of a file, or of the files of a folder; None if it is not on this machine."""
+    """Return the size of a file or of a folder's files; None if it is not on this machine."""
     local = Path(path)
     if local.is_dir():
         return sum(part.stat().st_size for part in local.rglob("*") if part.is_file())
@@ -190,7 +190,7 @@ def _bytes(path: str | Path) -> int | None:
 
 
 def unused(path: str | Path) -> str:
-    """Return a name that no file has: the given one, or with a number after its stem."""
+    """Return a file name that does not exist yet: the given one, or the same with a number."""
     wanted = Path(path)
     names = (wanted.with_stem(f"{wanted.stem}-{number}") for number in count(2))
     return str(wanted if not wanted.exists() else next(n for n in names if not n.exists()))
@@ -250,7 +250,8 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
 
 
 def _program() -> str:
-    """Return the command that calls this program: its path if a shell does not find `aegis`."""
+    """Return the words that call this program: `aegis`, or its path if the shell does not find it.
+    """
     called = Path(sys.argv[0])
     callable_by_name = called.name != "aegis" or shutil.which("aegis") is not None
     return "aegis" if callable_by_name else shlex.quote(str(called))

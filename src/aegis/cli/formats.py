@@ -1,4 +1,4 @@
-"""Commands that only some formats of summaries support."""
+"""Define commands that only some formats of summaries support."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from aegis.summary_formats import SummaryFormat, format_of_summary
 
 
 class ReconstructedFormat(SummaryFormat, Protocol):
-    """A format whose files have information on an attribute and the label."""
+    """A format whose files tell something about an attribute and the label together."""
 
     def reconstruct(
         self, path: str, attribute: str, options: Mapping[str, Any], shell: Output
     ) -> None:
-        """Print the joint counts of an attribute and the label, as far as the file shows them."""
+        """Print the joint counts of an attribute and the label, as precisely as the file allows."""
 
 
 def reconstructed_format(given: str) -> ReconstructedFormat | None:
-    """Return the added format of a file to reconstruct; None if no package adds its format."""
+    """Return the format with which a package reconstructs a file; None if no package supports it.
+    """
     return cast("ReconstructedFormat | None", format_of_summary(given))

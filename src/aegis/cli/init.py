@@ -114,13 +114,14 @@ def _print(shell: Output, policy: Policy, output: Path, read: Sequence[str]) -> 
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return names as a list; if there are many, the first ones and the number of others."""
+    """Return names as a list in words; if there are many, the first ones and the number of others.
+    """
     more = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
 
 def _roles(policy: Policy) -> Iterator[RenderableType]:
-    """Yield the attributes of each role, and the missing parts of the rule."""
+    """Yield the attributes of each role, and what the rule still lacks."""
     from aegis.cli.tables import heading, line, pairs
     from aegis.policy import Role
 

@@ -1,4 +1,4 @@
-"""The log of a run: steps with their seconds, warnings, and the exit code."""
+"""Log a run: its steps with their seconds, warnings, and the exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ours: list[logging.Handler] = []
 
 
 def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> None:
-    """Start to log, to standard error, to the end of a file, or both.
+    """Start logging to standard error, to the end of a file, or to both.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> Non
 
 
 def _shown(word: str) -> str:
-    """Return a word of the command line without a password."""
+    """Remove the password from a word of the command line."""
     if "://" not in word:
         return word
     from aegis.sources.urls import shown_url
@@ -94,7 +94,7 @@ class LoggedProgress:
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Open a step; log its time, or that it failed."""
+        """Open a step; log its duration, or that it failed."""
         started = time.perf_counter()
         try:
             with self._inner.step(title, total) as step:

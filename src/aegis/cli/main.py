@@ -1,4 +1,4 @@
-"""The command line: `aegis VERB`; each verb calls a public function."""
+"""Run `aegis VERB`; each verb calls a public function."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ ADDED = Extensions("command")
 
 
 class Command(Protocol):
-    """A verb: a module or record with a function, whose docstring is its help, and examples."""
+    """A verb: a module or record with a function and examples; the function's docstring is its
+    help.
+    """
 
     @property
     def command(self) -> Callable[..., None]:
@@ -91,7 +93,7 @@ class Command(Protocol):
 
 
 def _commands(verb: str) -> Mapping[str, Command]:
-    """Return the commands of one verb by name.
+    """Return the commands of one verb by name; several if the verb has subcommands (`VERBS`).
 
     There are several if it has subcommands (`VERBS`).
     """
@@ -110,9 +112,9 @@ def _all_verbs() -> tuple[str, ...]:
 
 @cache
 def all_commands() -> Mapping[str, Command]:
-    """Return every command by name, after loading all their modules.
+    """Return every command by name, after importing all their modules.
 
-    If a command of a package cannot be loaded, it is left out, with a warning that names the
+    A command of a package that cannot be imported is left out, with a warning that names the
     package.
     """
     commands: dict[str, Command] = {}
@@ -125,7 +127,7 @@ def all_commands() -> Mapping[str, Command]:
 
 
 def _app(commands: Mapping[str, Command]) -> typer.Typer:
-    """Return the command line of these commands."""
+    """Return a command line application with these commands."""
     made = typer.Typer(
         name="aegis",
         help=ABOUT,
@@ -153,7 +155,7 @@ def _app(commands: Mapping[str, Command]) -> typer.Typer:
 
 
 def _about(module: ModuleType) -> str:
-    """Return the help of a verb with subcommands: its docstring, in one line."""
+    """Return the help of a verb with subcommands: its module docstring, in one line."""
     return " ".join((module.__doc__ or "").split())
 
 
@@ -163,7 +165,7 @@ def _whole_app() -> typer.Typer:
 
 
 def _app_for(arguments: Sequence[str]) -> typer.Typer:
-    """Return a command line for these arguments: with one command only, if they name one."""
+    """Return an application for these arguments: with a single command, if they name one."""
     verb = arguments[0] if arguments else ""
     return _app(_commands(verb)) if verb in VERBS or verb in ADDED else _whole_app()
 
@@ -243,7 +245,7 @@ def run(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def _warnings_told() -> Iterator[None]:
-    """Print each warning on former names and unusable packages once."""
+    """Print each warning about former names and unusable packages only once."""
     told: set[str] = set()
     with warnings.catch_warnings():
         for category in _TOLD:
@@ -262,7 +264,8 @@ def _warnings_told() -> Iterator[None]:
 
 
 def _foremost(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the global options, from any position, and the command with its own options."""
+    """Split the arguments into global options, at any position, and the command with its options.
+    """
     first: list[str] = []
     rest: list[str] = []
     given = iter(arguments)
@@ -305,7 +308,7 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
 
 
 def process() -> None:
-    """Run the command line as a process that ends immediately; the entry point of `aegis`."""
+    """Run the command line as a process that ends immediately: the entry point of `aegis`."""
     codes: list[int] = []
     atexit.register(startup.end, codes)  # registered first, so that it is called last
     try:

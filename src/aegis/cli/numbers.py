@@ -1,4 +1,4 @@
-"""Check numbers on the command line before a command gets them."""
+"""Check numbers on the command line before a command receives them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST = 1 << 63
 
 
 def with_numbers_checked(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with a check that refuses NaN, infinities and too large numbers."""
+    """Wrap a command so that it refuses NaN, infinities and too large numbers."""
 
     @functools.wraps(command)
     def checked(**given: Any) -> None:

@@ -1,4 +1,4 @@
-"""Options for opening a table, declared once for all commands with a TABLE."""
+"""Define the options for opening a table, once for all commands with a TABLE."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Opening:
         proposing: bool = False,
         verify_key: Path | None = None,
     ) -> Source | Summary:
-        """Return the summary or the opened table at a path or URL.
+        """Open the table or summary at a path or URL.
 
         Warnings on how it was read go to standard error.
         """
@@ -189,7 +189,7 @@ class Opening:
         return given
 
     def words(self) -> list[str]:
-        """Return the given options as words of a command line."""
+        """Return the options that the user gave, as words of a command line."""
         words: list[str] = []
         own = {f.name: getattr(self, f.name) for f in fields(self)[:4]}
         for option, given in (own | vars(self.syntax) | vars(self.values)).items():
@@ -203,12 +203,14 @@ class Opening:
 
 
 def opens_table(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that reads a table, with one option for each field of its records."""
+    """Turn a function into a command that reads a table, with one option for each field of its
+    records.
+    """
     return takes_records(command, _before_reading)
 
 
 def _before_reading(given: Mapping[str, Any]) -> None:
-    """Refuse a policy that is not a readable text file before anything else is loaded."""
+    """Raise an error, before anything else is loaded, if a policy is not a readable text file."""
     for name in _POLICIES & given.keys():
         if isinstance(given[name], Path):
             require_text(given[name], "policy", PolicyError)

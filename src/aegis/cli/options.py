@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once so that they have one meaning."""
+"""Define options that several commands share, so that they have one meaning."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MemoryLimit = Annotated[
 
 
 class FileEngine(StrEnum):
-    """Engines that read files."""
+    """The engines that can read files."""
 
     DUCKDB = "duckdb"
     SPARK = "spark"
@@ -310,7 +310,7 @@ def column_names(given: list[str] | None) -> list[str] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOptions:
-    """Options on what ranks configurations: a measure, or an expected model metric."""
+    """Options that choose the measure or the expected model metric of a ranking."""
 
     measure: Measure = None
     merit: Merit = None
@@ -318,7 +318,7 @@ class MeasureOptions:
 
     @property
     def name(self) -> str | None:
-        """The name of the measure; None if none was requested.
+        """The name of the requested measure; None if none was requested.
 
         Raises
         ------
@@ -329,12 +329,12 @@ class MeasureOptions:
 
     @property
     def first_model(self) -> str:
-        """The first of the requested models, otherwise logistic regression."""
+        """The first of the requested models; logistic regression if none was requested."""
         return (self.models or "lr").replace("+", ",").split(",")[0]
 
 
 def asked_measure(measure: str | None, merit: str | None, models: str | None) -> str | None:
-    """Return the name of the requested measure, from its name or from a model metric.
+    """Return the name of the measure that the options request, by name or by a model metric.
 
     Raises
     ------

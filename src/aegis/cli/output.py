@@ -1,4 +1,4 @@
-"""Output: results go to standard output, everything else to standard error."""
+"""Print results to standard output, and everything else to standard error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNLIMITED = 100_000
 
 @dataclass(frozen=True)
 class Output:
-    """The output of one run of a command.
+    """The streams and the format in which a command prints.
 
     Attributes
     ----------
@@ -50,7 +50,8 @@ class Output:
     def say(self, *parts: RenderableType) -> None:
         """Print which files were written.
 
-        It is printed below results for people; if a program reads the results, on standard error.
+        For people, the text follows the results. If a program reads the results, it goes to
+        standard error.
         """
         if not self.quiet:
             _print(sys.stdout if self.tabular else sys.stderr, parts)
@@ -121,7 +122,7 @@ def _csv_line(row: Iterable[object]) -> str:
 
 
 def console(file: IO[str], onto: IO[str] | None = None) -> Console:
-    """Return a console for `file`: as wide as the terminal, or unlimited if it is not a terminal.
+    """Return a console as wide as the terminal; outside a terminal its width is unlimited.
 
     With `onto`, the text is written to that file, but formatted as for `file`.
     """
@@ -140,7 +141,7 @@ def console(file: IO[str], onto: IO[str] | None = None) -> Console:
 
 
 def _print(file: IO[str], parts: Iterable[RenderableType]) -> None:
-    """Print parts one below the other, without trailing blanks."""
+    """Print parts one below the other, without blanks at the ends of lines."""
     text = StringIO()
     target = console(file, onto=text)
     for part in parts:
@@ -159,7 +160,7 @@ def print_error(*lines: str) -> None:
 
 
 def labelled(label: str, *lines: str, style: str) -> RenderableType:
-    """Return a text block that is indented by its label."""
+    """Return a block of text next to a label."""
     from rich.table import Table
     from rich.text import Text
 
@@ -185,7 +186,7 @@ def write_json(file: IO[str], data: object) -> None:
 
 
 def _pointers(data: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the leaves of nested data with their JSON pointers (RFC 6901)."""
+    """Yield the scalars of nested data, each with its JSON pointer (RFC 6901)."""
     if isinstance(data, Mapping):
         entries: Iterable[tuple[object, Any]] = data.items()
     elif isinstance(data, list | tuple):
@@ -200,7 +201,7 @@ def _pointers(data: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Options on how a command runs, which its help lists last."""
+    """Options on how a command runs; its help lists them last."""
 
     format: FormatOption = Format.TABLE
     seed: Seed = 0

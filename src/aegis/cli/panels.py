@@ -1,4 +1,4 @@
-"""The help of a command on one screen: first options in full, the others by name only.
+"""Fit the help of a command on one screen: explain its first options, and name the others.
 
 `--help` explains at most ten options, and lists the names of the others in groups. `--help-all`
 explains all of them. A command names its first options in `FIRST`; by default, these are the
@@ -112,13 +112,13 @@ class PanelCommand(TyperCommand):
         return _switch(super().get_help_option(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: all of it for `--help-all`, else the part that fits on a screen."""
+        """Write the help: all options for `--help-all`, else the help that fits on a screen."""
         whole = bool(ctx.meta.get(_HELP_ALL))
         shown = self if whole else self._short()
         TyperCommand.format_help(shown, ctx, formatter)
 
     def _short(self) -> PanelCommand:
-        """Return the command with few examples and the first options only; the others as names."""
+        """Return the command with few examples and its first options; the others only as names."""
         short = copy.copy(self)
         short.params = [each for each in self.params if getattr(each, "rich_help_panel", 0) is None]
         text, head, examples = (self.help or "").partition(EXAMPLES_HEAD)
@@ -192,7 +192,7 @@ def _show_all(context: typer.Context, wanted: bool) -> None:
 
 
 def with_help_all(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with an option `--help-all`, if it has many options."""
+    """Add an option `--help-all` to a command that has many options."""
     signature = inspect.signature(command, eval_str=True)
     if len(signature.parameters) <= MOST + 1:
         return command

@@ -1,4 +1,4 @@
-"""Commands with records as parameters: each field, also of nested records, becomes an option."""
+"""Turn the records that a function takes into options of a command, one for each field."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ORDER = "ORDER"
 def takes_records(
     command: Callable[..., None], before: Callable[[Mapping[str, Any]], None] | None = None
 ) -> Callable[..., None]:
-    """Return a command in which each parameter that is a record is replaced by options for its
-    fields.
+    """Return a command in which options replace each parameter that is a record, one for each
+    field.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def _parameters(record: Any) -> Iterator[inspect.Parameter]:
 
 
 def _asked(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
-    """Yield the fields that the command line fills: all, or those of a request with options."""
+    """Yield the fields that become options: all fields, or those that a request describes."""
     described = own_options(record)
     for field in fields(record):
         option, grouped = described.get(field.name), group_of(field)
@@ -136,7 +136,7 @@ def _typer_option(name: str, option: Option) -> Any:
 
 
 def _filled(record: Any, given: Mapping[str, Any]) -> Any:
-    """Return a record filled with the values of options, by name."""
+    """Build a record from the values of options."""
     values = {}
     for field, option, kind in _asked(record):
         name = _name(field, option)

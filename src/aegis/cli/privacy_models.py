@@ -80,7 +80,7 @@ def _example(model: PrivacyModel) -> str:
 
 
 def _value(parameter: ModelParameter) -> float:
-    """Return a typical value of a parameter."""
+    """Return a typical value of a parameter, for an example."""
     if parameter.default is not None:
         return parameter.default
     if math.isinf(parameter.high):

@@ -1,4 +1,4 @@
-"""Progress bars on standard error, which disappear when the work is done."""
+"""Show progress bars on standard error, which disappear when the work is done."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class _BarStep:
-    """A step with one bar."""
+    """A step that is shown as a bar."""
 
     def __init__(self, bars: Bars, task: TaskID) -> None:
         self._bars = bars
         self._task = task
 
     def advance(self, amount: float = 1) -> None:
-        """Count `amount` units of work as done."""
+        """Add to the finished units of work."""
         self._bars.advance(self._task, amount)
 
     def note(self, text: str) -> None:
@@ -51,21 +51,21 @@ class TerminalProgress:
 
 
 class Interruptible:
-    """Progress that raises an interrupt at the end of a step, if a library swallowed it."""
+    """Progress that raises an interrupt at the end of a step, if a library has swallowed it."""
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
 
     @contextmanager
     def step(self, title: str, total: float | None = None) -> Iterator[Step]:
-        """Open a step; raise `KeyboardInterrupt` at its end for an interrupt during it."""
+        """Open a step; if an interrupt arrived during it, raise `KeyboardInterrupt` at its end."""
         with self._shown.step(title, total) as step:
             yield step
         check()
 
 
 class QueryClock:
-    """Share done and remaining time of the engine's running query.
+    """The finished share and the remaining time of the engine's running query.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ SHOWN_AFTER = 2.0
 
 
 def _query_progress() -> float | None:
-    """Return the share done of the engine's query; None if no engine is loaded."""
+    """Return the finished share of the engine's query; None if no engine is loaded."""
     sources = sys.modules.get("aegis.sources")
     return None if sources is None else sources.query_progress()
 
@@ -118,12 +118,12 @@ def reporting(*, quiet: bool) -> Iterator[Progress]:
 
 
 def _heard(progress: Progress) -> Progress:
-    """Return progress that raises interrupts, and that is logged if requested."""
+    """Return progress that raises interrupts and, if requested, logs steps."""
     return Interruptible(logs.LoggedProgress(progress) if logs.listening() else progress)
 
 
 def _bars() -> Bars:
-    """Return bars with their times; the note of the running step is below them."""
+    """Return the bars, with times and, below them, the note of the running step."""
     from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
     from rich.progress import Progress as Bars
     from rich.text import Text
@@ -153,7 +153,7 @@ def _bars() -> Bars:
 
 
 def _clock(seconds: float) -> str:
-    """Return a time as minutes and seconds, with hours if there are any."""
+    """Return a time as minutes and seconds, with hours if it is longer than an hour."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

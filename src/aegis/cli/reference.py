@@ -51,7 +51,7 @@ These options may be given anywhere on the line. Defaults of any option may be k
 
 
 def _everywhere(group: Any) -> Iterator[str]:
-    """Yield the lines of the options that come before any command."""
+    """Yield the lines on the options that precede any command."""
     yield EVERYWHERE
     for param in group.params:
         if {"--verbose", "--log-file", "--version"} & set(param.opts):
@@ -81,7 +81,7 @@ def _command(name: str, module: Any, parameters: list[Any]) -> Iterator[str]:
 
 
 def _parameter(parameter: Any) -> str:
-    """Return the row of one argument or option."""
+    """Return the table row of one argument or option."""
     metavar = (parameter.metavar or "").replace("|", "\\|")
     if parameter.param_type_name == "argument":
         shown = f"`{metavar}`"

@@ -72,7 +72,7 @@ class ReportedAdvice:
 
     @property
     def models(self) -> list[str]:
-        """The models to train."""
+        """The names of the models to train."""
         return [name.strip() for name in (self.evaluate or "").split(",") if name.strip()]
 
 
@@ -173,7 +173,7 @@ def _reported(
 
 
 def _check_training(table: str, policy: Policy) -> None:
-    """Raise, before the table is read, if no models can be trained on it."""
+    """Raise an error, before the table is read, if no models can be trained on it."""
     policy.require_label("--evaluate", number=True)
     if is_bundle(table):
         raise DataError(
@@ -183,8 +183,9 @@ def _check_training(table: str, policy: Policy) -> None:
 
 
 def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
-    """Return the advice with results of models, trained on its first admissible entries and
-    unmasked.
+    """Train models on the first admissible entries of the advice and on the unmasked table.
+
+    Return the evaluation, from which the report takes the advice.
     """
     evaluation: Reported = study.evaluate(
         advice, models=models, metric="roc_auc", splits=SPLITS, comparators=()
@@ -193,7 +194,7 @@ def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
 
 
 def _report_release(certificate: Path, output: Path) -> None:
-    """Write the page on the release of a certificate."""
+    """Write the page on the release that a certificate describes."""
     from aegis.report import render_certificate, write_page
 
     try:

@@ -1,7 +1,7 @@
-"""Faster start of a process that runs one command: avoid loading modules that it does not need.
+"""Start a process for one command faster, by not loading modules that it does not need.
 
 Half of the time of a short command is Python loading modules. Nothing here changes the effect of a
-command. Only `main` and `process` of `aegis.cli.main` call it, because they own their process.
+command. Only `main` and `process` of `aegis.cli.main` call it, because the process is theirs alone.
 """
 
 from __future__ import annotations
@@ -90,16 +90,16 @@ def before_tables() -> None:
 
 
 class _Absent(MetaPathFinder):
-    """Import hook that pretends that pandas is not installed."""
+    """An import hook that pretends that pandas is not installed."""
 
     def find_spec(self, name: str, path: object, target: object = None) -> None:  # noqa: ARG002
-        """Raise for pandas; leave all other modules to other finders."""
+        """Raise an error for pandas; leave all other modules to other finders."""
         if name == "pandas":
             raise ModuleNotFoundError(name=name)
 
 
 def _added_to() -> bool:
-    """Whether packages of others extend Aegis. Its own optional parts do not count."""
+    """Return whether packages of others extend Aegis; its own optional parts do not count."""
     return any(
         not point.value.startswith("aegis.")
         for group in _GROUPS
@@ -108,7 +108,7 @@ def _added_to() -> bool:
 
 
 def _load_when_used(name: str) -> None:
-    """Replace a module by a lazy one, which is executed on first use of a name in it."""
+    """Replace a module by a lazy one, which is executed when one of its names is first used."""
     package, _, last = name.rpartition(".")
     spec = find_spec(name)
     if spec is None or spec.loader is None:
@@ -143,8 +143,8 @@ def _compile_for_one_engine() -> None:
 def _factorise_alone() -> None:
     """Make LAPACK available without `scipy.linalg`, which takes 20 times as long to load.
 
-    The module of LAPACK routines gets the compiled ones. If any other name of it is used, the
-    module is executed and its package is loaded.
+    The compiled routines are put into the module of LAPACK routines. If any other name of that
+    module is used, it is executed, which loads its package.
     """
     import scipy
 
@@ -178,7 +178,7 @@ def _factorise_alone() -> None:
 
 
 class _OnDemand(Loader):
-    """Loader of a package that imports a module, or a compiler of it, on first use."""
+    """A loader of a package that imports its modules when they are first used."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Give the package a function that finds its names."""

@@ -21,12 +21,12 @@ def lost() -> OSError | None:
 
 
 def start() -> None:
-    """Forget the error that an earlier run had when it wrote to standard output."""
+    """Forget an error of an earlier run that could not write to standard output."""
     _LOST.set(None)
 
 
 def write(file: IO[str], text: str) -> None:
-    """Write text; if the stream fails, this text and all later text is dropped."""
+    """Write text; if the stream fails, drop this text and all later text."""
     try:
         file.write(text)
         file.flush()
@@ -35,7 +35,7 @@ def write(file: IO[str], text: str) -> None:
 
 
 def flush() -> None:
-    """Write buffered text, so that nothing fails when Python exits."""
+    """Write buffered text now, so that writing cannot fail when Python exits."""
     for file in (sys.stdout, sys.stderr):
         write(file, "")
 

@@ -54,7 +54,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryOptions:
-    """Options on how a summary is made, and what it contains."""
+    """Options on how a summary is made, and on what it contains."""
 
     exact: Annotated[
         bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
@@ -241,7 +241,7 @@ def _row(name: str, entry: dict[str, Any]) -> list[Any]:
 
 
 def _label(figures: Mapping[str, Any]) -> str:
-    """Return what there is to predict, with the first classes and their rows."""
+    """Return words on the label or labels, with the first classes and their rows."""
     if figures.get("labels"):
         each = (f"{name} ({label_words(own)})" for name, own in figures["labels"].items())
         return f"labels {', '.join(each)}"
@@ -269,7 +269,7 @@ def _overview(figures: dict[str, Any]) -> str:
 
 
 def _weights(figures: dict[str, Any]) -> str:
-    """Return by what rows are weighted; nothing where each counts once."""
+    """Return words on the column of weights; empty if each row counts once."""
     weights = figures.get("weights")
     if weights is None:
         return ""

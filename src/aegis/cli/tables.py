@@ -1,4 +1,4 @@
-"""Tables for people: aligned, readable with 80 columns, and never cut outside a terminal."""
+"""Format tables for people: aligned, readable with 80 columns, and never cut outside a terminal."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def figure(value: float | None, digits: int = 5) -> str:
 
 
 def fixed(value: float | None, decimals: int = 4) -> str:
-    """Return a figure with fixed decimals, so that a column of them is easy to compare."""
+    """Return a figure with a fixed number of decimals, so that a column of figures is easy to
+    compare.
+    """
     if value is None or math.isnan(value):
         return NOTHING
     if value and (abs(value) < 0.5 * 10**-decimals or abs(value) >= 1e15):

@@ -1,4 +1,4 @@
-"""The population that a policy names, masked in the same way as a release."""
+"""Mask the population of a policy in the same way as a release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aegis.summary.classes import ROWS
 
 
 def masked_population(policy: Policy, masks: Mapping[str, Mask | None]) -> Source | None:
-    """Return the population with the masks applied to its quasi-identifiers.
+    """Apply the masks to the quasi-identifiers of the policy's population.
 
     None if the policy names no population, or if its rule does not depend on one.
     """

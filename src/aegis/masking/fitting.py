@@ -1,4 +1,4 @@
-"""Fit masks to a table, and count values of the table that they do not know."""
+"""Fit masks to a table, and count the table's values that the masks do not know."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
 
 
 def _not_found(source: Source, name: str, mask: Mask | None) -> int:
-    """Return how many rows hold a value, not null, that the lookup of a mask does not name."""
+    """Count the rows with a value, not null, that the lookup of a mask does not contain."""
     joined = join_lookups(source, source.table, {name: mask})
     absent = joined.table[name].notnull() & joined.looked_up[name].isnull()
     counted = source.collect(joined.table.aggregate(n=absent.sum().cast("int64")))
@@ -85,7 +85,9 @@ def _not_found(source: Source, name: str, mask: Mask | None) -> int:
 
 
 def refuse_unseen(unseen: Mapping[str, int]) -> None:
-    """Raise `DataError` if there are unseen values; `unseen` maps attributes to numbers of rows."""
+    """Raise `DataError` if values are unknown to their mask; `unseen` maps attributes to numbers of
+    rows.
+    """
     if unseen:
         listed = ", ".join(f"{name} ({count:,} rows)" for name, count in unseen.items())
         raise DataError(

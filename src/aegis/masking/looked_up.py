@@ -1,10 +1,10 @@
-"""Speed up a mask's expression by writing its results for the values of a column into it.
+"""Speed up a mask's expression by computing its result once for each value of the column.
 
-To make texts from whole numbers, such as "[20, 30[", costs an engine twenty times as much as to
-choose among constants. If a column has few values, the text of each value is computed once and
-looked up. Parquet stores such a column as a dictionary, and a lookup in a map is then done once for
-each entry of the dictionary. Elsewhere bisection chooses the text. Any other value, and null, still
-gets the mask's own expression.
+To format texts from integers, such as "[20, 30[", costs an engine twenty times as much as to choose
+among constants. If a column has few values, the text of each value is computed once and looked up.
+Parquet stores such a column as a dictionary, and a lookup in a map is then done once for each entry
+of the dictionary. Elsewhere bisection chooses the text. Any other value, and null, still gets the
+mask's own expression.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def expressions(
 
 
 def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bool:
-    """Return whether looking texts up is quicker than making them."""
+    """Return whether looking up texts is faster than formatting them."""
     kind = column.type()
     quicker = kind.is_integer() or (kind.is_string() and source.is_parquet)
     of_values = bool(plain.op().find(ops.Field))  # a constant requires no value
@@ -72,7 +72,7 @@ def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bo
 def _chosen(
     source: Source, column: ir.Column, mask: Mask, values: pa.Array, plain: ir.Value
 ) -> ir.Value:
-    """Return an expression that looks up what the mask shows of each of some values."""
+    """Return an expression that looks up the masked text of each of these values."""
     [grouping] = evaluate([mask], values)
     if grouping.size == 1 or grouping.shown.null_count:
         return plain
@@ -86,7 +86,8 @@ def _chosen(
 
 
 def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
-    """Return the values but null, ascending, of those columns that have any and not many."""
+    """Return the distinct values, ascending and without null, of those columns that have only few.
+    """
     few = names
     if names and source.rows > _FEW_ROWS:
         few = _few(source.table.select(*names).limit(_TRIAL_ROWS), names, source)
@@ -100,7 +101,7 @@ def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
 
 
 def _few(trial: ir.Table, names: Sequence[str], source: Source) -> list[str]:
-    """Return the columns that have few values in a trial, so that all of them may be listed."""
+    """Return the columns that have few values in a trial on the first rows."""
     counts = {f"v{i}": trial[name].nunique() for i, name in enumerate(names)}
     [counted] = source.collect(trial.aggregate(**counts)).to_pylist()
     return [name for i, name in enumerate(names) if counted[f"v{i}"] <= MOST_VALUES]

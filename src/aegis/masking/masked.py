@@ -1,4 +1,4 @@
-"""The masked table as a query, with or without the rows of classes that fail a rule."""
+"""Build the masked table as a query, with or without the rows of classes that fail a rule."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def masked_table(
     person: str | None = None,
     weight: str | None = None,
 ) -> ir.Table:
-    """Return the columns that `masks` names, in the table's order; a mask of None changes nothing.
+    """Return the columns that `masks` names, masked, in the table's order.
 
-    With `numbered` the column `ROW_NUMBER` comes along, so that `suppress` can keep the rows in
-    the table's order; but not where the engine's tables have none. With `person` the column of that
-    name comes along as `PERSON`, for a rule that counts persons, and with `weight` that one as `WEIGHT`,
-    for scores.
+    A mask of None changes nothing. With `numbered`, the column `ROW_NUMBER` is added if the engine
+    has row numbers, so that `suppress` can keep the order of rows. With `person`, the column of
+    that name is added as `PERSON`, for a rule that counts persons; with `weight`, the column of
+    that name as `WEIGHT`, for scores.
     """
     ordered = source.engine.ordered  # where there is an order, joins must not lose it
     numbered = numbered and ordered
@@ -88,7 +88,8 @@ def suppress(
     leaves: ShownLeaves | None = None,
     earlier: Sequence[ShownColumns] = (),
 ) -> tuple[ir.Table, Verdict]:
-    """Remove the rows of classes that fail the rule; return the other rows and the verdict of the rule.
+    """Remove the rows of classes that fail the rule; return the other rows and the verdict of the
+    rule.
 
     Parameters
     ----------
@@ -104,11 +105,10 @@ def suppress(
     population
         The table of the population, for models that depend on it.
     leaves
-        How many original values each shown value of the quasi-identifiers, the first columns of
-        `quasi`, may represent. Needed by models that depend on it.
+        Number of original values that each masked value may represent, for the quasi-identifiers,
+        which are the first columns of `quasi`. Needed by models on leaves.
     earlier
         Columns of the table with the views of earlier releases, in order; they stay in the table.
-
     """
     # An engine joins in whatever order its threads finish: row numbers bring the rows back into the
     # table's order, but not above `ORDERED_ROWS` rows, where sorting would cost more than all else.
@@ -144,7 +144,9 @@ def _suppress_after(
     hierarchies: Mapping[str, Hierarchy],
     earlier: Sequence[ShownColumns],
 ) -> tuple[ir.Table, Verdict]:
-    """Leave out what fails the rule together with earlier releases, and what would be alone missing."""
+    """Suppress rows that fail the rule together with earlier releases, or that would be isolated by
+    absence.
+    """
     own = ShownColumns(tuple(quasi), {name: name for name in sensitive})
     releases = (*earlier, own)
     names = tuple(name for release in releases for name in release.quasi)
@@ -160,7 +162,8 @@ def _suppress_after(
 def _without(
     source: Source, table: ir.Table, quasi: Sequence[str], left_out: pa.Table | None, rows: int
 ) -> ir.Table:
-    """Return a table without the rows whose values of `quasi` are among those left out, in order."""
+    """Remove the rows whose values of `quasi` are in `left_out`; keep the order of the other rows.
+    """
     in_order = ROW_NUMBER in table.columns
     if left_out is None:
         return table.drop(ROW_NUMBER) if in_order else table

@@ -30,7 +30,7 @@ TRUE = "aegis_true_"
 
 @dataclass(frozen=True, eq=False)
 class DrawnTable:
-    """A masked table with its noise drawn, held in memory.
+    """A masked table in memory, with its noise drawn.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class DrawnTable:
         return tuple(name.removeprefix(TRUE) for name in self.quasi if name.startswith(TRUE))
 
     def released(self, table: ir.Table) -> ir.Table:
-        """Return a table without the true values."""
+        """Return the table without the true values of noised columns."""
         return table.select(*self.names)
 
 
@@ -85,7 +85,7 @@ def draw(
     seed
         Seed of the draws; None takes the randomness of the system.
     person, weight
-        Columns that name persons, for a rule that counts them, and of weights, for scores.
+        Column that identifies persons, for a rule that counts them; column of weights, for scores.
     """
     noise = noise_of(masks)
     hidden = {TRUE + name: name for name in quasi if name in noise}
@@ -106,7 +106,7 @@ def draw(
 
 
 def seeded_noise(masks: Mapping[str, Mask | None], seed: int | None) -> tuple[str, ...]:
-    """Return the columns whose noise can be removed by a reader who knows the seed."""
+    """Return the columns whose noise somebody who knows the seed can remove."""
     if seed is None:
         return ()
     return tuple(name for name, mask in noise_of(masks).items() if not mask.exact_randomness)
@@ -128,7 +128,7 @@ def draw_columns(table: pa.Table, noise: Mapping[str, NoiseMask], *, seed: int |
 
 
 def _random(seed: int | None, name: str, column: pa.Array) -> np.random.Generator:
-    """Return the source of randomness of one column."""
+    """Return the random number generator for one column."""
     if seed is None:
         return np.random.default_rng()  # seeded by the system
     sha = hashlib.sha256(f"{seed}\n{name}\n".encode())

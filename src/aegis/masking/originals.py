@@ -1,4 +1,4 @@
-"""Join the rows of a release to their true values, to measure how released columns predict hidden ones."""
+"""Add true values to the rows of a release, to measure how released columns predict hidden ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class WithOriginals:
 
     @classmethod
     def of(cls, source: Source, masks: Mapping[str, Mask | None]) -> WithOriginals:
-        """Return the table with copies of the columns that `masks` hide, or unchanged if not `known`."""
+        """Add copies of the columns that `masks` hide; return the table unchanged if that is not
+        possible.
+        """
         schema = source.table.schema()
         hidden = {
             name: f"{_PREFIX} {place} {name}"
@@ -59,7 +61,7 @@ class WithOriginals:
         return dict.fromkeys(self.columns.values())
 
     def implied(self, released: ir.Table) -> tuple[Implication, ...] | None:
-        """Return which released columns predict hidden ones; None if that is not known.
+        """Return which released columns predict hidden ones; None if that cannot be measured.
 
         Parameters
         ----------

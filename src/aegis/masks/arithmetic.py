@@ -30,7 +30,10 @@ SAFE_INT64 = 9 * 10**18
 
 @dataclass(frozen=True)
 class Grid:
-    """Multiples of `width`, shifted by `origin`; both in units of 10**-digits, 0 <= origin < width."""
+    """A grid of multiples of `width`, shifted by `origin`.
+
+    Both are in units of 10**-digits, and 0 <= origin < width.
+    """
 
     width: int
     origin: int
@@ -38,14 +41,14 @@ class Grid:
 
     @classmethod
     def of(cls, width: float, origin: float = 0) -> Grid:
-        """Return the grid of a width and an origin given as in a policy."""
+        """Return the grid of a width and an origin as a policy states them."""
         digits = max(decimals(width), decimals(origin))
         scaled = int(as_fraction(width) * 10**digits)
         return cls(scaled, int(as_fraction(origin) * 10**digits) % scaled, digits)
 
     @property
     def scale(self) -> int:
-        """10**digits."""
+        """The number of units in 1, which is 10**digits."""
         return int(10**self.digits)
 
     @property
@@ -80,16 +83,16 @@ def constant(value: int, column: ir.IntegerValue) -> ir.IntegerValue:
 
 
 def widened(column: ir.IntegerValue) -> ir.IntegerValue:
-    """Return an integer column in 64 bits, so that small types do not overflow."""
+    """Convert an integer column to 64 bits, so that small types do not overflow."""
     dtype = column.type()
     return column if dtype.nbytes == 8 else column.cast("int64")
 
 
 def settled(value: ir.IntegerValue, dtype: dt.DataType) -> ir.IntegerValue:
-    """Return `value` as the integer type `dtype`, in the engine as well as in Ibis.
+    """Convert `value` to the integer type `dtype`, in the engine as well as in Ibis.
 
     The embedded engine computes with unsigned 64-bit numbers in 128 bits. Ibis does not know this
-    and would leave out a plain cast as superfluous.
+    and would omit a plain cast as superfluous.
     """
     if dtype.is_unsigned_integer():
         value = value.cast("decimal(38,0)")
@@ -99,11 +102,10 @@ def settled(value: ir.IntegerValue, dtype: dt.DataType) -> ir.IntegerValue:
 def floor_decimal(
     column: ir.DecimalValue, low: int = -SAFE_INT64, high: int = SAFE_INT64
 ) -> tuple[ir.IntegerValue, ir.BooleanValue | None]:
-    """Return a decimal column rounded down to int64, and the condition that it is in [low, high).
+    """Round a decimal column down to int64; also return the condition that it is in [low, high).
 
     The condition is None if the type guarantees that the number fits. Where the condition is false,
-    the returned value is that of 0. The result does not depend on whether the engine's cast rounds
-    or truncates.
+    the result is that of 0. It does not depend on whether the engine's cast rounds or truncates.
     """
     dtype = column.type()
     inside = None

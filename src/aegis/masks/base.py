@@ -35,7 +35,7 @@ Canada, the presets of the privacy rule).
 
 
 class Kind(StrEnum):
-    """The kind of data in a column, as far as it matters to masks."""
+    """The kind of data in a column: integer, number, text, date, time or Boolean."""
 
     INTEGER = "integer"
     NUMBER = "number"
@@ -146,17 +146,18 @@ class Mask(ABC):
         """
 
     def told_apart(self, column: ir.Column) -> ir.Value:
-        """Return an expression that is equal for exactly the values that the mask treats in the same way.
+        """Return an expression that is equal for exactly the values that the mask treats in the
+        same way.
 
         This is the masked value, unless the mask draws it at random.
         """
         return self.expression(column)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:  # noqa: ARG002 - most know all
-        """Return the Ibis condition that the mask has a rule for a value.
+        """Return the Ibis condition that the mask knows a value; None if it knows all values.
 
-        None means that it has a rule for every value. An unknown value is masked as `SUPPRESSED`,
-        so that it is not revealed. The policy decides whether an unknown value is also an error.
+        An unknown value is masked as `SUPPRESSED`, so that it is not revealed. The policy decides
+        whether an unknown value is also an error.
         """
         return None
 
@@ -178,7 +179,7 @@ class Mask(ABC):
         return True
 
     def fit(self, data: ValueCounts) -> Mask:  # noqa: ARG002 - most masks have nothing to learn
-        """Return the mask with the parameters that it learns from `data` filled in.
+        """Learn the mask's missing parameters from `data`, and return the fitted mask.
 
         A configuration stores the fitted mask, so that later rows are masked with the same cut
         points.
@@ -226,7 +227,7 @@ class Mask(ABC):
         return f"{self.name}({inside})" if inside else self.name
 
     def check(self, kind: Kind, attribute: str) -> None:
-        """Raise `PolicyError` when the mask does not fit a column of `kind`."""
+        """Raise `PolicyError` if the mask does not accept columns of this kind."""
         if kind not in self.fits:
             allowed = ", ".join(sorted(self.fits))
             raise PolicyError(

@@ -29,14 +29,17 @@ Numbers = npt.NDArray[np.float64]
 
 
 def rows_to_share(smallest_class: int) -> int:
-    """Return how many rows share a learnt bound, if the rule requires classes of `smallest_class` rows."""
+    """Return the number of rows that must share a learnt bound.
+
+    `smallest_class` is the class size that the rule requires.
+    """
     return max(SHARED_ROWS, smallest_class)
 
 
 def shared_range(
     numbers: Numbers, counts: npt.NDArray[Any], rows: int
 ) -> tuple[Fraction, Fraction]:
-    """Return a lower and an upper bound of the numbers, each shared by enough rows.
+    """Return a lower and an upper bound of the numbers, each shared by at least `rows` rows.
 
     If the numbers on one side of 0, or the whole column, have fewer rows than `rows`, the bound of
     that side is a round number at least as large as the width of the range.

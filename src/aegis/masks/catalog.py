@@ -1,4 +1,4 @@
-"""The registry of masks, and the conversion of masks from and to the form of a policy."""
+"""Register the masks, and convert masks from and to their form in a policy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from aegis.registry import Registry
 
 @dataclass(frozen=True)
 class MaskParameter:
-    """One parameter of a mask, for help texts and the reference."""
+    """A parameter of a mask, as help texts and the reference describe it."""
 
     name: str
     doc: str
@@ -36,7 +36,7 @@ class MaskParameter:
 
 @dataclass(frozen=True)
 class MaskType:
-    """A type of mask: the class for a name that policies use.
+    """A registered mask: its name in policies, and its class.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ def _parse(spec: object, hierarchy: Hierarchy | None) -> Mask:
 
 
 def _checked(mask: type[Mask], given: object) -> dict[str, Any]:
-    """Return the parameters by name; raise `PolicyError` for unknown and missing ones."""
+    """Return the parameters by name; raise `PolicyError` if one is unknown or missing."""
     names = [field.name for field in mask.declared()]
     if not isinstance(given, Mapping):
         raise PolicyError(

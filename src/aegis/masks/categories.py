@@ -1,4 +1,4 @@
-"""Masks that merge categories: by a mapping, or by frequency."""
+"""Define masks that merge categories, by a mapping or by frequency."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Value = str | int | float | bool
 
 
 def as_text(column: ir.Column) -> ir.StringValue:
-    """Return a text, whole-number or boolean column as text, booleans as "true" and "false"."""
+    """Convert a text, integer or Boolean column to text; Booleans become "true" and "false"."""
     dtype = column.type()
     if dtype.is_boolean():
         return column.cases((True, "true"), (False, "false"))
@@ -64,7 +64,9 @@ class KeepFrequent(Mask):
         return self.values is not None
 
     def fit(self, data: ValueCounts) -> KeepFrequent:
-        """Return the mask with the most frequent values of `data`; a fitted mask stays as it is."""
+        """Find the most frequent values of `data`; a mask that is already fitted is returned
+        unchanged.
+        """
         if self.fitted:
             return self
         order = np.argsort(-data.counts, kind="stable").tolist()
@@ -84,7 +86,10 @@ class KeepFrequent(Mask):
         return text == self.other or text in {text_of(value) for value in self.values}
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the value as text, or `other`; raise `InternalError` before fitting."""
+        """Return the value as text, or `other` if it is not frequent.
+
+        Raise `InternalError` if the mask is not fitted.
+        """
         self.require_fitted()
         shown = {text: text for text in map(text_of, self.values or ()) if text is not None}
         return mapped(column, shown, ibis.literal(self.other))
@@ -149,7 +154,7 @@ class Group(Mask):
 
 
 def _values(mask: str, parameter: str, given: object) -> tuple[Value, ...]:
-    """Return a list of values, none twice."""
+    """Check that a parameter is a list of different values, and return it."""
     allowed = "a list of texts, numbers or booleans, none twice"
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise parameters.wrong(mask, parameter, given, allowed)
@@ -162,7 +167,7 @@ def _values(mask: str, parameter: str, given: object) -> tuple[Value, ...]:
 
 
 def _groups(mask: str, given: object) -> tuple[tuple[str, tuple[Value, ...]], ...]:
-    """Return groups in their normal form, by name; no value may be in two of them."""
+    """Normalise groups and sort them by name; raise an error if a value is in two groups."""
     pairs = tuple(given.items()) if isinstance(given, Mapping) else given
     if not isinstance(pairs, tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
         raise parameters.wrong(

@@ -1,4 +1,4 @@
-"""Several masks applied one after the other."""
+"""Apply several masks one after the other."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Compose(Mask):
         return all(mask.fitted for mask in self.masks)
 
     def fit(self, data: ValueCounts) -> Compose:
-        """Return the composition, with each mask fitted to the result of the previous mask."""
+        """Fit each mask to the result of the previous mask."""
         if self.fitted:
             return self
         fitted = []
@@ -87,7 +87,8 @@ class Compose(Mask):
         return reduce(lambda shown, mask: mask.expression(shown), self.masks, column)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
-        """Return whether every mask knows its input value; None if all masks know every value."""
+        """Return the condition that every mask knows its input; None if all masks know every value.
+        """
         all_known = None
         for mask in self.masks:
             known = mask.known(column)

@@ -1,4 +1,4 @@
-"""Masks of dates and times."""
+"""Define masks of dates and times."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _DECADE = re.compile(r"(0|-?[1-9][0-9]*0)s")
 
 @dataclass(frozen=True)
 class Truncate(Mask):
-    """The first day of the day, week, month, quarter or year in which a date or time falls.
+    """Shows the first day of the day, week, month, quarter or year in which a date or time falls.
 
     With `count`, several years are grouped together, counted from year 0: with 10, 1987-05-14
     becomes 1980-01-01. A group that would begin before year 1 begins at year 1. A week starts on
-    Monday (ISO 8601). The result is a date. With `show: year` it is the year as a whole number,
-    1980. With `count: 10` and `show: decade` it is the text 1980s. A timestamp with a time zone is
-    read in the time zone of the engine's connection, which Ibis sets to UTC on the embedded engine.
+    Monday (ISO 8601). The result is a date. With `show: year` it is the year as an integer, 1980.
+    With `count: 10` and `show: decade` it is the text 1980s. A timestamp with a time zone is read
+    in the time zone of the engine's connection, which Ibis sets to UTC on the embedded engine.
     """
 
     name: ClassVar[str] = "truncate"

@@ -1,7 +1,7 @@
-"""Groupings of a column's distinct values by a mask, and their partial order.
+"""Group a column's distinct values by a mask, and compare groupings.
 
 A grouping is computed by evaluating the mask's own expression on the distinct values. So it cannot
-differ from what the mask does to a table.
+differ from the effect of the mask on a table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Codes = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """The distinct values of a column, grouped by whether a mask treats them in the same way.
+    """The distinct values of a column, grouped by their masked value.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ def evaluate(
 def evaluate_columns(
     columns: Sequence[tuple[Sequence[Mask], pa.Array]], connection: Any = None
 ) -> list[list[Grouping]]:
-    """Evaluate the masks of several columns on their distinct values: `evaluate` for each column.
+    """Evaluate the masks of several columns on their distinct values, as `evaluate` does for one.
 
     Columns with few values share one query, because a query costs more than its computation.
     """
@@ -126,7 +126,7 @@ def evaluate_columns(
 
 
 def transform(mask: Mask, data: ValueCounts) -> ValueCounts:
-    """Return the distinct masked values of `data` and how many rows hold each."""
+    """Return the distinct masked values of `data` and the number of rows with each."""
     [grouping] = evaluate([mask], data.values)
     counts = np.bincount(grouping.codes, weights=data.counts, minlength=grouping.size)
     order = pc.sort_indices(grouping.shown)
@@ -195,7 +195,7 @@ def refines(fine: Codes, coarse: Codes) -> bool:
 
 
 def same(left: Codes, right: Codes) -> bool:
-    """Return whether two groupings have the same groups, even if numbered differently."""
+    """Return whether two groupings have the same groups, even if these are numbered differently."""
     return refines(left, right) and refines(right, left)
 
 

@@ -1,4 +1,4 @@
-"""Generalisation hierarchies: for each value, its groups on successive levels."""
+"""Define generalisation hierarchies, which group values on successive levels."""
 
 from __future__ import annotations
 
@@ -259,7 +259,10 @@ class Hierarchy:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Look for no cycles meanwhile: rows have none, and going through them takes four times as long."""
+    """Switch off garbage collection for a while.
+
+    Rows contain no cycles, and searching them for cycles takes four times as long as reading them.
+    """
     before = gc.isenabled()
     gc.disable()
     try:
@@ -331,16 +334,16 @@ def _cells(text: str, separator: str, name: str) -> list[list[str]]:
 
 
 def _trimmed(row: list[str]) -> list[str] | None:
-    """Return a row without empty cells at its end; None if no cell says anything."""
+    """Return a row without empty cells at its end; None if all cells are empty."""
     while len(row) > 1 and not row[-1]:
         row.pop()
     return row if any(cell.strip() for cell in row) else None
 
 
 def _require_even(rows: list[list[str]], name: str) -> None:
-    """Raise `DataError` unless all rows of a file have as many levels, at least one.
+    """Raise `DataError` unless all rows of a file have equally many levels, at least one.
 
-    No value is quoted: the file may be no hierarchy, and hold what a message must not tell.
+    The message quotes no value, because the file may contain data instead of a hierarchy.
     """
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]) or len(row) < 2:
@@ -376,7 +379,10 @@ def _check_rows(rows: tuple[Row, ...], name: str) -> None:
 
 
 def _sound(columns: Sequence[pa.Array]) -> bool:
-    """Return whether values are unique and groups nested; which ones are not, a closer look says."""
+    """Return whether values are unique and groups nested.
+
+    If not, another function finds the offending values.
+    """
     coded = [column.dictionary_encode(null_encoding="encode") for column in columns]
     if len(coded[0].dictionary) < len(columns[0]):
         return False
@@ -390,7 +396,7 @@ def _sound(columns: Sequence[pa.Array]) -> bool:
 
 
 def _plain_rows(columns: Sequence[pa.Array]) -> bytes | None:
-    """Return the rows as JSON, sorted, a line each; None if a cell is null or takes escapes."""
+    """Return the rows as sorted JSON lines; None if a cell is null or needs escapes."""
     for column in columns:
         if column.null_count or pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
             return None
@@ -406,7 +412,7 @@ def _shown(row: Row) -> str:
 
 
 def _check_nested(rows: tuple[Row, ...], lower: int, upper: int, name: str) -> None:
-    """Raise `DataError` where level `upper` distinguishes values that level `lower` does not."""
+    """Raise `DataError` if level `upper` distinguishes values that level `lower` does not."""
     first: dict[str | None, Row] = {}
     for row in rows:
         other = first.setdefault(row[lower], row)
@@ -430,7 +436,7 @@ def _group_name(group: object, name: str) -> str:
 
 
 def _leaves(node: Any, above: tuple[str, ...], name: str) -> Iterator[Row]:
-    """Yield the row of each value below `node`; `above` holds the groups, the nearest first."""
+    """Yield the row of each value below `node`; `above` lists its groups, the nearest first."""
     if isinstance(node, Mapping):
         for group, below in node.items():
             yield from _leaves(below, (_group_name(group, name), *above), name)

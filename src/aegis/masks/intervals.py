@@ -1,4 +1,4 @@
-"""Masks that show the interval in which a number falls."""
+"""Define masks that show the interval in which a number falls."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ MOST_BINS = 1000
 
 @dataclass(frozen=True)
 class Bucketize(Mask):
-    """Intervals of equal width: [floor((v - origin) / width) * width + origin, + width).
+    """Shows intervals of equal width: [floor((v - origin) / width) * width + origin, + width).
 
     Intervals are shown as text, "[20, 30[", with as many decimal places as width and origin have.
     With `show: lower`, the lower bound is shown, a number.
 
-    Whole numbers with a whole width are exact over the full range of their type. All other numbers
+    Integers with an integer width are exact over the full range of their type. All other numbers
     are computed as 64-bit floats, with a tolerance that puts 0.3 into [0.3, 0.4[
     (`arithmetic.quotient`). Numbers more than 2**53 units of the last decimal place from 0 then
     share two outer intervals, "]-inf, a[" and "[b, inf[". NaN and the infinities are separate
@@ -111,7 +111,9 @@ class Bucketize(Mask):
         return start is not None and end is not None and end - start == grid.width
 
     def _whole(self, value: ir.IntegerValue, grid: Grid, *, wide: bool) -> ir.Value:
-        """Return the mask of whole numbers; `wide`: they may come near the ends of 64 bits."""
+        """Return the mask's expression for integers; `wide` means that they may be near the ends of
+        64 bits.
+        """
         rest = arithmetic.remainder(value, grid.width, grid.origin)
         least, most = arithmetic.limits(value.type())
         if self.show == "lower":
@@ -182,7 +184,7 @@ class Bucketize(Mask):
 
 
 def _number(text: str) -> Fraction | None:
-    """Return the finite number that a text states; None if it states none."""
+    """Parse a text as a finite number; return None if it is not one."""
     try:
         return Fraction(Decimal(text))
     except (ArithmeticError, ValueError):
@@ -190,20 +192,21 @@ def _number(text: str) -> Fraction | None:
 
 
 def _on_grid(number: Fraction, grid: Grid) -> int | None:
-    """Return a bound of intervals in units of the last decimal place; None if it is none."""
+    """Return an interval bound in units of the last decimal place; None if it is not on the grid.
+    """
     scaled = number * grid.scale
     whole = scaled.denominator == 1 and (int(scaled) - grid.origin) % grid.width == 0
     return int(scaled) if whole else None
 
 
 def _outer(grid: Grid, cells: int) -> tuple[int, int]:
-    """Return the bounds, scaled, `cells` intervals below and above the origin."""
+    """Return the bounds that are `cells` intervals below and above the origin, in scaled units."""
     return -cells * grid.width + grid.origin, cells * grid.width + grid.origin
 
 
 @dataclass(frozen=True)
 class _Cuts(Mask):
-    """Base of the masks with cut points: the expression over `edges`."""
+    """Base class of the masks with cut points, which builds the expression over `edges`."""
 
     count: int = field(metadata={"doc": "number of intervals, at least 2"})
     edges: tuple[int | float, ...] | None = field(
@@ -250,7 +253,7 @@ def _labels(edges: tuple[int | float, ...]) -> Iterator[str]:
 
 
 def _choose(column: ir.NumericValue, edges: tuple[int | float, ...], labels: list[str]) -> ir.Value:
-    """Return the label of each number's interval by bisection: depth log2 of the intervals."""
+    """Return the label of each number's interval, by bisection over the cut points."""
     if not edges:
         return ibis.literal(labels[0])
     middle = len(edges) // 2
@@ -262,7 +265,9 @@ def _choose(column: ir.NumericValue, edges: tuple[int | float, ...], labels: lis
 
 
 def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
-    """Return a cut point as a literal; for whole numbers as one, so that none loses digits."""
+    """Return a cut point as a literal; for an integer column as an integer, so that no digits are
+    lost.
+    """
     if column.type().is_integer():
         low, high = arithmetic.limits(column.type())
         if low <= ceil(edge) <= high:
@@ -271,7 +276,9 @@ def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
 
 
 def _digits(numbers: npt.NDArray[np.float64]) -> int:
-    """Return how many decimal places finite numbers have, at most as many as a double keeps."""
+    """Return the number of decimal places of finite numbers, at most as many as a double
+    represents.
+    """
     largest = float(np.abs(numbers).max(initial=1.0))
     most = max(15 - ceil(log10(largest)), 0)
     few = (d for d in range(most) if np.array_equal(np.round(numbers, d), numbers))
@@ -286,7 +293,8 @@ def _finite(data: ValueCounts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class EqualWidth(_Cuts):
-    """A given number of intervals of equal width between a lower and an upper bound of the values.
+    """Shows a given number of intervals of equal width between a lower and an upper bound of the
+    values.
 
     Fitting sets `edges`, the count - 1 inner cut points. The outer intervals are open, so that
     every later value falls into an interval (the infinities too). NaN is shown as "NaN". A column
@@ -294,7 +302,7 @@ class EqualWidth(_Cuts):
 
     The cut points reveal the bounds. So the bounds are the smallest and the largest value only if
     at least 11 rows have them, or k rows if the rule requires more. Otherwise they are rounded
-    outward to bounds that so many rows share (`aegis.masks.bounds`).
+    outward to bounds that at least this many rows share (`aegis.masks.bounds`).
 
     Reference: equal-width generalisation of the AEGIS paper (Laskar et al., SIGMOD 2025).
     """
@@ -323,7 +331,7 @@ class EqualWidth(_Cuts):
 
 @dataclass(frozen=True)
 class Quantiles(_Cuts):
-    """Intervals that hold about equally many rows.
+    """Shows intervals with about equally many rows.
 
     Fitting sets `edges`. For each j = 1 .. count - 1 the cut point is the value for which the share
     of rows below it is nearest to j / count (the smaller value if two are equally near). It is
@@ -338,7 +346,7 @@ class Quantiles(_Cuts):
     learns: ClassVar[str | None] = "cut points that are learnt are values of the data"
 
     def fit(self, data: ValueCounts) -> Quantiles:
-        """Return the mask with the cut points of `data`; a fitted mask stays as it is."""
+        """Compute the cut points of `data`; a mask that is already fitted is returned unchanged."""
         if self.fitted:
             return self
         values, counts = _finite(data)

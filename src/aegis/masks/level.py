@@ -1,4 +1,4 @@
-"""The mask that shows a level of an attribute's hierarchy."""
+"""Define the mask that shows a level of an attribute's hierarchy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Level(Mask):
-    """The group of a value on one level of the attribute's hierarchy; level 0 is the value itself.
+    """Shows the group of a value on one level of the attribute's hierarchy; level 0 is the value
+    itself.
 
     Null stays null unless the hierarchy has a row for it. From level 1 on, a value that the
     hierarchy does not cover is unknown: `known` finds it and the expression shows "*".

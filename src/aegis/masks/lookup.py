@@ -1,4 +1,4 @@
-"""Apply masks of many values by a join with a small table, if an expression would be too long.
+"""Apply masks with many values by joining a small table, if an expression would be too long.
 
 A `Level` of a hierarchy of 100,000 values as a CASE of 100,000 branches costs an engine minutes and
 gigabytes. A join of the column with a table that has a row per value gives the same result. Values
@@ -29,7 +29,7 @@ MANY = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """The masked value for each value that a mask lists.
+    """The masked text of each value that a mask lists.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Lookup:
         return pc.if_else(pc.is_null(column), null, shown)
 
     def expression(self, column: ir.Value, joined: ir.Value) -> ir.Value:
-        """Return the masked column, given the result of the join (null if the join found nothing)."""
+        """Return the masked column, given the joined column, which is null if no row matched."""
         null = ibis.null(dt.string) if self.of_null is None else ibis.literal(self.of_null)
         return ibis.ifelse(column.isnull(), null, joined.fill_null(self.otherwise))
 
@@ -92,7 +92,7 @@ def _remembered(mask: Mask, dtype: dt.DataType) -> Lookup | None:
 
 
 def _of_level(hierarchy: Hierarchy, level: int) -> Lookup:
-    """Return what `Level.targets` says of texts, from the hierarchy's columns."""
+    """Return the lookup of texts on a hierarchy's level, with the result of `Level.targets`."""
     values, shown = hierarchy.columns[0], hierarchy.columns[level]
     of_null = None
     if values.null_count:
@@ -103,7 +103,7 @@ def _of_level(hierarchy: Hierarchy, level: int) -> Lookup:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """A table with the lookups of some columns joined to it.
+    """A table joined with the lookups of some of its columns.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""One expression that maps each listed value to a target, with conversion between types and text.
+"""Map each listed value to a target in one expression, converting between types and text.
 
 Hierarchies, groups and frequent values all use this mapping. Times on DuckDB 1.5, one thread, 5
 million rows of text: a simple CASE takes 0.17 s for 15 values, 0.5 s for 100 and 2.8 s for 1,000.
@@ -6,7 +6,7 @@ million rows of text: a simple CASE takes 0.17 s for 15 values, 0.5 s for 100 an
 values. With more than five values each list becomes a join, which changes the order of the rows; a
 mask must never do that. From 1,000 values, MAP literals and list positions take about half the time
 of the simple CASE, but every engine spells them differently. So text is mapped by a simple CASE.
-Whole numbers are mapped by bisection over runs of neighbours, with a depth of log2 of the number of
+Integers are mapped by bisection over runs of neighbours, with a depth of log2 of the number of
 runs.
 """
 
@@ -74,7 +74,8 @@ def _float(text: str) -> float | None:
 
 
 def keyed_by(targets: Mapping[str, Any], dtype: dt.DataType) -> dict[Any, Any]:
-    """Return the targets keyed by values of type `dtype`, without keys that are no such value."""
+    """Convert the keys of `targets` to the type `dtype`; keys that cannot be converted are dropped.
+    """
     read = _reader(dtype)
     if read is str:  # every value is its own text
         return {text: target for text, target in targets.items() if text is not None}
@@ -109,7 +110,8 @@ def mapped(column: ir.Column, targets: Mapping[str, Any], otherwise: ir.Value) -
 
 
 def _by_runs(column: ir.IntegerValue, keyed: Mapping[int, Any], otherwise: ir.Value) -> ir.Value:
-    """Return the target of each whole number, by bisection over runs with one target."""
+    """Return the target of each integer, by bisection over runs of integers with the same target.
+    """
     starts: list[int] = []
     targets: list[Any] = [otherwise]
     following: int | None = None

@@ -1,4 +1,4 @@
-"""Masks that show a coarser number."""
+"""Define masks that show a coarser number."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Round(Mask):
-    """The nearest multiple of a step, or the number rounded to some significant digits.
+    """Shows the nearest multiple of a step, or the number rounded to some significant digits.
 
-    Halves go up, towards plus infinity. Whole numbers stay whole, and are exact, with a whole step
-    and with significant digits. A whole number near the ends of 64 bits stays as it is if its
-    multiple would not fit. Everything else becomes a 64-bit float, with the tolerance of
+    Halves go up, towards plus infinity. Integers stay integers, and are exact, with an integer step
+    and with significant digits. An integer near the ends of 64 bits stays as it is if its multiple
+    would not fit. Everything else becomes a 64-bit float, with the tolerance of
     `arithmetic.quotient`. Floats beyond 2**53 steps stay as they are, as do NaN, the infinities
     and, with `digits`, floats outside 1e-290 .. 1e290.
     """
@@ -87,7 +87,9 @@ class Round(Mask):
 
 
 def _nearest(column: ir.IntegerValue, step: int) -> ir.IntegerValue:
-    """Return the multiple of `step` nearest to each number, or the number where it would not fit."""
+    """Return the multiple of `step` nearest to each integer, or the integer if the multiple would
+    overflow.
+    """
     value = arithmetic.widened(column)
     if column.type().nbytes < 8:
         return _nearest_inside(value, step)
@@ -104,7 +106,9 @@ def _nearest(column: ir.IntegerValue, step: int) -> ir.IntegerValue:
 
 
 def _nearest_inside(value: ir.IntegerValue, step: int) -> ir.IntegerValue:
-    """Return the multiple of `step` nearest to each 64-bit number that is not near the ends."""
+    """Return the multiple of `step` nearest to each 64-bit integer that is not near the ends of the
+    range.
+    """
     if step == 1:
         return value
     moved = value + step // 2
@@ -126,8 +130,8 @@ def _nearest_float(column: ir.NumericValue, grid: Grid) -> ir.FloatingValue:
 def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue:
     """Return the number with `digits` significant digits.
 
-    An exponent that the engine's logarithm misses by one, just next to a power of ten, does no
-    harm: with at most 15 digits both units round such a number to that power.
+    Just next to a power of ten, the engine's logarithm may give an exponent that is wrong by one.
+    This does no harm: with at most 15 digits both units round such a number to that power.
     """
     size = value.abs()
     inside = arithmetic.numbers_that(value, size.between(1e-290, 1e290))
@@ -144,7 +148,7 @@ def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue
 
 @dataclass(frozen=True)
 class _Coding(Mask):
-    """Base of top and bottom coding."""
+    """Base class of top and bottom coding."""
 
     at: int | float = field(metadata={"doc": "the bound"})
 
@@ -168,7 +172,8 @@ class _Coding(Mask):
             )
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the number, or the bound if the number is beyond it; NaN and null stay."""
+        """Return the number, or the bound if the number is beyond it; NaN and null stay unchanged.
+        """
         dtype = column.type()
         if dtype.is_integer() and not parameters.decimals(self.at):
             return self._whole(column)
@@ -192,7 +197,7 @@ class _Coding(Mask):
 
 
 def _bound(column: ir.NumericValue, at: float) -> ir.NumericValue:
-    """Return the bound as a literal that compares with `column` without losing digits."""
+    """Return the bound as a literal that can be compared with `column` without loss of digits."""
     dtype = column.type()
     if dtype.is_decimal():
         scale = dtype.scale or 0

@@ -1,4 +1,4 @@
-"""Checks of mask parameters when a mask is constructed.
+"""Check mask parameters when a mask is constructed.
 
 Each check returns the parameter in its normal form. Otherwise it raises `PolicyError`, which names
 the mask, the parameter, the given value and the allowed values.
@@ -34,7 +34,7 @@ def wrong(mask: str, parameter: str, given: object, allowed: str) -> PolicyError
 def whole(
     mask: str, parameter: str, given: object, *, at_least: int = 0, at_most: int | None = None
 ) -> int:
-    """Return `given` as an int between `at_least` and `at_most`; True and 2.0 are refused."""
+    """Check that `given` is an int between `at_least` and `at_most`; True and 2.0 are refused."""
     large = isinstance(given, int) and given > MOST_WHOLE
     top = "" if at_most is None and not large else f" and at most {at_most or MOST_WHOLE}"
     allowed = f"a whole number, at least {at_least}{top}"
@@ -46,7 +46,7 @@ def whole(
 
 
 def number(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
-    """Return `given` as a finite int or float, above 0 if `positive`."""
+    """Check that `given` is a finite int or float, above 0 if `positive`."""
     allowed = "a number above 0" if positive else "a finite number"
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise wrong(mask, parameter, given, allowed)
@@ -59,7 +59,7 @@ def number(mask: str, parameter: str, given: object, *, positive: bool = False) 
 
 
 def exact(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
-    """Return `given` as a number with few enough decimal digits for exact bounds."""
+    """Check that `given` is a number with few enough decimal places for exact bounds."""
     checked = number(mask, parameter, given, positive=positive)
     digits = decimals(checked)
     if digits > MOST_DIGITS or abs(checked) * 10**digits > MOST_SCALED:
@@ -73,7 +73,7 @@ def exact(mask: str, parameter: str, given: object, *, positive: bool = False) -
 
 
 def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> str:
-    """Return `given` if it is one of `allowed`."""
+    """Check that `given` is one of `allowed`."""
     if not isinstance(given, str) or given not in allowed:
         raise PolicyError(
             f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.",
@@ -83,14 +83,14 @@ def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> 
 
 
 def text(mask: str, parameter: str, given: object) -> str:
-    """Return `given` if it is a text that is not empty."""
+    """Check that `given` is a text that is not empty."""
     if not isinstance(given, str) or not given:
         raise wrong(mask, parameter, given, "a text that is not empty")
     return given
 
 
 def edges(mask: str, given: object) -> tuple[int | float, ...]:
-    """Return `given` as cut points: finite numbers in strictly ascending order."""
+    """Check that `given` is a list of cut points: finite numbers in strictly ascending order."""
     allowed = "a list of numbers in ascending order, none twice"
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise wrong(mask, "edges", given, allowed)

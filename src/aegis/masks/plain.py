@@ -1,4 +1,4 @@
-"""The two extreme masks: show everything, show nothing."""
+"""Define the two extreme masks: show everything, show nothing."""
 
 from __future__ import annotations
 

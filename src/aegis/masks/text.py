@@ -1,4 +1,4 @@
-"""Masks of text and of codes."""
+"""Define masks of text and of codes."""
 
 from __future__ import annotations
 

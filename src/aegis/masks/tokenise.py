@@ -1,4 +1,6 @@
-"""Keyed tokens for identifiers: equal values give equal tokens, which do not reveal the value."""
+"""Replace identifiers by keyed tokens: equal values give equal tokens, which do not reveal the
+value.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ BLOCK = 64
 
 
 def _text_to_text(data: str) -> str:
-    """Give the signature of a function from text to text to Ibis, which never calls it."""
+    """Declare the signature of a function from text to text for Ibis; this body is never called."""
     return data
 
 
@@ -35,7 +37,8 @@ SHA256 = ibis.udf.scalar.builtin(_text_to_text, name="sha256", signature=(("bina
 
 @dataclass(frozen=True)
 class Tokenise(Mask):
-    """HMAC-SHA256 of the value's text (UTF-8) with a secret key, in hexadecimal, cut to `length`.
+    """Shows the HMAC-SHA256 of the value's text (UTF-8) under a secret key, in hexadecimal, cut to
+    `length`.
 
     Equal values give equal tokens in every table masked with the same key, so joins keep working.
     Only someone who has the key can try out values. 32 characters are 128 bits: among a billion

@@ -1,4 +1,5 @@
-"""Association measures: pure functions of count arrays, registered with their properties."""
+"""Compute association measures: pure functions of count arrays, registered with their properties.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of many classes, from one co-occurrence matrix of all rows instead of one per class.
+"""Score many label classes from one co-occurrence matrix of all rows, instead of one per class.
 
 Co-occurrence counts by class grow with the number of classes. The label tables of each class are
 enough under two assumptions (decision 0091). All classes share one covariance. And the variances of
@@ -28,9 +28,9 @@ def sums_alike(
 ) -> tuple[Floats, Floats, Floats]:
     """Return sums over the rows of the rest and of the class: of 1, of b'x, and of (b'x)^2.
 
-    The shapes are (K, T, 2), (K, T, 2, P) and (K, T, 2, P). The squares within both sides together
-    are the squares of all rows minus the contribution of the difference between the means. They are
-    divided between the sides in the ratio that the attributes have one by one.
+    The shapes are (K, T, 2), (K, T, 2, P) and (K, T, 2, P). The sum of squares over both sides is
+    that of all rows minus the contribution of the difference between the means. It is divided
+    between the sides in the ratio of the attributes' separate variances.
 
     Parameters
     ----------
@@ -75,7 +75,9 @@ def sums_alike(
 
 
 def _by_attribute(counts: Counts, slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Yield rows by level, shape (K, C, L), and the score of each level, shape (K, T, P, L)."""
+    """Yield for each attribute the rows by level, shape (K, C, L), and the score of each level, (K,
+    T, P, L).
+    """
     shown = counts.shown
     if shown is None:  # levels stand for themselves
         shown = [ShownLevels(counts.joint[..., j : j + 1]) for j in range(counts.joint.shape[-1])]

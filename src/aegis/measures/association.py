@@ -1,4 +1,4 @@
-"""Chi-square, phi-square and Cramer's V between one attribute and the label."""
+"""Compute chi-square, phi-square and Cramer's V between one attribute and the label."""
 
 from __future__ import annotations
 

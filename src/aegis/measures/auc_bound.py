@@ -1,4 +1,4 @@
-"""An upper bound on the expected AUC: the largest AUC of any linear scores of masked values.
+"""Bound the expected AUC by the largest AUC of any linear score of the masked values.
 
 Out-of-fold scores are linear in the level indicators of each part, whatever direction was fitted
 without that part. So they are linear functions of the indicators multiplied by part. The best
@@ -59,7 +59,8 @@ def reachable_auc(counts: PartCounts | SplitCounts) -> float:
 
 
 def _explained(sides: tuple[Side, Side], part: int, weights: Sequence[float]) -> float:
-    """Return c' M^+ c of one part: all other rows and those of the class, and what each row weighs."""
+    """Return c' M^+ c of one part; `weights` are the weights of a row of the rest and of the class.
+    """
     rest, own = (w * side.joint[part] for w, side in zip(weights, sides, strict=True))
     both = rest + own
     # A level that no row shows is a row and a column of zeros, which add nothing to the rank.

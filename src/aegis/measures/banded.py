@@ -1,4 +1,4 @@
-"""A symmetric matrix in band form, reached by matrix products as a step towards tridiagonal form.
+"""Reduce a symmetric matrix to band form by matrix products, to solve it with many penalties.
 
 The reduction to tridiagonal form reads the whole matrix once per column, so memory bandwidth limits
 it, not the processor. The reduction to a band of some tens of columns consists of matrix products
@@ -46,7 +46,8 @@ class Banded:
 
     @classmethod
     def of(cls, matrix: Floats, right: Floats) -> Banded:
-        """Return the band form of `matrix`, which is overwritten, and of right-hand sides, shape (d, k)."""
+        """Reduce `matrix`, which is overwritten, and right-hand sides, shape (d, k), to band form.
+        """
         turned = np.array(right)
         blocks, beside = [], []
         room = np.empty(len(matrix) * _STRIPE)
@@ -131,7 +132,7 @@ def _solved(matrix: Floats, right: Floats) -> Floats:
 
 
 def _panel(panel: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return V, T and R of panel = (I - V T V') [R; 0], of more rows than columns."""
+    """Return V, T and R with panel = (I - V T V') [R; 0]; the panel has more rows than columns."""
     from scipy.linalg.lapack import dgeqrf
 
     packed, scales, _, info = dgeqrf(panel, lwork=64 * panel.shape[1])
@@ -151,8 +152,8 @@ def _panel(panel: Floats) -> tuple[Floats, Floats, Floats]:
 def _turn(rest: Floats, vectors: Floats, factor: Floats, room: Floats) -> None:
     """Replace a symmetric matrix A by (I - V T' V') A (I - V T V'), in place.
 
-    Read and written are stripes of rows up to the diagonal: what is above them is not looked at. `room`
-    holds a stripe: memory that is new each time is what would take longest.
+    Only stripes of rows up to the diagonal are read and written. `room` is memory for one stripe;
+    allocating it for each stripe would take longest.
     """
     size = len(rest)
     spread = vectors @ factor

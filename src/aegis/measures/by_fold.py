@@ -1,4 +1,6 @@
-"""Second-order counts of one configuration by part of the rows, and of all rows outside each part."""
+"""Hold the counts of pairs of levels of one configuration, by part of the rows and outside each
+part.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _ROUNDING = 1e-13
 
 
 class ClassCounts:
-    """Co-occurrence counts by part and class, with only a few classes in memory at a time.
+    """Co-occurrence counts by part and class, of which only a few classes are in memory at a time.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ class ClassCounts:
 
     @classmethod
     def of(cls, total: Floats) -> ClassCounts:
-        """Return the counts of all classes, shape (K, C, q, d), if they are in memory already."""
+        """Wrap the counts of all classes, shape (K, C, q, d), if they are already in memory."""
 
         def count(some: slice | None) -> Floats:
             return total.sum(axis=1, keepdims=True) if some is None else total[:, some]
@@ -69,7 +71,7 @@ class ClassCounts:
 
 
 class Countable(Protocol):
-    """Counts by part and class, either in one piece or with levels that many configurations share."""
+    """Counts by part and class, as one matrix or with levels that many configurations share."""
 
     @property
     def rows(self) -> Floats:
@@ -84,7 +86,7 @@ class Countable(Protocol):
 
 
 class Square(NamedTuple):
-    """Co-occurrence of d levels by part for some of the rows; many configurations share c of the levels.
+    """Co-occurrence of d levels by part, of which the first c are shared by many configurations.
 
     Attributes
     ----------
@@ -98,7 +100,7 @@ class Square(NamedTuple):
     border: Floats
 
     def less(self, other: Square) -> Square:
-        """Return the counts of the rows that `other` does not include."""
+        """Subtract the counts of `other`."""
         return Square(self.corner - other.corner, self.border - other.border)
 
     def diagonal(self) -> Floats:
@@ -116,7 +118,7 @@ class Square(NamedTuple):
         return products
 
     def of_part(self, part: int, *, below: bool) -> Floats:
-        """Return the counts of one part in one piece, symmetric, shape (d, d)."""
+        """Return the counts of one part as one symmetric matrix, shape (d, d)."""
         first, levels = self.corner.shape[-1], self.border.shape[-1]
         total = np.zeros((levels, levels))
         total[:first, :first] = self.corner[part]
@@ -125,7 +127,7 @@ class Square(NamedTuple):
 
 
 class Side(NamedTuple):
-    """The rows of one class, or of all other classes, by part.
+    """Counts by part of the rows of one class, or of all rows outside the class.
 
     Attributes
     ----------
@@ -142,7 +144,7 @@ class Side(NamedTuple):
     square: Square
 
     def less(self, other: Side) -> Side:
-        """Return the counts of the rows that `other` does not include."""
+        """Subtract the counts of `other`."""
         return Side(
             self.rows - other.rows, self.joint - other.joint, self.square.less(other.square)
         )
@@ -177,7 +179,8 @@ class Response(NamedTuple):
 
 
 class ShownLevels(NamedTuple):
-    """The masked values of one attribute: its levels, or a few numbers that are functions of the level.
+    """The masked values of one attribute: indicators of its levels, or a few numbers for each
+    level.
 
     Attributes
     ----------
@@ -198,7 +201,7 @@ class ShownLevels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PartCounts:
-    """Second-order counts of one configuration by part of the rows and class.
+    """Counts of pairs of levels of one configuration, by part of the rows and class.
 
     The counts are of levels, each of which a row has or does not have. Thresholds and numbers are
     weighted sums of levels, and their counts are the same weighted sums.
@@ -221,7 +224,7 @@ class PartCounts:
         `OtherParts` of these rows, if it is known already. Then levels that all rows or no rows
         have are left out already, too.
     shown
-        The masked values of each attribute, d columns together; None if unknown.
+        The masked values of each attribute, with d columns in total; None if unknown.
     response
         Sums of a numeric label, with all rows in one class; None if the label has classes.
     """
@@ -249,7 +252,7 @@ class PartCounts:
 
     @cached_property
     def by_class(self) -> ClassCounts:
-        """`total` as counts of one class at a time."""
+        """`total` as an object that counts a few classes at a time."""
         return ClassCounts.of(self.total) if isinstance(self.total, np.ndarray) else self.total
 
     def square(self, own: int | None) -> Square:
@@ -259,16 +262,16 @@ class PartCounts:
 
 
 def side(counts: Countable, own: int | None) -> Side:
-    """Return the rows of the class `own`, or all rows if it is None."""
+    """Return the counts of the class `own`, or of all rows if it is None."""
     if own is None:
         return Side(counts.rows.sum(axis=1), counts.joint.sum(axis=1), counts.square(None))
     return Side(counts.rows[:, own], counts.joint[:, own], counts.square(own))
 
 
 def against_the_rest(counts: Countable, told: npt.NDArray[np.int64]) -> Iterator[tuple[Side, Side]]:
-    """Yield the rows of all other classes and of the class, for each class in `told`.
+    """Yield the counts of the rest and of the class, for each class in `told`.
 
-    Only few classes are in memory at a time.
+    The rest are the rows of all other classes. Only few classes are in memory at a time.
     """
     if not len(told):
         return
@@ -283,7 +286,7 @@ def against_the_rest(counts: Countable, told: npt.NDArray[np.int64]) -> Iterator
 
 @dataclass(frozen=True, eq=False)
 class OtherParts:
-    """The rows outside each part, for each class that is compared with the rest.
+    """Numbers of rows outside each part, for each class that is compared with the rest.
 
     Attributes
     ----------
@@ -292,7 +295,7 @@ class OtherParts:
     rows
         Number of rows of the rest and of the class outside each part, shape (K, T, 2).
     scored
-        Whether both have rows outside the part, shape (K, T).
+        Whether both the rest and the class have rows outside the part, shape (K, T).
     weights
         Weights that average the counts of the parts: one over these row numbers, shape (K, T, 2,
         K).
@@ -305,7 +308,7 @@ class OtherParts:
 
     @classmethod
     def of(cls, rows: Floats) -> OtherParts:
-        """Return the object for the rows per part and class, shape (K, C)."""
+        """Compute the numbers from the rows by part and class, shape (K, C)."""
         told, scored = told_apart(rows)
         outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides_of(told, rows.shape[1]))
         share = np.divide(scored[..., None], outside, out=np.zeros_like(outside), where=outside > 0)
@@ -314,9 +317,10 @@ class OtherParts:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return the mean level indicators of the rest and of the class outside each part, (K, T, 2, d).
+        """Return the mean level indicators of the rest and of the class outside each part, (K, T,
+        2, d).
 
-        Means that differ only by rounding are made equal, as for noise that hides the class.
+        Means that differ only by rounding are made equal, as if noise hid the class.
         """
         by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
         means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)
@@ -328,16 +332,18 @@ class OtherParts:
 
     @property
     def pooled(self) -> bool:
-        """Whether all classes that are compared with the rest share one covariance."""
+        """Whether there are so many classes that all of them share one covariance."""
         return len(self.told) > OWN_COVARIANCES
 
     def targets_of(self, place: int) -> slice:
-        """Return the indices of the classes in `told` that share a covariance with the class at `place`."""
+        """Return the indices in `told` of the classes that share a covariance with the class at
+        `place`.
+        """
         return slice(0, len(self.told)) if self.pooled else slice(place, place + 1)
 
     @property
     def factors(self) -> int:
-        """Number of covariances for each part."""
+        """Number of covariances that are factorised for all parts together."""
         return len(self.scored) * (1 if self.pooled else len(self.told))
 
     def scored_in(self, targets: slice) -> list[int]:
@@ -345,7 +351,9 @@ class OtherParts:
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
     def ridges(self, part: int, penalties: Sequence[float]) -> list[float]:
-        """Return the ridges, relative to a covariance of the rows outside a part, for penalties in rows."""
+        """Return the ridges for penalties in rows, relative to a covariance of the rows outside a
+        part.
+        """
         rows = self.rows[part, 0].sum()
         return [penalty / rows for penalty in penalties]
 
@@ -390,7 +398,7 @@ class OtherParts:
 
 
 def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
-    """Return which classes are the rest and which the class, as 0 and 1, shape (T, 2, C)."""
+    """Return 0/1 flags of the classes in the rest and in the class, shape (T, 2, C)."""
     sides = np.zeros((len(told), 2, classes))
     sides[:, 0] = 1.0
     sides[np.arange(len(told)), :, told] = [0.0, 1.0]
@@ -398,7 +406,8 @@ def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
 
 
 def told_apart(rows: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the scored classes and which parts can score them, from rows per part and class (K, C).
+    """Return the classes to score, shape (T,), and which parts can score them, shape (K, T); the
+    argument has the rows by part and class, shape (K, C).
 
     >>> import numpy as np
     >>> told, scored = told_apart(np.array([[3.0, 1.0], [4.0, 0.0]]))
@@ -413,7 +422,9 @@ def told_apart(rows: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool
 
 
 def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
-    """Return the counts of the levels that vary between rows, and the indices of these levels (d,)."""
+    """Drop the levels that do not vary between rows; return the counts and the remaining levels'
+    indices.
+    """
     count = counts.joint.sum(axis=(0, 1))
     varying = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
     if len(varying) == len(count):
@@ -435,6 +446,6 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
 
 
 def later(values: Floats, axis: int) -> Floats:
-    """Return for each entry the sum of it and all later entries along an axis."""
+    """Return for each entry the sum of it and of all later entries along an axis."""
     turned: Floats = np.flip(np.cumsum(np.flip(values, axis), axis), axis)
     return turned

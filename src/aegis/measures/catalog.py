@@ -1,4 +1,4 @@
-"""The measures of single attributes that Aegis ships, with the properties that help to choose one.
+"""Register the measures of single attributes, with the properties that help to choose one.
 
 `configuration_catalog` has the measures of whole configurations.
 """

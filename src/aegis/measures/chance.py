@@ -1,4 +1,5 @@
-"""Mean of plug-in mutual information over random permutations of the label, exact for any N."""
+"""Compute the mean of plug-in mutual information over random permutations of the label, for any N.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ def _distinct(
 def _expected_deviance(
     a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], n: int, *, complement: bool
 ) -> Floats:
-    """Return E[o ln(o / e) - o + e] for each pair of totals; with the other class's if asked."""
+    """Return E[o ln(o / e) - o + e] for each pair of totals, and on request for the complement."""
     low, stride, points = _windows(a, b, n)
     result = np.empty(len(a))
     chunk = np.cumsum(points) // _CHUNK
@@ -83,7 +84,9 @@ def _expected_deviance(
 def _windows(
     a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], n: int
 ) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return first count, stride and number of counts to visit for each pair of totals."""
+    """Return for each pair of totals the first count to visit, the stride, and the number of
+    counts.
+    """
     share = b / n
     mean = a * share
     variance = mean * (1 - share) * (n - a) / (n - 1)
@@ -125,7 +128,7 @@ def _sum_windows(
 
 
 def _deviance(observed: Floats, expected: Floats) -> Floats:
-    """Return o ln(o / e) - o + e, which is e where o is 0."""
+    """Return o ln(o / e) - o + e, which equals e if o is 0."""
     difference = observed - expected
     ratio = np.where(observed > 0, difference / expected, 0.0)
     result: Floats = observed * np.log1p(ratio) - difference
@@ -133,7 +136,7 @@ def _deviance(observed: Floats, expected: Floats) -> Floats:
 
 
 def _factorial_remainder(observed: Floats) -> Floats:
-    """Return ln o! - o ln o + o: tabulated for small o, else by Stirling's series."""
+    """Return ln o! - o ln o + o, from a table for small o, else by Stirling's series."""
     large = np.maximum(observed, _SMALL)
     inverse = 1 / large
     square = inverse * inverse

@@ -1,4 +1,4 @@
-"""Checks of arrays of counts, codes and probabilities."""
+"""Check arrays of counts, codes and probabilities."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ ROW_SUM = 1e-9
 
 
 def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
-    """Return `matrix` as a channel of shape (V, R), its rows scaled to sum to one exactly.
+    """Check a channel of shape (V, R), and scale its rows to sum to one exactly.
 
-    Raises `PolicyError`, which names the first row that has a negative or missing probability or
-    does not sum to one within 1e-9. `what` names the owner of the channel in the message.
+    Raise `PolicyError`, which names the first row with a negative or missing probability, or with a
+    sum that differs from one by more than 1e-9. `what` names the owner of the channel in the
+    message.
     """
     channel = np.asarray(matrix, dtype=np.float64)
     title = f"The channel {what}".strip()
@@ -42,7 +43,9 @@ def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
 
 
 def counts(values: npt.ArrayLike, what: str) -> FloatArray:
-    """Return `values` as float64; raise `DataError` naming `what` unless all are finite and >= 0."""
+    """Return `values` as float64; raise `DataError`, which names `what`, unless all are finite and
+    >= 0.
+    """
     array = np.asarray(values, dtype=np.float64)
     # A missing count makes the least and the greatest one missing, too.
     least = np.minimum.reduce(array, axis=None, initial=0.0)

@@ -1,4 +1,4 @@
-"""Conditional mutual information of a configuration: the information that each attribute adds."""
+"""Measure a configuration by the information that each attribute adds to the chosen ones."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def cmim_path(counts: Cooccurrence) -> CmimPath:
     """Choose attributes by conditional mutual information maximisation.
 
     The first attribute is the one with the largest I(A; Y). Each next one has the largest minimum,
-    over the chosen B, of I(A; Y | B) = I(A, B; Y) - I(B; Y), as long as that is positive. Of equal
-    attributes the one with the lower index is chosen. All terms are corrected for their first-order
-    bias.
+    over the chosen B, of I(A; Y | B) = I(A, B; Y) - I(B; Y), as long as that is positive. If
+    several attributes are equal, the one with the lowest index is chosen. All terms are corrected
+    for their first-order bias.
 
     This is the fast implementation of Fleuret, Fast binary feature selection with conditional
     mutual information, JMLR 5, 2004. The minimum only falls as attributes are chosen. So an
@@ -98,9 +98,9 @@ class _LazyMinimum:
         self.pairs = 0
 
     def best(self) -> int | None:
-        """Return the attribute with the largest minimum, or None if none gains.
+        """Return the attribute with the largest minimum, or None if no attribute has a gain.
 
-        Of equal attributes, the one with the lowest index is returned.
+        If several attributes are equal, the one with the lowest index is returned.
         """
         best: int | None = None
         for index in sorted(self.left, key=lambda i: (-self.score[i], i)):

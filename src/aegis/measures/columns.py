@@ -1,4 +1,5 @@
-"""How well each column is predicted from all others on held-out rows, for tables without a label.
+"""Measure how well all other columns predict each column on held-out rows, for tables without a
+label.
 
 The rows are divided into K parts. On all parts but one, ridge regression predicts each column from
 all others. One inverse gives the coefficients for all columns. One product with the counts of the
@@ -34,7 +35,8 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class ColumnFigures:
-    """How well each of m columns is predicted from the others, of all parts and without each one.
+    """How well each of m columns is predicted from the others, over all parts and without each
+    part.
 
     Attributes
     ----------
@@ -99,7 +101,7 @@ def column_errors(counts: PartCounts, penalties: Sequence[float] = PENALTIES) ->
 
 
 def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Floats:
-    """Return what makes the residual of each column of all columns, T of `column_errors`, shape (d, d)."""
+    """Return the matrix T of `column_errors`, shape (d, d), which maps all columns to residuals."""
     inverse = inverted(scatter, penalty)
     residual = np.empty_like(inverse)
     for own in columns:
@@ -139,9 +141,9 @@ def blocks_of(shown: Sequence[ShownLevels]) -> list[slice]:
 
 
 def level_map(own: ShownLevels) -> Floats:
-    """Return B, shape (L, d), for which the indicators of levels are B x plus a constant.
+    """Return B, shape (L, d), with which the indicators of levels are B x plus a constant.
 
-    x are the indicators or thresholds that the column shows. B is the identity for indicators, and
+    x are the indicators or thresholds that encode the column. B is the identity for indicators, and
     takes differences of thresholds.
     """
     levels, width = own.matrix.shape
@@ -212,7 +214,7 @@ def explained_by_others(counts: PartCounts) -> list[Floats]:
 
 
 def weighted(learnt: Floats, weights: Floats) -> Floats:
-    """Return the mean of `learnt` (..., m) over the m columns, weighted; 0 if all weights are 0."""
+    """Return the weighted mean over columns of `learnt`, shape (..., m); 0 if all weights are 0."""
     total = float(weights.sum())
     return learnt @ weights / total if total > 0 else np.zeros(learnt.shape[:-1])
 

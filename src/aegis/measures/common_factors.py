@@ -1,4 +1,5 @@
-"""Factorise levels that many configurations share once, so that only the difference is solved each time.
+"""Factorise the levels that many configurations share once, and solve only the other levels each
+time.
 
 Configurations of one ranking have attributes in common, such as features without a mask. The
 covariance of a configuration is then the covariance of the shared levels, bordered by its other
@@ -28,7 +29,7 @@ _ROOM = 1 << 25
 
 
 class _Beside(NamedTuple):
-    """Precomputed products for the levels that are not shared, for all expected configurations at once.
+    """Cached products for the levels that are not shared, for all expected configurations at once.
 
     Attributes
     ----------
@@ -48,7 +49,8 @@ class _Beside(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SharedBlock:
-    """Eigen-decomposition of the covariance of shared levels under one coding, A = V diag(l) V'.
+    """The eigen-decomposition A = V diag(l) V' of the covariance of shared levels, under one
+    coding.
 
     Attributes
     ----------
@@ -70,7 +72,7 @@ class SharedBlock:
 
     @classmethod
     def of_many(cls, given: Centred, offsets: npt.NDArray[np.int64]) -> SharedBlock | None:
-        """Return the decomposition for some attributes; None if too few of their levels vary."""
+        """Decompose the covariance of some attributes; None if too few of their levels vary."""
         return None if len(given.varying) < FEWEST_LEVELS else cls.of(given, offsets)
 
     @classmethod
@@ -153,7 +155,9 @@ class SharedBlock:
         penalties: Sequence[float],
         together: Together | None,
     ) -> tuple[Floats, Floats, Floats]:
-        """Return B, shape (d, q), B' K B and B' K^2 B under each penalty, (P, q, q); see `moments`."""
+        """Return B, shape (d, q), and B' K B and B' K^2 B under each penalty, shape (P, q, q); see
+        `moments`.
+        """
         known = None
         if together is not None:
             key = id(together.total), tuple(penalties)
@@ -183,7 +187,9 @@ class SharedBlock:
         penalties: Sequence[float],
         together: Together,
     ) -> _Beside | None:
-        """Return what the levels beside come to in all configurations; None if that is more work."""
+        """Return the products for the other levels of all configurations; None if that is more
+        work.
+        """
         count = np.diagonal(together.total)
         at = together.at[given.varying[shared]]
         others = np.setdiff1d(np.arange(len(count)), at, assume_unique=True)
@@ -199,7 +205,7 @@ class SharedBlock:
         return _Beside(border, place, *self._products(border, penalties))
 
     def _products(self, border: Floats, penalties: Sequence[float]) -> tuple[Floats, Floats]:
-        """Return B' K B and B' K^2 B under each penalty, shape (P, q, q), for B of shape (d, q)."""
+        """Return B' K B and B' K^2 B under each penalty, shape (P, q, q), given B, shape (d, q)."""
         products = np.empty((2, len(penalties), border.shape[1], border.shape[1]))
         for place, penalty in enumerate(penalties):
             for power, weights in enumerate(
@@ -211,7 +217,9 @@ class SharedBlock:
 
 
 def _solved(matrix: Floats, right: Floats) -> tuple[Floats, Floats] | None:
-    """Return M^-1 `right` and the lower triangle of M^-1; None unless M is positive definite."""
+    """Solve M x = `right`; return x and the lower triangle of M^-1, or None if M is not positive
+    definite.
+    """
     from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
     if not len(matrix):
@@ -225,7 +233,7 @@ def _solved(matrix: Floats, right: Floats) -> tuple[Floats, Floats] | None:
 
 
 class SharedLevels:
-    """Attributes with their masks that many configurations have in common.
+    """The levels of attributes whose masks many configurations share.
 
     Parameters
     ----------
@@ -255,7 +263,7 @@ class SharedLevels:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """The part of a configuration that it shares with others, under one coding.
+    """The levels that a configuration shares with others, under one coding.
 
     Attributes
     ----------
@@ -275,7 +283,9 @@ class Shared:
     together: Together | None = None
 
     def moments(self, given: Centred, penalties: Sequence[float]) -> tuple[Floats, Floats] | None:
-        """Return `SharedBlock.moments` for a configuration, or None."""
+        """Return `SharedBlock.moments` for a configuration; None if it cannot use the shared
+        levels.
+        """
         bounds = np.searchsorted(given.varying, self.offsets).tolist()
         places = [np.arange(bounds[own], bounds[own + 1]) for own in self.which]
         return self.block.moments(given, places, penalties, self.together)
@@ -283,7 +293,7 @@ class Shared:
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """The part of a configuration that it shares with others, under both codings.
+    """The levels that a configuration shares with others, under both codings.
 
     Attributes
     ----------
@@ -301,11 +311,11 @@ class Sharing:
     together: Together | None = None
 
     def values(self, offsets: npt.NDArray[np.int64]) -> Shared | None:
-        """Return the shared data for levels as separate values, or None if there is none."""
+        """Return the shared levels as separate values; None if there are none."""
         block = self.levels.values
         return None if block is None else Shared(block, offsets, self.which, self.together)
 
     def thresholds(self, offsets: npt.NDArray[np.int64]) -> Shared | None:
-        """Return the shared data for levels as thresholds, or None if there is none."""
+        """Return the shared levels as thresholds; None if there are none."""
         block = self.levels.thresholds
         return None if block is None else Shared(block, offsets, self.which)

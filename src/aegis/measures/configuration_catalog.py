@@ -1,4 +1,6 @@
-"""The measures of whole configurations that Aegis ships: how well all attributes together predict."""
+"""Register the measures of whole configurations: how well all attributes together predict the
+label.
+"""
 
 from __future__ import annotations
 

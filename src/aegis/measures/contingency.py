@@ -1,4 +1,6 @@
-"""The contingency table of one attribute against the label, from which attribute measures are computed."""
+"""Define the contingency table of one attribute and the label, from which attribute measures are
+computed.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,8 @@ class Contingency:
     def of(cls, counts: npt.ArrayLike) -> Contingency:
         """Return the table of `counts`, shape (R, C), one row per value and one column per class.
 
-        Empty rows and columns are dropped. The caller decides about nulls: a null is a value with
-        its own row. A table without any count is allowed; every measure of it is 0.
+        Empty rows and columns are dropped. The caller decides about nulls: a null is a value with a
+        separate row. A table without any count is allowed; every measure of it is 0.
 
         Raises
         ------
@@ -158,7 +160,7 @@ def _merge_equal_rows(table: Counts) -> tuple[Counts, Counts]:
 
 
 def _sorted_runs(table: Counts) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return an order that puts equal rows side by side, and where in it each run starts."""
+    """Return an order that makes equal rows neighbours, and where each run of equal rows starts."""
     base = [int(limit) + 1 for limit in table.max(axis=0)]
     key = np.zeros(len(table), dtype=np.int64)
     capacity = 1

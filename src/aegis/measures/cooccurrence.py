@@ -1,4 +1,5 @@
-"""Second-order counts of one configuration, from which measures of a whole configuration are computed."""
+"""Define the counts of pairs of levels of one configuration, from which its measures are computed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ Divided = PartCounts | SplitCounts | Callable[[], PartCounts | SplitCounts]
 
 
 class Coding(StrEnum):
-    """How masked numbers and dates enter a score; all other values enter as names."""
+    """How masked numbers and dates are encoded for a score; all other values are encoded as names.
+    """
 
     NAMES = "names"
     """One indicator for each value."""
@@ -51,7 +53,7 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class ColumnCounts:
-    """Counts of all columns of a configuration by part of the rows.
+    """A function that counts all columns by part of the rows, and the weight of each column.
 
     Attributes
     ----------
@@ -68,7 +70,7 @@ class ColumnCounts:
 
 @dataclass(frozen=True, eq=False)
 class OrderedCounts:
-    """Second-order counts of one configuration, with levels in the order of their values.
+    """Counts of pairs of levels of one configuration, with levels in the order of their values.
 
     Attributes
     ----------
@@ -101,11 +103,11 @@ class OrderedCounts:
 
 @dataclass(frozen=True, eq=False)
 class Cooccurrence:
-    """Second-order counts of the masked attributes of one configuration.
+    """Counts of pairs of levels of the masked attributes of one configuration.
 
-    These are the matrices S' G_y S of the theory. The levels of all m attributes are stacked, d in
-    all: attribute i has the levels `offsets[i]:offsets[i + 1]`. Levels without rows are allowed;
-    every measure skips them.
+    These are the matrices S' G_y S of the theory. The levels of all m attributes form one sequence
+    of d levels: attribute i has the levels `offsets[i]:offsets[i + 1]`. Levels without rows are
+    allowed; every measure skips them.
 
     Attributes
     ----------
@@ -171,7 +173,7 @@ class Cooccurrence:
 
     @classmethod
     def of(cls, by_class: Numbers, offsets: npt.ArrayLike) -> Cooccurrence:
-        """Return the counts for a full stack of matrices, shape (C, d, d), one G_y per class."""
+        """Build the counts from one matrix G_y per class, shape (C, d, d)."""
         bounds = np.asarray(offsets, dtype=np.int64)
         joint = np.ascontiguousarray(np.diagonal(by_class, axis1=1, axis2=2).T)
         n = float(joint[: bounds[1]].sum()) if len(bounds) > 1 else 0.0
@@ -255,7 +257,7 @@ class Cooccurrence:
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 
     def extended(self, **more: Any) -> Cooccurrence:
-        """Return the same counts with more fields filled in; cached results are kept."""
+        """Return the counts with more fields filled in; cached results are kept."""
         other = replace(self, **more)
         names = ("total", "class_totals")
         other.__dict__.update({n: self.__dict__[n] for n in names if n in self.__dict__})

@@ -1,4 +1,4 @@
-"""Counts of the levels of one configuration: separate or among those of others, and centred."""
+"""Centre the counts of a configuration's levels, which may be a selection from a larger matrix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNPOOLED = (1.0, *PENALTIES)
 
 
 class Together(NamedTuple):
-    """The levels of all expected configurations, counted at once.
+    """The levels of all expected configurations, counted at once, and a selection of them.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class Together(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The shape of the co-occurrence of the levels of the configuration."""
+        """The shape of the co-occurrence of the selected levels."""
         return len(self.at), len(self.at)
 
     def diagonal(self) -> Floats:
-        """Return the counts of the levels of the configuration, shape (d,)."""
+        """Return the counts of the selected levels, shape (d,)."""
         return self.total.diagonal()[self.at]
 
 
@@ -68,7 +68,7 @@ def total_of(counted: Counted) -> Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Centred:
-    """Second-order counts of the levels that vary between rows, centred.
+    """Centred counts of pairs of the levels that vary between rows.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Centred:
     def of(
         cls, counted: Counted, joint: Numbers, class_counts: Numbers, n: float
     ) -> Centred | None:
-        """Return the centred counts; None if no level varies, or if there is only one class."""
+        """Centre the counts; None if no level varies, or if there is only one class."""
         count = counted.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
         seen = np.flatnonzero(class_counts)
@@ -112,7 +112,9 @@ class Centred:
         rows: npt.NDArray[np.intp] | None = None,
         columns: npt.NDArray[np.intp] | None = None,
     ) -> Floats:
-        """Return the covariance of varying levels, times n: of all levels, or of some with some others."""
+        """Return the covariance of varying levels, times n; `rows` and `columns` select some of
+        them.
+        """
         above, beside = (
             np.arange(len(self.varying)) if which is None else which for which in (rows, columns)
         )

@@ -1,4 +1,4 @@
-"""Errors of the approximate functional dependency attribute -> label.
+"""Measure the errors of the approximate functional dependency attribute -> label.
 
 Reference for g1, g2 and g3: Kivinen and Mannila, Approximate inference of functional dependencies
 from relations, Theoretical Computer Science 149, 1995, section 2.

@@ -1,11 +1,11 @@
-"""Cross-validated results of linear discriminants, computed from counts by fold.
+"""Cross-validate linear discriminants from counts by fold, without reading rows.
 
 The rows are divided into K parts. For each part, a penalised discriminant direction is fitted to
-the second-order counts by class of all other parts. The sums and sums of squares of its scores on
-the part left out are functions of the counts of that part. So every row is scored by a direction
-that was fitted without it, and no row is read. The log-odds of naive Bayes are such a direction,
-too. Under normal scores these moments give the area under the ROC curve (AUC). `merits` computes
-the expected accuracy and log loss from them (theory.md, section 3).
+the counts of pairs of levels by class in all other parts. The sums and sums of squares of its
+scores on the part left out are functions of the counts of that part. So every row is scored by a
+direction that was fitted without it. The log-odds of naive Bayes are such a direction, too. Under
+normal scores these moments give the area under the ROC curve (AUC). `merits` computes the expected
+accuracy and log loss from them (theory.md, section 3).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ROUNDING = 1e-12
 
 
 class JointMoments(NamedTuple):
-    """Moments of the scores of the rows of each class by all directions.
+    """Moments of the scores of each class's rows by the directions of all classes.
 
     Attributes
     ----------
@@ -97,18 +97,19 @@ class Scores:
 
     @cached_property
     def variants(self) -> Floats:
-        """Indicator of the parts that count: all of them, then all but one, shape (1 + K, K)."""
+        """0/1 flags of the parts that count: all parts, then all but one, shape (1 + K, K)."""
         parts = len(self.rows)
         return np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
 
     def summed(self, values: Floats) -> Floats:
-        """Return values by part, shape (K, ...), added up over the parts of each of the `variants`."""
+        """Sum values by part, shape (K, ...), over the parts of each of the `variants`."""
         flat = self.variants @ values.reshape(len(values), math.prod(values.shape[1:]))
         return flat.reshape(len(flat), *values.shape[1:])
 
     @cached_property
     def sides(self) -> tuple[Floats, Floats, Floats]:
-        """Rows (V, T, 2), means and variances (V, T, 2, P) of the rest and of each class, V variants.
+        """Rows (V, T, 2), means and variances (V, T, 2, P) of the rest and of each class, for V
+        variants.
 
         A variance within rounding of the mean square counts as 0.
         """
@@ -145,20 +146,22 @@ class Scores:
 
 
 def _ratio(gap: Floats, variance: Floats) -> Floats:
-    """Return the gap in standard deviations; without variance its sign decides, if it has one."""
+    """Return the gap in standard deviations; if the variance is 0, infinity with the sign of the
+    gap.
+    """
     certain = np.where(gap != 0, np.copysign(np.inf, gap), 0.0)
     return np.divide(gap, np.sqrt(variance), out=certain, where=variance > 0)
 
 
 class _Direction(NamedTuple):
-    """Discriminant directions of one class against the rest, by the part left out.
+    """Discriminant directions of one class against the rest, for each part left out.
 
     Attributes
     ----------
     slopes, offsets
         b and o of the scores b'x - o, shapes (K, P, d) and (K, P).
     drawn
-        Contribution of noise to the squared scores of the rest and of the class, shape (2, K, P).
+        What noise adds to the sums of squared scores of the rest and of the class, shape (2, K, P).
     """
 
     slopes: Floats
@@ -168,7 +171,7 @@ class _Direction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Others:
-    """Moments of all rows outside each part.
+    """Means and counts of all rows outside each part.
 
     Attributes
     ----------
@@ -195,7 +198,7 @@ class _Others:
 
     @property
     def chance(self) -> Floats:
-        """As in `PartCounts`, shape (d, k); k is 0 without noise."""
+        """The field of `PartCounts`, shape (d, k); k is 0 without noise."""
         chance = self.counts.chance
         return np.zeros((self.counts.joint.shape[-1], 0)) if chance is None else chance
 
@@ -207,7 +210,7 @@ class _Others:
     def drawn(
         self, place: int, sides: tuple[Side, Side], fitted: Callable[[int], Floats], width: int
     ) -> Floats | float:
-        """Return the contribution of noise to squared scores, as in `_Direction`; 0 without noise.
+        """Return what noise adds to the squared scores, as in `_Direction`; 0 without noise.
 
         Parameters
         ----------
@@ -294,14 +297,18 @@ class _Others:
         )
 
     def _sides(self) -> Iterator[tuple[Side, Side]]:
-        """Yield all other rows and those of the class, class by class; all rows for both of many classes."""
+        """Yield the counts of the rest and of each class; all rows for both if classes are pooled.
+        """
         if not self.outside.pooled:
             return against_the_rest(self.counts, self.told)
         every = side(self.counts, None)
         return repeat((every, every), len(self.told))
 
     def _together(self, slopes: Floats, offsets: Floats) -> JointMoments:
-        """Return the moments of all directions, of shapes (K, T, P, d) and (K, T, P), class by class."""
+        """Return the moments of each class's scores by the directions of all classes.
+
+        `slopes` and `offsets` have the shapes (K, T, P, d) and (K, T, P).
+        """
         counts, (parts, told, width, levels) = self.counts, slopes.shape
         classes = counts.rows.shape[1]
         first = np.zeros((parts, classes, told, width))
@@ -323,7 +330,9 @@ class _Others:
         return JointMoments(first, second)
 
     def _shape(self, slopes: Floats) -> Floats | None:
-        """Return `shape_factors` of one direction per part and class told, shape (K, T, d)."""
+        """Return `shape_factors` of one direction per part and class, shape (K, T, d); None if
+        unknown.
+        """
         counts = self.counts
         if len(self.told) != 1 or counts.shown is None or not self.outside.scored.all():
             return None
@@ -346,7 +355,7 @@ class _Others:
 
 
 def _sums(of: Side, by: _Direction, *, below: bool) -> tuple[Floats, Floats]:
-    """Return sums of b'x and of its squares over some rows, shape (K, P) each."""
+    """Return the sums of b'x and of its squares over one side's rows, shape (K, P) each."""
     along = (by.slopes @ of.joint[:, :, None])[..., 0]
     squares: Floats = (of.products(by.slopes, below=below) * by.slopes).sum(axis=2)
     if below:
@@ -357,7 +366,11 @@ def _sums(of: Side, by: _Direction, *, below: bool) -> tuple[Floats, Floats]:
 def _moments(
     rows: Floats, along: Floats, squares: Floats, offsets: Floats
 ) -> tuple[Floats, Floats]:
-    """Return sums of scores and of their squares, (K, T, 2, P), from rows, (K, T, 2), and sums of b'x."""
+    """Return sums of scores and of their squares, shape (K, T, 2, P).
+
+    The arguments are the rows, shape (K, T, 2), the sums of b'x and of its squares, and the
+    offsets.
+    """
     offsets = offsets[:, :, None]
     constant = rows[..., None] * offsets
     size = squares + constant * offsets
@@ -419,7 +432,7 @@ def out_of_fold(
 
 
 class _Fitted:
-    """The directions b of `out_of_fold`: for one class at a time, or for all that share a covariance.
+    """The directions b of `out_of_fold`, fitted for one class or for all that share a covariance.
 
     Parameters
     ----------
@@ -435,14 +448,17 @@ class _Fitted:
         self._known: tuple[slice, Floats, dict[int, Floats]] | None = None
 
     def slopes(self, place: int, sides: tuple[Side, Side]) -> Floats:
-        """Return b for one class, shape (K, P, d)."""
+        """Return the directions b of one class, shape (K, P, d)."""
         targets = self._others.outside.targets_of(place)
         if self._known is None or self._known[0] != targets:
             self._known = targets, *self._solved(targets, sides)
         return self._known[1][:, place - targets.start]
 
     def varied(self, place: int, part: int) -> Floats:
-        """Return how much the slopes of a class vary, as in `_Others.drawn`; call `slopes` first."""
+        """Return how much the slopes of a class vary with the noise, as in `_Others.drawn`.
+
+        Call `slopes` first.
+        """
         if self._known is None:
             raise InternalError("Slopes vary once they are known.")
         targets, slopes, varied = self._known
@@ -455,7 +471,7 @@ class _Fitted:
         return all_of_it
 
     def _between(self, targets: slice) -> tuple[Floats, Floats]:
-        """Return g, shape (K, d, G), and p q of classes told, shape (K, G)."""
+        """Return the gaps g between means, shape (K, d, G), and p q of each class, shape (K, G)."""
         others = self._others
         rows = others.outside.rows[:, targets]
         between = rows.prod(axis=2) / np.maximum(rows.sum(axis=2), 1.0) ** 2
@@ -517,9 +533,11 @@ def naive_bayes(counts: PartCounts | SplitCounts, *, jointly: bool = False) -> S
 
 
 def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
-    """Return what directions that were fitted to drawn rows vary more by in one part, as squares, (P,).
+    """Return what the variation of directions adds to the sum of squared scores in one part, shape
+    (P,).
 
-    `varied` is what they vary by, shape (P, d, k): the product with its transpose is a covariance.
+    `varied`, shape (P, d, k), times its transpose is the covariance by which directions vary that
+    are fitted to drawn rows.
     """
     n = of.rows[part]
     if n <= 0:
@@ -531,7 +549,10 @@ def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
 
 
 def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
-    """Return (matrix + r I)^-1 right for each ridge r, shape (P, d, k); uses the lower triangle only."""
+    """Return (matrix + r I)^-1 right for each ridge r, shape (P, d, k).
+
+    Only the lower triangle of the matrix is read.
+    """
     from scipy.linalg.lapack import dposv
 
     shifted = np.empty((len(ridges), *matrix.shape))

@@ -1,4 +1,4 @@
-"""Descriptions of the measures that predict a metric of trained models."""
+"""Describe the measures that predict a metric of trained models."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ _PAIRS_COST = "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part a
 
 
 def expected_measure(what: Expected) -> Measure:
-    """Return the measure that predicts a metric, for some learners or for the better of two codings."""
+    """Return the measure that predicts a metric, for named models or for the better of two codings.
+    """
     said = {"direction": Direction.HIGHER, **_SAID[what.merit]}
     if what.learners:
         learners = ", ".join(LEARNERS[learner] for learner in what.learners)
@@ -101,5 +102,5 @@ def expected_measure(what: Expected) -> Measure:
 
 
 def measure_of_learners(merit: Merit, given: str) -> Measure:
-    """Return the measure that predicts a metric for named learners, such as `lr+nb`."""
+    """Return the measure that predicts a metric for named models, such as `lr+nb`."""
     return expected_measure(Expected(merit, learners_of(given)))

@@ -1,10 +1,10 @@
 """Predict the metrics that trained models reach, in the metrics' own units.
 
 Two codings of masked numbers and dates are evaluated out of fold: the number itself, as in linear
-models, and thresholds, as in trees. Values without an order enter both codings as names. Each
+models, and thresholds, as in trees. Values without an order are encoded as names in both. Each
 coding is scored with penalties from weak to strong, and the best penalty counts, because users tune
-their models. If no learner is named, the better coding is the prediction. If learners are named,
-each uses the coding that fits it, and the prediction is their mean.
+their models. If no model is named, the better coding is the prediction. If models are named, each
+uses the coding that fits it, and the prediction is their mean.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ R2 = "r2"
 
 
 class Learner(StrEnum):
-    """A kind of model whose metric is predicted."""
+    """A kind of model whose metric can be predicted."""
 
     LR = "lr"
     """Logistic regression and other linear models."""
@@ -57,7 +57,7 @@ _STANDS_FOR = {
 
 
 class Merit(StrEnum):
-    """A metric of a trained classifier."""
+    """A metric of a trained classifier that can be predicted."""
 
     AUC = "auc"
     ACCURACY = "accuracy"
@@ -82,7 +82,8 @@ _CONSTANT: dict[Merit, Callable[[Floats], float]] = {
 
 
 def _best(merit: Merit, figures: Floats, axis: int) -> Floats:
-    """Return the best figures along an axis: the least loss, the largest of all others."""
+    """Return the best figures along an axis: the smallest log loss, the largest of other metrics.
+    """
     best = np.min if merit is Merit.LOG_LOSS else np.max
     reached: Floats = best(figures, axis=axis)
     return reached
@@ -94,7 +95,7 @@ def held_out(
     merit: Merit,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
-    """Return a metric at its best penalty, for all parts and without each part, shape (1 + K,).
+    """Return a metric at its best penalty, over all parts and without each part, shape (1 + K,).
 
     The result is computed once and shared by all measures that need it.
     """
@@ -114,7 +115,7 @@ def held_out(
 
 @dataclass(frozen=True)
 class Expected:
-    """A metric that measures predict for some learners, or without naming one.
+    """A metric to predict, for named models or for any.
 
     Attributes
     ----------
@@ -150,7 +151,7 @@ class Expected:
         return self.merit.measure + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric for all parts and without each part, shape (1 + K,)."""
+        """Return the metric over all parts, then without each part, shape (1 + K,)."""
         if self.learners:
             total: Floats = np.mean([self._of(counts, own) for own in self.learners], axis=0)
         else:
@@ -184,14 +185,14 @@ class Expected:
 
 
 def _farther(areas: Floats | np.float64, added: Floats | np.float64) -> Floats:
-    """Return AUCs whose squared distances between classes are longer by what a pair adds."""
+    """Return AUCs after adding a pair's gain to the squared distance between the classes."""
     apart = quantile(np.clip(areas, FLOOR, 1 - 1e-16))
     farther: Floats = cumulative(np.sqrt(apart**2 + added))
     return np.where(added > 0, farther, areas)
 
 
 def learners_of(text: str) -> tuple[Learner, ...]:
-    """Parse names of learners, separated by commas or plus signs; duplicates count once.
+    """Parse names of models, separated by commas or plus signs; duplicates count once.
 
     Raises
     ------
@@ -206,7 +207,7 @@ def learners_of(text: str) -> tuple[Learner, ...]:
 
 
 def merit_name(merit: str | None, models: str | None) -> str | None:
-    """Return the name of the measure for a metric and models; None if neither is given.
+    """Return the name of the measure for a metric and models; None if neither is named.
 
     Raises
     ------

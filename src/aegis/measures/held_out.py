@@ -1,4 +1,4 @@
-"""Pillai's trace that penalised regressions are predicted to reach on held-out rows."""
+"""Predict Pillai's trace of penalised regressions on held-out rows."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def held_out_traces(
 
 
 def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> Floats:
-    """Return the trace under each penalty from degrees of freedom and explained squares."""
+    """Return the held-out trace under each penalty, from degrees of freedom and explained squares.
+    """
     seen = len(given.rows)
     left = given.rows * (1 - given.rows / n)
     freedom = n - 1 - effective
@@ -141,5 +142,8 @@ def held_out(counts: Cooccurrence) -> float:
 
 
 def mean_reached(traces: Floats) -> float:
-    """Return the mean over learners that may penalise up to each penalty in turn, at least 0."""
+    """Return the mean over models of the best trace up to their strongest penalty, each at least 0.
+
+    The k-th model can choose among the first k penalties.
+    """
     return float(np.maximum(np.maximum.accumulate(traces), 0.0).mean())

@@ -1,4 +1,5 @@
-"""Mutual information between one attribute and the label, plug-in and corrected, in bits."""
+"""Compute mutual information between one attribute and the label, plug-in and corrected, in bits.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +123,10 @@ def pair_information(block: npt.NDArray[Any]) -> float:
 
 
 def corrected_information(inside: float, rows: int, classes: npt.NDArray[Any]) -> float:
-    """Return corrected MI in bits from `inside` = sum n_xy ln n_xy - sum n_x ln n_x, K_x and the n_y."""
+    """Return corrected mutual information in bits.
+
+    `inside` is sum n_xy ln n_xy - sum n_x ln n_x, `rows` is K_x, and `classes` has the n_y.
+    """
     columns = int(np.count_nonzero(classes))
     if rows < 2 or columns < 2:
         return 0.0

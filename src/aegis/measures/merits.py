@@ -1,4 +1,4 @@
-"""Accuracy and log loss from the moments of out-of-fold scores, under normal scores by class.
+"""Compute accuracy and log loss from moments of out-of-fold scores, if scores are normal by class.
 
 The moments come from `Scores`. With two classes there is one direction. Accuracy is then that of
 the best threshold, and log loss that of the best logistic curve; both are exact under two normal
@@ -29,13 +29,13 @@ _ROUNDING = 1e-14
 
 
 def constant_accuracy(classes: Floats) -> float:
-    """Return the share of the most frequent class, which is the accuracy of a constant prediction."""
+    """Return the accuracy of a constant prediction: the share of the most frequent class."""
     total = float(np.sum(classes))
     return float(np.max(classes)) / total if total > 0 else 1.0
 
 
 def area_error(area: float, classes: Floats) -> float:
-    """Return the standard error of an AUC that comes from the number of rows of each class.
+    """Return the sampling error of an AUC, given the number of rows of each class.
 
     Hanley and McNeil (The meaning and use of the area under a ROC curve, Radiology 143, 1982): let
     Q_1 = A / (2 - A) and Q_2 = 2 A^2 / (1 + A), with n_1 rows of the class and n_0 other rows. The
@@ -61,7 +61,7 @@ def area_error(area: float, classes: Floats) -> float:
 
 
 def constant_log_loss(classes: Floats) -> float:
-    """Return the entropy of the classes in nats, which is the log loss of predicting their shares."""
+    """Return the log loss of predicting the classes' shares: their entropy in nats."""
     total = float(np.sum(classes))
     share = np.asarray(classes, dtype=np.float64)[np.asarray(classes) > 0] / max(total, 1.0)
     return float(-(share * np.log(share)).sum()) + 0.0
@@ -103,13 +103,17 @@ def log_losses(scores: Scores) -> Floats:
 
 
 def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats]:
-    """Return the rows by class, (V, C), and what a constant prediction reaches, (V,), per variant."""
+    """Return the rows by class, (V, C), and the metric of a constant prediction, (V,), for each
+    variant.
+    """
     rows = scores.summed(scores.rows)
     return rows, np.array([of(own) for own in rows])
 
 
 def _two(scores: Scores) -> tuple[npt.NDArray[np.bool_], Floats, Floats, Floats]:
-    """Return of two classes: known (V,), shares (V, 1, 2), means and deviations (V, P, 2)."""
+    """Return for two classes which variants are known (V,), shares (V, 1, 2), means and deviations
+    (V, P, 2).
+    """
     rows, mean, spread = scores.sides
     share = scores.summed(scores.rows)
     own = share[:, scores.told]
@@ -125,17 +129,20 @@ def _two(scores: Scores) -> tuple[npt.NDArray[np.bool_], Floats, Floats, Floats]
 
 
 def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
-    """Return the share of rows on their class's side of a threshold, shape (V, P)."""
+    """Return the share of rows on the side of their class, given a threshold on the score, shape
+    (V, P).
+    """
     away = (threshold[..., None] - mean) / deviation * np.array([1.0, -1.0])
     share_right: Floats = (share * cumulative(away)).sum(axis=-1)
     return share_right
 
 
 def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
-    """Return the largest share of rows on their side of any one threshold, shape (V, P).
+    """Return the largest share of rows on the side of their class for any threshold, shape (V, P).
 
-    It is where both densities times shares are equal, a root of a quadratic; around the mean of the
-    two means, in units of their deviation, so that no digits are lost.
+    At the best threshold, both densities times shares are equal, which is a quadratic equation. It
+    is solved relative to the midpoint of the means and in units of their deviation, so that no
+    digits are lost.
     """
     unit = np.sqrt((deviation**2).mean(axis=-1, keepdims=True))
     middle = mean.mean(axis=-1, keepdims=True)
@@ -164,7 +171,9 @@ def _grid() -> tuple[Floats, Floats]:
 def _loss_of(
     share: Floats, mean: Floats, deviation: Floats, intercept: Floats, slope: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the expected log loss of log-odds a + b s, (V, P), its gradient and curvature in (a, b)."""
+    """Return the expected log loss of log-odds a + b s, shape (V, P), with its gradient and
+    curvature.
+    """
     points, weights = _grid()
     s = mean[..., None] + deviation[..., None] * points  # (V, P, 2, S)
     wrong = np.array([1.0, -1.0])[:, None]  # log-odds that speak against each class
@@ -180,10 +189,10 @@ def _loss_of(
 
 
 def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
-    """Return the least expected log loss of any logistic curve of the score, shape (V, P).
+    """Return the smallest expected log loss of any logistic curve of the score, shape (V, P).
 
-    Newton's method from the curve of a common deviation; the loss is convex in both figures. The
-    slope is not below 0: nobody turns a model round.
+    Newton's method starts from the curve for equal deviations; the loss is convex in intercept and
+    slope. The slope is at least 0, because no model reverses its scores.
     """
     unit = np.sqrt((share * deviation**2).sum(axis=-1, keepdims=True))
     mean = (mean - mean.mean(axis=-1, keepdims=True)) / unit
@@ -215,7 +224,9 @@ def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
 
 @cache
 def _normal_points(dimensions: int) -> Floats:
-    """Return points of a standard normal in several dimensions, evenly laid, (S, T), in pairs +-."""
+    """Return evenly spread points of a standard normal in several dimensions, shape (S, T), in
+    pairs +-.
+    """
     from scipy.special import ndtri
 
     ratio = 2.0
@@ -227,11 +238,12 @@ def _normal_points(dimensions: int) -> Floats:
 
 
 def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
-    """Return accuracy and log loss, (V, P) each, where the scores of several classes speak together.
+    """Return accuracy and log loss, shape (V, P) each, if a row is classified by the scores of all
+    classes.
 
-    Of scores with mean m_c in class c and covariance S within classes the log-odds of class c are
-    log share_c - (s - m_c)' S^-1 (s - m_c) / 2, and the scores of its rows are normal with a
-    covariance of their own: expected over evenly laid points.
+    With mean m_c of the scores in class c and covariance S within classes, the log-odds of class c
+    are log share_c - (s - m_c)' S^-1 (s - m_c) / 2. The scores of the class's rows are normal with
+    the class's own covariance; the expectation is taken over evenly spread points.
     """
     variants, directions = len(rows), scores.first.shape[-1]
     nothing, entropy = (
@@ -259,7 +271,10 @@ def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
 
 
 def _together(share: Floats, mean: Floats, spread: Floats) -> tuple[float, float]:
-    """Return accuracy and log loss of linear discriminants of scores: (C,), (C, T), (C, T, T)."""
+    """Return accuracy and log loss of linear discriminants.
+
+    The arguments have the shapes (C,), (C, T) and (C, T, T).
+    """
     within = np.einsum("c,ctu->tu", share, spread)
     centred = mean - share @ mean
     size = float(np.trace(within) + (share[:, None] * centred**2).sum())

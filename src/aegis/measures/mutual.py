@@ -1,4 +1,4 @@
-"""Association among all columns, for tables without a label."""
+"""Measure the association among all columns, for tables without a label."""
 
 from __future__ import annotations
 

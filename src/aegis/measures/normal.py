@@ -1,4 +1,4 @@
-"""The normal distribution, for the few values that a ranking needs."""
+"""Compute the normal distribution for the few values that a ranking needs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Cross-validated R2 of linear models for a numeric label, computed from sums by fold.
+"""Cross-validate the R2 of linear models for a numeric label, from sums by fold.
 
-The rows are divided into K parts. For each part, ridge regression is fitted to the second-order
-counts and the sums of the label over all other parts. Its squared error on the part left out is a
-function of the counts and sums of that part. So this is exactly the cross-validated error of the
+The rows are divided into K parts. For each part, ridge regression is fitted to the counts of pairs
+of levels and the sums of the label over all other parts. Its squared error on the part left out is
+a function of the counts and sums of that part. So this is exactly the cross-validated error of the
 regression (theory.md, section 3).
 """
 
@@ -88,7 +88,7 @@ def squared_errors(
 
 
 def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
-    """Return b' G b of each direction, shape (P,); G may hold its lower half alone."""
+    """Return b' G b of each direction, shape (P,); with `below`, G has only its lower triangle."""
     products: Floats = ((slopes @ square) * slopes).sum(axis=1)
     if below:
         products = 2 * products - slopes**2 @ square.diagonal()
@@ -96,7 +96,7 @@ def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
 
 
 def spread(response: Response, rows: Floats) -> Floats:
-    """Return, for each part, the sum over its labels of the squared distance from the mean, (K,).
+    """Return for each part the sum of squared distances of the label from its mean, shape (K,).
 
     The mean is that of the labels of all parts.
     """
@@ -106,7 +106,8 @@ def spread(response: Response, rows: Floats) -> Floats:
 
 
 def held_out_r2(counts: Cooccurrence, coding: Coding) -> Floats:
-    """Return R2 at the best penalty, for all parts and without each part, shape (1 + K,), at least 0.
+    """Return R2 at the best penalty, over all parts and without each part, shape (1 + K,), at least
+    0.
 
     The result is computed once and shared by all measures that need it.
     """
@@ -155,7 +156,7 @@ def explained_share(counts: PartCounts | SplitCounts) -> float:
 
 @dataclass(frozen=True)
 class ExpectedR2:
-    """The R2 that measures predict for some learners, or without naming one.
+    """The expected R2 on held-out rows, for named models or for the better of two codings.
 
     Attributes
     ----------
@@ -184,7 +185,7 @@ class ExpectedR2:
         return NUMBER_MEASURE + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return R2 for all parts and without each part, shape (1 + K,)."""
+        """Return R2 over all parts, then without each part, shape (1 + K,)."""
         codings = [_STANDS_FOR[own] for own in self.learners] or list(_STANDS_FOR.values())
         each = np.stack([held_out_r2(counts, coding) for coding in codings])
         reached: Floats = each.mean(axis=0) if self.learners else each.max(axis=0)
@@ -200,7 +201,7 @@ class ExpectedR2:
 
 
 def r2_measure(what: ExpectedR2) -> Measure:
-    """Return the measure that predicts R2 for some learners, or for the better of two codings."""
+    """Return the measure that predicts R2 for named models, or for the better of two codings."""
     of = f": {', '.join(what.learners)}" if what.learners else ""
     return Measure(
         name=what.name,
@@ -234,5 +235,5 @@ def r2_measure(what: ExpectedR2) -> Measure:
 
 
 def r2_of_learners(given: str) -> Measure:
-    """Return the measure that predicts R2 for named learners, such as `lr+gbdt`."""
+    """Return the measure that predicts R2 for named models, such as `lr+gbdt`."""
     return r2_measure(ExpectedR2(learners_of(given)))

@@ -1,4 +1,6 @@
-"""The held-out trace with ordered attributes coded as thresholds, and the mean over both codings."""
+"""Compute the held-out trace with ordered attributes coded as thresholds, and the mean over both
+codings.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,13 @@ VALUES, THRESHOLDS = 2 / 3, 1 / 3
 
 
 def thresholds(counts: OrderedCounts) -> OrderedCounts:
-    """Return the same counts with thresholds instead of the levels of ordered attributes.
+    """Return the counts of thresholds instead of the levels of ordered attributes.
 
     The indicator of level t of an ordered attribute becomes that of t or a later level. So the
     coefficient of a threshold is the *step* between neighbours, and a ridge penalty on it pulls
     neighbours together: with one attribute, the penalised sum of squared first differences of
-    Whittaker (On a new method of graduation, 1923). Other attributes keep their indicators.
-    Levels that no row shows are left out: two thresholds with nothing between them are one.
+    Whittaker (On a new method of graduation, 1923). Other attributes keep their indicators. Levels
+    that no row shows are left out, because two thresholds with nothing between them are the same.
     """
     varying = np.flatnonzero(counts.counted.diagonal() > 0)
     total: Floats = block_of(counts.counted, varying, varying).astype(np.float64, copy=False)
@@ -53,7 +55,7 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
 
 
 def levels_in_common(count: Callable[[], Cooccurrence]) -> SharedLevels:
-    """Return attributes with their masks that many configurations have in common.
+    """Factorise the levels of attributes whose masks many configurations share.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""Interactions: how much better two attributes predict together than as a sum, from pair counts.
+"""Measure interactions: how much better two attributes predict together than as a sum of effects.
 
 Linear scores of masked values add up the effects of the attributes. Trees of depth two also use
 interactions: the effect of a value of one attribute may depend on the value of another. The counts
-have the table of every pair by class and part of the rows. So an interaction can be fitted without
-a part and tested on it, pair by pair (theory.md, section 3). Interactions of three attributes are
-not covered.
+contain the table of every pair by class and part of the rows. So an interaction can be fitted
+without a part and tested on it, pair by pair (theory.md, section 3). Interactions of three
+attributes are not covered.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _FAR = 1e-9
 
 
 def pair_gains(tables: Floats) -> Floats:
-    """Return the gain of each pair's own table over the sum of its attributes, shape (M, T, 1 + K).
+    """Return the gain of each pair's joint table over the sum of its two attributes, shape (M, T, 1
+    + K).
 
     Take class t against the rest (of two classes: the second against the first), and leave out part
     k. A row of the class has the weight 1 / (2 n_1), a row of the rest 1 / (2 n_0). Let w_ab be the
@@ -101,7 +102,7 @@ def _gains_of_class(tables: Floats, target: int, scored: npt.NDArray[np.bool_]) 
 def _areas(score: Floats, inside: Floats) -> Floats:
     """Return P(score of the class > of the rest) + P(equal) / 2 by pair and part, shape (M, K).
 
-    Scores of cells, (M, K, A, B), that differ by rounding alone are equal.
+    Scores of cells, shape (M, K, A, B), that differ only by rounding count as equal.
     """
     pairs, parts = score.shape[:2]
     flat, cells = score.reshape(pairs, parts, -1), score[0, 0].size

@@ -1,10 +1,10 @@
-"""Pillai's trace of attributes next to fixed attributes, which are factorised only once.
+"""Compute Pillai's trace of attributes next to fixed attributes, which are factorised only once.
 
-Let F be the indicators of the fixed attributes and V those of the others. Both together explain the
-part that F explains plus the part that the residual of V explains, S_vv.f = S_vv - S_vf S_ff^+
-S_fv. Grouping V groups this residual: G' S_vv.f G. So a search over many groupings of V factorises
-only matrices of the levels of V. This is the Cholesky factorisation of all levels with those of F
-first.
+Let F be the indicators of the fixed attributes and V those of the others. Both together explain as
+much as F, plus as much as the residual of V after F, whose covariance is S_vv.f = S_vv - S_vf
+S_ff^+ S_fv. Grouping V groups this residual: G' S_vv.f G. So a search over many groupings of V
+factorises only matrices of the levels of V. This is the Cholesky factorisation of all levels with
+those of F first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SMALLEST = 1e-2
 
 @dataclass(frozen=True)
 class Given:
-    """The residual of the other attributes after the fixed attributes, and of the label.
+    """The residual covariances after the fixed attributes are eliminated.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Given:
         offsets: npt.NDArray[np.int64],
         stays: npt.NDArray[np.bool_],
     ) -> Given | None:
-        """Return the residuals after the fixed attributes; None if they would lose digits.
+        """Eliminate the fixed attributes; None if the result would lose too many digits.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ def _centred(
     rows: npt.NDArray[np.intp],
     columns: npt.NDArray[np.intp],
 ) -> Floats:
-    """Return covariances of indicators, times the rows."""
+    """Return the covariances of the indicators `rows` with the indicators `columns`, times n."""
     counts = np.asarray(total[np.ix_(rows, columns)], dtype=np.float64)
     centred: Floats = counts - (levels[rows] / n)[:, None] * levels[columns]
     return centred

@@ -1,4 +1,4 @@
-"""Pillai's trace between all masked attributes of a configuration and the label."""
+"""Compute Pillai's trace between all masked attributes of a configuration and the label."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOISE = 128 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class PillaiFit:
-    """Pillai's trace of one configuration.
+    """Pillai's trace of one configuration, plug-in and adjusted.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class PillaiFit:
 
 
 def _correlation(total: Numbers, count: Floats, scale: Floats, n: float) -> Floats:
-    """Return the correlations of the indicators, whose standard deviations are 1 / `scale`."""
+    """Return the correlations of indicators; their standard deviations are 1 / `scale`."""
     correlation: Floats = total - (count / n)[:, None] * count
     correlation *= scale[:, None] * scale
     return correlation
@@ -137,8 +137,8 @@ def kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt
 def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[np.intp], int]:
     """Return the Cholesky factor of a correlation matrix, the order of its rows, and its rank.
 
-    The matrix is overwritten. A pivot below `noise` times the rounding noise of a level counts as
-    0.
+    The matrix is overwritten. A pivot counts as 0 if it is below the rounding noise of a level
+    times `noise`.
     """
     # SciPy's LAPACK takes longer to import than most of what a command does without it.
     from scipy.linalg.lapack import dpstrf

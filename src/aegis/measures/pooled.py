@@ -1,4 +1,4 @@
-"""The loss of a held-out trace by distinct values that share a level, which levels do not show."""
+"""Compute the loss of a held-out trace from distinct values that are pooled in a level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry's record of a measure: how to compute it and how to interpret it."""
+"""Define the registry's record of a measure: how to compute it and how to interpret it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LabelKind(StrEnum):
 
 
 class Scope(StrEnum):
-    """The data that a measure is computed on."""
+    """Whether a measure is computed on single attributes or on whole configurations."""
 
     ATTRIBUTE = "attribute"
     """One attribute against the label, from a `Contingency`."""
@@ -94,7 +94,7 @@ class Trace(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """The distributions of an attribute and the label, if their joint distribution is unknown.
+    """The counts of an attribute and of the label, if their joint counts are unknown.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Margins:
 
     @property
     def most(self) -> int:
-        """The smaller one of the numbers of values and of classes, minus one."""
+        """The smaller of the numbers of values and of classes, minus one."""
         return min(int(np.count_nonzero(self.classes)), self.distinct) - 1
 
 
@@ -216,7 +216,7 @@ class Measure:
 
     @property
     def reads_label(self) -> bool:
-        """Whether the measure is of the label; else it looks at the attributes alone."""
+        """Whether the measure uses the label, or only the attributes."""
         return self.label is not LabelKind.NONE
 
     def __post_init__(self) -> None:
@@ -235,13 +235,13 @@ class Measure:
                 raise InternalError(f"Measure {self.name!r} lacks its {field.name}: {value!r}.")
 
     def worst(self, classes: Sequence[float] | None = None) -> float:
-        """Return the value for a constant prediction, given the rows of each class."""
+        """Return the measure of a constant prediction, given the rows of each class."""
         if self.constant is not None and classes is not None:
             return self.constant(classes)
         return self.floor if self.direction is Direction.HIGHER else 1.0
 
     def __call__(self, counts: Contingency | Cooccurrence) -> float:
-        """Return the value for `counts`, of the type that the scope names.
+        """Compute the measure from counts of the type that its scope requires.
 
         Raises
         ------
@@ -267,7 +267,7 @@ MEASURES: Registry[Measure] = Registry("measure")
 
 
 def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
-    """Return the first measure that is named, or the default for this kind of label.
+    """Return the first measure that is named, or else the default for this kind of label.
 
     Raises
     ------
@@ -308,5 +308,7 @@ def measures_of(label: LabelKind) -> list[Measure]:
 
 
 def get(name: str) -> Measure:
-    """Return the measure called `name`; otherwise raise `PolicyError`, which lists all names."""
+    """Return the measure called `name`; raise `PolicyError`, which lists all names, if there is
+    none.
+    """
     return MEASURES.get(name)

@@ -1,4 +1,4 @@
-"""Round expected counts to whole rows."""
+"""Round expected counts to integers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from aegis.measures.checks import IntArray, counts, group_codes, group_sums
 
 
 def controlled_rounding(table: npt.ArrayLike, codes: npt.ArrayLike | None = None) -> IntArray:
-    """Round a table to whole rows so that every group keeps its total.
+    """Round a table to integers so that every group keeps its total.
 
     This is the largest remainder method. Each cell is rounded down, and the rows still missing from
-    a group go to its cells with the largest fractions, the lowest index first among equals. It is
-    deterministic, and every cell changes by less than one row.
+    a group go to its cells with the largest fractions; among equal fractions, the lowest index
+    comes first. The method is deterministic, and every cell changes by less than one row.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def controlled_rounding(table: npt.ArrayLike, codes: npt.ArrayLike | None = None
 
 
 def _awarded(fraction: npt.NDArray[np.float64], group: IntArray) -> IntArray:
-    """Return the 0 or 1 row that each cell of one label gets on top of its floor."""
+    """Return 1 for the cells of one label that are rounded up, 0 for all others."""
     groups = int(group.max()) + 1
     # Sums of fractions that are whole up to rounding error must not lose a row.
     missing = np.floor(group_sums(group, fraction, groups) + 0.5).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Combine the shares kept of several labels, so that labels with different units give one figure.
+"""Combine the shares kept of several labels, whose measures have different units, into one figure.
 
 The share kept of a label is (score - floor) / (reference - floor), between 0 and 1. The floor is
 the score of a constant prediction, and the reference is the score of the unmasked table, both by
@@ -51,9 +51,9 @@ def share_kept(serve: str) -> Measure:
 
 
 def combined(serve: str, shares: Sequence[float | None], weights: Sequence[float]) -> float:
-    """Return the combination of shares kept; 0 if all are None.
+    """Combine the shares kept of several labels; 0 if all are None.
 
-    A share of None belongs to a label that cannot be predicted; it is left out.
+    A label whose share is None cannot be predicted, and is left out.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
-"""Correct the AUC of scores that are not normal, because they are sums of a few levels' coefficients.
+"""Correct the AUC of scores that are not normal, because they are sums of few coefficients.
 
-Second-order counts give the means and variances of a linear score, not the shape of its
+Counts of pairs of levels give the means and variances of a linear score, not the shape of its
 distribution. A score of few levels takes few values. For example, normal theory overestimates the
 AUC for a rare class that a mask separates only in part. Label tables give the exact distribution of
 each attribute's contribution to the score, by class. If attributes were independent within classes,
-the score would be distributed as the sum of these. So the AUC of that sum is compared with its AUC
-under normal theory. The ratio of the two, as distances between normal classes, corrects the AUC of
-the exact moments.
+the score would be distributed as the sum of these contributions. So the AUC of that sum is compared
+with its AUC under normal theory. The ratio of the two, as distances between normal classes,
+corrects the AUC of the exact moments.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ def grid_points(attributes: int) -> int:
 
 
 def _area(slopes: Floats, share: Floats) -> float:
-    """Return the same of one part and attribute, whose levels need only be sorted.
+    """Return P(score of the class > of the rest) + P(equal) / 2 for one part and one attribute.
+
+    With one attribute, its levels only need to be sorted.
 
     Parameters
     ----------
@@ -104,11 +106,12 @@ def _area(slopes: Floats, share: Floats) -> float:
 
 
 def _areas(slopes: Floats, share: Floats, starts: npt.NDArray[np.int64]) -> Floats:
-    """Return P(score of the class > of the rest) + P(equal) / 2 by part, (K,), of independent attributes.
+    """Return P(score of the class > of the rest) + P(equal) / 2 by part, shape (K,), if attributes
+    are independent.
 
-    The difference of two sums is their convolution: distributions by attribute on a grid, each
-    coefficient between two points, multiplied as Fourier transforms. What differs by less than a
-    point counts as equal in part.
+    The difference of two sums is a convolution. The distribution of each attribute's contribution
+    is put on a grid, each coefficient divided between two points, and the Fourier transforms are
+    multiplied. Scores that differ by less than a grid point count as partly equal.
     """
     parts, levels = slopes.shape
     attributes = len(starts)

@@ -1,4 +1,5 @@
-"""Counts by part of configurations that share levels, so that the shared levels are solved only once.
+"""Store counts by part of configurations that share levels, so that shared levels are solved only
+once.
 
 Configurations of a search have attributes in common, such as features without a mask. The
 covariance within classes is then the covariance of the common levels, bordered by the other levels.
@@ -28,7 +29,7 @@ MOST_NUMBERS = 1 << 25
 
 @dataclass(frozen=True, eq=False)
 class _Base:
-    """Factors of (A + r I), and their solutions for means: see `SplitCounts.directions`.
+    """The factors of (A + r I), and their solutions for means: see `SplitCounts.directions`.
 
     Attributes
     ----------
@@ -43,7 +44,7 @@ class _Base:
 
 
 class CommonLevels:
-    """Levels that many configurations have in common.
+    """Levels that many configurations share, with the factors of their covariance.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class CommonLevels:
 
     @property
     def numbers(self) -> int:
-        """How many floats the factors for one penalty hold."""
+        """Number of floats in the factors for one penalty."""
         return self.outside.factors * int(self.counts.joint.shape[-1]) ** 2
 
     def base(
@@ -79,10 +80,10 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the factors for classes that are compared with the rest, given their indices in `told`.
+        """Factorise the covariances of some classes that are compared with the rest, given their
+        indices in `told`.
 
-        Arguments are as in `SplitCounts.directions`; they are only used if the factors are not
-        known yet.
+        Arguments are as in `SplitCounts.directions`; they are ignored if the factors are cached.
         """
         key = targets.start, penalties
         if key not in self._bases:
@@ -128,7 +129,7 @@ class CommonLevels:
 
 @dataclass(frozen=True, eq=False)
 class SplitCounts:
-    """The content of `PartCounts` for a configuration, some of whose levels are common to many.
+    """The counts of `PartCounts` for a configuration, some of whose levels are shared by many.
 
     Attributes
     ----------
@@ -159,7 +160,7 @@ class SplitCounts:
 
     @cached_property
     def by_class(self) -> ClassCounts:
-        """`bordering` as counts of one class at a time."""
+        """`bordering` as an object that counts a few classes at a time."""
         given = self.bordering
         return ClassCounts.of(given) if isinstance(given, np.ndarray) else given
 
@@ -235,7 +236,8 @@ class SplitCounts:
 
 
 def _factor(matrix: Floats, ridge: float) -> Floats:
-    """Return the upper Cholesky factor of a matrix and a ridge, from what is below the diagonal."""
+    """Return the upper Cholesky factor of a matrix plus a ridge; only the lower triangle is read.
+    """
     from scipy.linalg.lapack import dpotrf
 
     if not len(matrix):
@@ -251,7 +253,7 @@ def _factor(matrix: Floats, ridge: float) -> Floats:
 
 
 def _solve(factor: Floats, right: Floats) -> Floats:
-    """Return what solves the factorised matrix for one or several right sides, or none."""
+    """Solve a factorised matrix for right-hand sides, which may be empty."""
     from scipy.linalg.lapack import dpotrs
 
     solved: Floats = dpotrs(factor, right, lower=0)[0] if right.size else right

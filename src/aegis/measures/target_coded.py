@@ -1,10 +1,10 @@
-"""The target-coded trace: Pillai's trace of one numeric code per attribute and class.
+"""Compute the target-coded trace: Pillai's trace of one numeric code per attribute and class.
 
 Each value of an attribute is replaced by one code per class: the share of the class among its rows
 minus the share in the whole table (target encoding: Micci-Barreca, A preprocessing scheme for
 high-cardinality categorical attributes, SIGKDD Explorations 3, 2001). For m attributes and C
 classes this leaves one covariance matrix of m (C - 1) codes. The label tables give all of it except
-its blocks between two attributes. That is little enough to protect before it is shared
+its blocks between two attributes. The matrix is small enough to be protected before it is shared
 (`aegis.safe.protect`).
 """
 
@@ -137,7 +137,7 @@ def trace_by_separation(
 
 
 def _solved_square(matrix: Floats, right: Floats) -> float:
-    """Return right' matrix^+ right of a covariance; what does not vary is left out."""
+    """Return right' matrix^+ right for a covariance; directions without variance are left out."""
     variance = matrix.diagonal()
     varies = np.flatnonzero(variance > 0)
     scale = 1 / np.sqrt(variance[varies])
@@ -161,10 +161,10 @@ def adjusted_for(trace: float, freedom: float, classes: int, n: float) -> float:
 
 
 def believed(levels: Floats, strength: Floats, penalty: float) -> float:
-    """Return how much of the strength of levels a learner with a ridge penalty explains.
+    """Return how much of the strength of levels a model with a ridge penalty explains.
 
-    In a ridge regression of its own, a level of n rows keeps the share n / (n + p) of its deviation
-    d, and explains n d^2 (1 - (p / (n + p))^2).
+    In a ridge regression on the attribute alone, a level of n rows keeps the share n / (n + p) of
+    its deviation d, and explains n d^2 (1 - (p / (n + p))^2).
 
     Parameters
     ----------
@@ -179,7 +179,9 @@ def believed(levels: Floats, strength: Floats, penalty: float) -> float:
 
 
 def fitted_freedom(levels: Floats, penalty: float) -> float:
-    """Return the degrees of freedom that such a learner uses for an attribute's levels (d,)."""
+    """Return the degrees of freedom that a model with this ridge penalty uses for levels of this
+    many rows.
+    """
     total = float(levels.sum())
     if total <= 0:
         return 0.0
@@ -269,9 +271,10 @@ def target_coded(counts: Cooccurrence) -> float:
 
 
 def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
-    """Return rows per level and class (d, C), and per class (C,), of classes that occur.
+    """Return rows per level and class, shape (d, C), and per class, shape (C,), for classes with
+    rows.
 
-    None if there is nothing to tell: no attribute, no row, or fewer than two classes.
+    None if nothing can be predicted: no attribute, no row, or fewer than two classes.
     """
     offsets = np.asarray(counts.offsets)
     if len(offsets) < 2 or counts.n <= 0:
@@ -285,7 +288,9 @@ def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
 def _trace(
     counts: Cooccurrence, joint: Floats, totals: Floats, offsets: npt.NDArray[np.int64]
 ) -> float:
-    """Return the trace of the codes of classes that occur, with `joint` (d, C) and `totals` (C,)."""
+    """Return the trace of the codes, given rows per level and class, shape (d, C), and per class,
+    (C,).
+    """
     n = float(counts.n)
     spread = _spread(class_codes(joint, totals), offsets)
     covariance = _covariance(counts, spread)
@@ -295,7 +300,7 @@ def _trace(
 
 
 def _covariance(counts: Cooccurrence, spread: Floats) -> Floats:
-    """Return the covariance of codes, which have mean 0, laid out by `_spread`."""
+    """Return the covariance of codes from `_spread`, whose mean is 0."""
     return spread.T @ (np.asarray(counts.total, dtype=np.float64) @ spread) / float(counts.n)
 
 
@@ -341,7 +346,7 @@ def degrees_of_freedom(
 
 
 def _spread(codes: Floats, offsets: npt.NDArray[np.int64]) -> Floats:
-    """Return the codes with columns of their own for each attribute, shape (d, m (C - 1))."""
+    """Return the codes with separate columns for each attribute, shape (d, m (C - 1))."""
     width = codes.shape[1]
     spread = np.zeros((len(codes), (len(offsets) - 1) * width))
     for i, (start, stop) in enumerate(pairwise(offsets.tolist())):

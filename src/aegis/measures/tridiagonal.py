@@ -1,4 +1,4 @@
-"""A symmetric matrix in tridiagonal form, which makes solving with many shifts cheap."""
+"""Reduce a symmetric matrix to tridiagonal form, which is quick to solve with many shifts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Tridiagonal:
 
     @classmethod
     def of(cls, matrix: Floats, right: Floats) -> Tridiagonal:
-        """Return the tridiagonal form of `matrix`, which is overwritten, and of right-hand sides, (d, k).
+        """Reduce `matrix`, which is overwritten, and right-hand sides, shape (d, k), to tridiagonal
+        form.
 
         Raises
         ------

@@ -1,1 +1,1 @@
-"""The methods of the papers on masked tables: reconstruct, estimate, publish, train and compare."""
+"""Apply the papers' methods to masked tables: reconstruct, estimate, publish, train and compare."""

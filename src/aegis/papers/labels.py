@@ -1,4 +1,4 @@
-"""Models trained for each of several labels, on the same masked tables."""
+"""Train models for each of several labels, on the same masked tables."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def evaluate_labels(
     configurations: Mapping[str, Configuration] | Sequence[Configuration] | Advice | None,
     options: Mapping[str, Any],
 ) -> dict[str, Evaluation]:
-    """Return the evaluation of each label, by its column: each as of a table with this label alone.
+    """Return the evaluation for each label, by its column, as if it were the table's only label.
 
-    The configurations, and whether they meet the rule, are those of the whole table.
+    Configurations and verdicts of the rule are those of the whole table.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def evaluate_labels(
 
 
 def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the models and the metric among those asked for that suit a label, else its defaults."""
+    """Return the requested models and metric that suit a label, or else the label's defaults."""
     from aegis.papers.evaluation import METRICS
     from aegis.papers.evaluation.evaluate import NUMBER_MODELS
 
@@ -79,7 +79,7 @@ def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_verdicts(advice: Advice, whole: Advice) -> Advice:
-    """Return an advice with what the rule says of each configuration of the whole table."""
+    """Copy the verdicts of the rule from the advice on the whole table."""
     said = {ranked.name: ranked for ranked in whole.ranking}
     ranking = [
         replace(

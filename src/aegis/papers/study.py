@@ -1,4 +1,4 @@
-"""The papers' questions to a study: estimates, reconstructions and trained models."""
+"""Answer the papers' questions to a study: estimates, reconstructions and trained models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Trained = Mapping[str, Configuration] | Sequence[Configuration] | Advice
 
 
 def check_evaluation(study: Study, **options: Any) -> None:
-    """Raise for invalid options of an evaluation, before the table is read."""
+    """Raise an error for invalid options of an evaluation, before the table is read."""
     from aegis.papers.evaluation import check_request
 
     study.rows_to("train models on")
@@ -32,10 +32,10 @@ def check_evaluation(study: Study, **options: Any) -> None:
 def evaluate(
     study: Study, configurations: Trained | None = None, **options: Any
 ) -> Evaluation | dict[str, Evaluation]:
-    """Return models trained on masked tables, compared with an advice that has its figures.
+    """Train models on masked tables; return the evaluation, or one for each of several labels.
 
-    Of an advice, its first admissible entries are trained on, and it is what the evaluation shows.
-    Of several labels there is an evaluation of each, by its column.
+    If `configurations` is an advice, models are trained on its first admissible entries, and the
+    evaluation refers to that advice.
     """
     if study.policy.tasks:
         return evaluate_labels(study, configurations, options)
@@ -70,7 +70,7 @@ def _evaluated(
 
 
 def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> Evaluation:
-    """Train models on the first admissible entries of an advice; return the evaluation."""
+    """Train models on the first admissible entries of an advice, and return the evaluation."""
     finalists = [ranked for ranked in advice.ranking if ranked.admissible][:FINALISTS]
     masked = [ranked.configuration for ranked in finalists if ranked.method is None]
     methods = [
@@ -83,9 +83,10 @@ def _of_finalists(study: Study, advice: Advice, options: Mapping[str, Any]) -> E
 
 
 def proxy(study: Study, advice: Advice, models: Sequence[str]) -> Advice:
-    """Return the advice with results of small models, trained on sampled rows of its best entries.
+    """Add to the advice the results of small models, trained on sampled rows of its best entries.
 
-    For `pairs`, which estimates boosted trees with interactions, boosted trees are trained.
+    If the metric was estimated by `pairs`, which stands for boosted trees with interactions,
+    boosted trees are trained.
     """
     from aegis.measures import Learner
     from aegis.papers.evaluation.proxy import train_proxy
@@ -110,7 +111,7 @@ def estimate(
     know: Information | str | None,
     method: str | None,
 ) -> tuple[Estimate, ...]:
-    """Return the estimated loss of each attribute under configurations."""
+    """Estimate the deviation of configurations from the unmasked table."""
     from aegis.papers.estimates.deviation import DEFAULT_METHOD, estimate_pud
 
     listed = [configurations] if isinstance(configurations, Configuration) else configurations
@@ -133,7 +134,7 @@ def reconstruct(
     masks: Sequence[str] | None,
     measure: str,
 ) -> JointEstimate:
-    """Return the estimated joint counts of an attribute and the label."""
+    """Estimate the joint counts of an attribute and the label from masked values."""
     from aegis.papers.estimates.deviation import DEFAULT_METHOD
     from aegis.papers.estimates.reconstructed_joint import estimate_joint, measure_of_attributes
 

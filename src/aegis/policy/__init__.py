@@ -1,4 +1,4 @@
-"""Policies: the user's declaration of roles, candidate masks, the privacy rule and the measure."""
+"""Declare roles, candidate masks, the privacy rule and the measure in a policy."""
 
 from aegis.policy.canonical import policy_digest
 from aegis.policy.labels import (

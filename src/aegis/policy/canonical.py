@@ -1,4 +1,4 @@
-"""The canonical text of a policy, and its digest."""
+"""Write the canonical text of a policy, and compute its digest."""
 
 from __future__ import annotations
 

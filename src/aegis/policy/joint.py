@@ -1,4 +1,4 @@
-"""Decide which rules can be checked against several releases of one table together."""
+"""Decide whether a rule can be checked on several releases of one table together."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
 def _place(
     earlier: Mapping[str, Any], before: Sequence[Configuration], release: Configuration
 ) -> int:
-    """Return where the release is named that a certificate calls an earlier one."""
+    """Return the index of the release that a certificate refers to as an earlier one."""
     digest = earlier.get("certificate")
     for place, known in enumerate(before):
         same = known.spec() == earlier.get("masks")

@@ -1,4 +1,4 @@
-"""What there is to predict: one label, several, or none."""
+"""Define the label: one column to predict, several, or none."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from aegis.words import amount
 
 @dataclass(frozen=True)
 class Label:
-    """The label: the column to predict, by its classes or as a number.
+    """The column to predict, as classes or as a number.
 
-    A table without a label has `NO_LABEL`: no column, and one class that holds all rows.
+    A table without a label has `NO_LABEL`: no column, and one class with all rows.
 
     Attributes
     ----------
@@ -27,13 +27,13 @@ class Label:
     bins
         Number of quantile bins of a numeric label; None if it is not cut.
     classes
-        All classes that the label can have; empty if the table is asked.
+        All classes that the label can have; empty to take them from the table.
     cuts
-        Where a numeric label is cut, ascending; empty if quantiles of the table are the cuts.
+        Cut points of a numeric label, ascending; empty to cut at quantiles of the table.
     kind
         Whether its values are classes, or a number is predicted.
     several
-        Several labels in place of one, whose column is then empty; None for one label or none.
+        Several labels, in which case `column` is empty; None for one label or none.
     """
 
     column: str
@@ -76,12 +76,12 @@ class Label:
 
     @property
     def declared(self) -> bool:
-        """Whether the policy says which classes there can be."""
+        """Whether the policy declares the possible classes."""
         return bool(self.classes or self.cuts)
 
     @property
     def is_number(self) -> bool:
-        """Whether a number is predicted, and no class."""
+        """Whether a number is predicted instead of a class."""
         return self.kind is LabelKind.NUMBER
 
     @property
@@ -91,13 +91,13 @@ class Label:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns to predict."""
+        """The names of the columns to predict."""
         if self.several is not None:
             return self.several.columns
         return (self.column,) if self.column else ()
 
     def __bool__(self) -> bool:
-        """Whether there is one label, by which rows have a class or a number."""
+        """Whether there is a single label, by which each row has a class or a number."""
         return bool(self.column)
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ class Label:
 
 
 class Serve(StrEnum):
-    """How the shares kept of several labels are combined."""
+    """How the shares kept of several labels are combined into one figure."""
 
     MEAN = "mean"
     """Their weighted mean."""
@@ -116,16 +116,16 @@ class Serve(StrEnum):
 
 @dataclass(frozen=True)
 class LabelTask:
-    """One of several labels, and by which measure it is scored.
+    """One of several labels, with its weight and measure.
 
     Attributes
     ----------
     label
         The column to predict.
     weight
-        How much it counts in the mean of the shares kept, above zero.
+        Weight of the label in the mean of the shares kept, above zero.
     measure
-        Name of its measure; None for the policy's, or the default of its kind.
+        Name of the label's measure; None for that of the policy, or the default for its kind.
     """
 
     label: Label
@@ -142,29 +142,32 @@ class LabelTask:
             chosen_measure(self.measure, label=self.label.kind)
 
     def named_measure(self, general: str | None) -> str | None:
-        """Return the name of its measure, else the `general` one where that is of labels of its kind."""
+        """Return the name of the label's measure, else `general` if it fits the label's kind, else
+        None.
+        """
         if self.measure is not None or general is None:
             return self.measure
         chosen = MEASURES.get(general)
         return chosen.name if chosen.reads_label and chosen.label is self.label.kind else None
 
     def measure_by(self, general: str | None) -> Measure:
-        """Return the measure of that name, else the default of its kind."""
+        """Return the label's measure, else `general` if it fits the label's kind, else the default.
+        """
         return chosen_measure(self.named_measure(general), label=self.label.kind)
 
 
 @dataclass(frozen=True)
 class SeveralLabels:
-    """Several labels of one table, which one release is to serve together.
+    """Several labels of one table, which one release should serve together.
 
     Attributes
     ----------
     tasks
-        The labels, at least two; none for `labels: any`, which is every column in turn.
+        The labels, at least two; empty for `labels: any`, where each column is predicted in turn.
     serve
         How the shares kept are combined.
     known
-        Whether who predicts one of the labels knows the others.
+        Whether somebody who predicts one label knows the other labels.
     """
 
     tasks: tuple[LabelTask, ...]
@@ -182,7 +185,7 @@ class SeveralLabels:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the labels."""
+        """The names of the label columns."""
         return tuple(task.label.column for task in self.tasks)
 
     @property
@@ -192,14 +195,14 @@ class SeveralLabels:
 
     @property
     def any_column(self) -> bool:
-        """Whether every column is a label in turn: `labels: any`."""
+        """Whether each column is predicted in turn (`labels: any`)."""
         return not self.tasks
 
 
 def several_labels(
     tasks: Iterable[LabelTask], serve: Serve = Serve.MEAN, *, known: bool = False
 ) -> Label:
-    """Return several labels as the label of a policy; of one task its label itself.
+    """Combine several labels into the label of a policy; a single task gives its own label.
 
     Examples
     --------

@@ -5,9 +5,9 @@ and hexadecimal numbers. So `yes`, `no`, `on` and `off` are texts, and so are 20
 01234, which YAML 1.1 would convert. Keys are always the text as written, so that a column may be
 called 2024, on or null.
 
-A file may come from an untrusted source, so its length, depth and number of parts are limited. The
+A file may come from an untrusted source, so its length, depth and number of nodes are limited. The
 content of an alias counts once for each use, although it is stored once. Otherwise a few aliases of
-aliases could represent billions of parts.
+aliases could represent billions of nodes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
 
 
 class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Parses with libyaml if it is installed, and resolves scalars as in YAML 1.2."""
+    """A loader that parses with libyaml if it is installed, and resolves scalars as in YAML 1.2."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - the base class's attribute
 
@@ -68,7 +68,7 @@ _SCALARS: dict[str, tuple[re.Pattern[str], Callable[[str], Any]]] = {
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text that YAML 1.1 or 1.2 would read as something else."""
+    """A dumper that quotes every text that YAML 1.1 or 1.2 would read as another type."""
 
 
 _Dumper.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
@@ -76,14 +76,14 @@ _Dumper.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
 
 @dataclass(slots=True)
 class Place:
-    """The position of a part of a document.
+    """The line of a node in a YAML document, and of its children.
 
     Attributes
     ----------
     line
         The line, counted from 1.
     parts
-        The positions of its keys or entries.
+        The positions of the node's keys or entries.
     """
 
     line: int
@@ -92,7 +92,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Located:
-    """A YAML document and the positions of its parts.
+    """A YAML document and the line of each of its nodes.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Located:
     origin: str
 
     def where(self, *path: str | int) -> str:
-        """Return "file, line n" for the deepest known part of `path`."""
+        """Return "file, line n" for the deepest known node on `path`."""
         place = self.place
         for key in path:
             if key not in place.parts:
@@ -275,7 +275,7 @@ class _Reader:
             )
 
     def _place(self, part: _ReadValue) -> None:
-        """Put a finished value where it belongs."""
+        """Add a finished value to the mapping or list that contains it."""
         if not self.open:
             self.root = part
             return
@@ -347,7 +347,7 @@ class _Reader:
         return _ReadValue(value(event.value.lower()), place)
 
     def _resolved(self, event: yaml.ScalarEvent) -> str:
-        """Return the tag of a scalar by its form: only a plain one is more than a text."""
+        """Return the tag of a scalar, by its form; a quoted scalar is always a text."""
         if event.tag == "!":
             return _TAG + "str"
         return str(self.loader.resolve(yaml.ScalarNode, event.value, event.implicit))

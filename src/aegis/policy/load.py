@@ -101,9 +101,10 @@ def as_policy(policy: Policy | str | Path | Mapping[str, Any]) -> Policy:
 
 
 def read_document(path: str | Path, what: str) -> Located:
-    """Read a YAML file, called `what` in messages, so that several functions can use its content.
+    """Read a YAML file once, for several functions that use its content.
 
-    A path may be a pipe, which can be read only once: `<(command)` of a shell.
+    `what` names the file in messages. A path may be a pipe, which can be read only once, such as
+    `<(command)` of a shell.
 
     Raises
     ------
@@ -243,7 +244,7 @@ def measure_of_choice(source: str | Path | Located) -> str | None:
 
 @contextmanager
 def _at(located: Located, *path: str | int) -> Iterator[None]:
-    """Put "file, line n: " before the message of an error."""
+    """Add "file, line n: " before the message of an error."""
     try:
         yield
     except (PolicyError, DataError) as error:
@@ -292,7 +293,7 @@ class _Loader:
             )
 
     def _label(self, shape: PolicyShape) -> Label:
-        """Return the label, or several as one, or none."""
+        """Return the label of the policy, or several labels as one, or none."""
         if shape.labels is None:
             for key in ("serve", "labels_known"):
                 if getattr(shape, key) is not None:
@@ -329,7 +330,9 @@ class _Loader:
             return several_labels(tasks, serve, known=known)
 
     def _check_weight(self, name: str | None, attributes: Mapping[str, Attribute]) -> None:
-        """Refuse to release the weight as it is: it singles people out, as an identifier does."""
+        """Raise `PolicyError` if the weight would be released unmasked, because it can identify
+        persons.
+        """
         own = None if name is None else attributes.get(name)
         if own is not None and any(isinstance(mask, Identity) for mask in own.masks):
             raise PolicyError(
@@ -365,7 +368,9 @@ class _Loader:
             raise self._shape_error(error) from error
 
     def _shape_error(self, error: ValidationError) -> PolicyError:
-        """Return the first shape error with its line, and the nearest key for an unknown one."""
+        """Convert the first schema error to one with its line and, for an unknown key, the nearest
+        one.
+        """
         # A misspelt key also makes the right one missing: it is the better thing to say.
         first = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
         # From the fourth part on, what is not an index says which side of "text or mapping" failed.
@@ -467,7 +472,7 @@ class _Loader:
         return tuple(entry.values or ())
 
     def _methods(self, entries: list[str | dict[str, dict[str, Any]]]) -> tuple[MethodChoice, ...]:
-        """Return the record-level methods; one that is named again is numbered."""
+        """Return the record-level methods; repeated names get a number."""
         choices: list[MethodChoice] = []
         for index, entry in enumerate(entries):
             if isinstance(entry, dict) and len(entry) != 1:
@@ -496,7 +501,7 @@ def _label(entry: LabelEntry) -> Label:
 
 
 def _default_masks(role: Role, hierarchy: Hierarchy | None) -> list[Mask]:
-    """Return the candidates of an attribute that lists none."""
+    """Return the candidate masks of an attribute for which the policy lists none."""
     if hierarchy is not None:
         levels: list[Mask] = [
             parse_mask({"level": n}, hierarchy=hierarchy) for n in range(1, hierarchy.height + 1)
@@ -537,7 +542,7 @@ def _configuration(
 
 
 def _unstated(configuration: str, attribute: Attribute) -> Mask:
-    """Return the mask of an attribute that a configuration leaves out."""
+    """Return the mask of an attribute that a configuration does not list."""
     if len(attribute.masks) == 1:
         return attribute.masks[0]
     if Identity() in attribute.masks:

@@ -64,7 +64,7 @@ def _unless_filled(columns: SuppressedColumns) -> dict[str, Any]:
 
 
 def _several_entries(several: SeveralLabels) -> dict[str, Any]:
-    """Return the keys of several labels; what is as it is by default is left out."""
+    """Return the policy's keys for several labels, without keys that have their default value."""
     return {
         "labels": "any" if several.any_column else [_task_entry(task) for task in several.tasks],
         **({} if several.serve is Serve.MEAN else {"serve": str(several.serve)}),

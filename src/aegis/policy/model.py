@@ -43,7 +43,7 @@ class Unseen(StrEnum):
 
 
 class SuppressedColumns(StrEnum):
-    """How a release shows a column that its mask hides completely."""
+    """How a release shows a suppressed column."""
 
     FILL = "fill"
     """The column has `*` in every row, so that the table keeps its columns."""
@@ -316,7 +316,7 @@ class Policy:
         )
 
     def _check_several(self) -> None:
-        """Check each of several labels as the one label that it is to its scores."""
+        """Check each of several labels as if it were the only one."""
         if self.measure is not None and self.tasks:
             kinds = {task.label.kind for task in self.tasks}
             chosen = MEASURES.get(self.measure)
@@ -449,7 +449,7 @@ class Policy:
         return masks
 
     def _check_person(self) -> None:
-        """Refuse a person key that would be released as it is, or that is the label."""
+        """Raise `PolicyError` if the person key would be released unmasked, or is the label."""
         name = self.person
         if name is None:
             return
@@ -466,7 +466,9 @@ class Policy:
             )
 
     def _check_weight(self) -> None:
-        """Refuse a weight that has another part in the policy, or beside several labels."""
+        """Raise `PolicyError` if the weight column has another use in the policy, or there are
+        several labels.
+        """
         name = self.weight
         if self.tasks:
             self.refuse_weight("Scores of several labels")
@@ -497,7 +499,9 @@ class Policy:
             )
 
     def _check_bins(self) -> None:
-        """Refuse a binned label that is masked or protected: its bins are not what is released."""
+        """Raise `PolicyError` if a binned label is masked or protected, because its bins are not
+        released.
+        """
         name = self.label.column
         scored = self.label_attribute is not None and self.label_attribute.scored
         if self.label.cut and (scored or name in self.privacy.sensitive):
@@ -507,7 +511,8 @@ class Policy:
             )
 
     def _check_number(self) -> None:
-        """Refuse a number to predict that is masked or protected: it has no classes to go by."""
+        """Raise `PolicyError` if a numeric label is masked or protected, because it has no classes.
+        """
         name, own = self.label.column, self.label_attribute
         if not self.label.is_number:
             return
@@ -533,7 +538,7 @@ class Policy:
             )
 
     def _check_identifiers(self) -> None:
-        """Refuse masks that would release an identifier as it is, or in part."""
+        """Raise `PolicyError` if masks would release an identifier unmasked or in part."""
         for attribute in self.with_role(Role.IDENTIFIER):
             if any(not isinstance(mask, Tokenise | Suppress) for mask in attribute.masks):
                 shown = ", ".join(map(str, attribute.masks))

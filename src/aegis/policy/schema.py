@@ -1,4 +1,4 @@
-"""The schema of a policy file, before names are looked up."""
+"""Define the schema of a policy file, which is checked before names are looked up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MaskSpec = str | dict[str, Any]
 
 
 def _column(value: Any) -> Any:
-    """Accept a whole number for a column's name: a column may be called 2024."""
+    """Convert an integer to text, because a column may be called 2024."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -24,7 +24,7 @@ def _label(value: Any) -> Any:
 
 
 def _day(value: Any) -> Any:
-    """Accept what YAML reads as a date."""
+    """Convert a date that YAML has parsed to text."""
     return value.isoformat() if isinstance(value, date) else value
 
 

@@ -1,4 +1,4 @@
-"""The decisions of a summary's owner: the policy, its rule, and whether the rule is locked.
+"""Keep the decisions of a summary's owner: the policy, its rule, and whether the rule is locked.
 
 People who advise from the summary, or apply the advice, may declare another rule. Aegis then
 reports the difference. If the owner has locked the rule, a weaker rule is refused.
@@ -24,7 +24,7 @@ from aegis.privacy import PrivacyRule, Strength, missing, strength
 
 @dataclass(frozen=True)
 class OwnerRule:
-    """The rule under which a summary was made.
+    """The rule under which a summary was made, and whether it is locked.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Terms:
 
     @cached_property
     def owner(self) -> OwnerRule:
-        """The rule, and whether it is locked."""
+        """The owner's rule, and whether it is locked."""
         person = self.declared.get("person")
         if not isinstance(person, str | None):
             raise ValueError("its policy's person is no column")

@@ -1,4 +1,4 @@
-"""The best entry of an advice in plain words: utility, masks of columns, and what is proven."""
+"""Describe the best entry of an advice in plain words: utility, masks of columns, and proof."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SERVED = {
 
 @dataclass(frozen=True)
 class Finding:
-    """The statements about the best entry of an advice that every screen shows.
+    """Texts about the best entry of an advice, which every screen shows.
 
     Attributes
     ----------
     title, figure
-        The configuration with its utility, and its figure with the figure that it is compared with.
+        The configuration with its utility, and its score next to that of the reference.
     released
         The number of released rows, and the smallest class size.
     proof
@@ -52,7 +52,7 @@ class Finding:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked) -> Finding:
-        """Return the statements about one entry of an advice, its best one."""
+        """Write the texts about one entry of an advice, usually the best."""
         figure, masks = advice.stated_utility(best), best.shown
         return cls(
             title=f"{best.name}{_share(advice, figure.utility_kept)}",
@@ -70,7 +70,9 @@ class Finding:
 
 
 def _figure(advice: Advice, figure: UtilityFigure) -> str:
-    """Return what the best keeps, in its own unit; of several labels the share of each."""
+    """Return the utility of the best entry in the measure's unit; with several labels, the share of
+    each.
+    """
     if advice.labels:
         return labels_kept(advice)
     return advice.headline or figure.detail[:1].upper() + figure.detail[1:]
@@ -97,7 +99,9 @@ def _share(advice: Advice, percentage: float | None) -> str:
 
 
 def _least(figure: UtilityFigure) -> str:
-    """Say about which columns least can still be learnt; empty where no column is predicted."""
+    """Name the columns that the others predict worst after masking; empty if no column is
+    predicted.
+    """
     shares = {name: own.kept for name, own in figure.columns.items() if not own.left_out}
     known = {name: share for name, share in shares.items() if share is not None}
     least = sorted(known, key=lambda name: (known[name], name))[:_NAMED]
@@ -106,7 +110,7 @@ def _least(figure: UtilityFigure) -> str:
 
 
 def _released(best: Ranked, rows: int) -> str:
-    """Say how many rows are released, or what is said of the rule by whoever has the rows."""
+    """State how many rows are released, or why that is unknown."""
     if best.suppressed_rows is not None:
         said = f"It releases {rows - best.suppressed_rows:,} of {rows:,} rows"
         smallest = best.smallest_class
@@ -117,7 +121,7 @@ def _released(best: Ranked, rows: int) -> str:
 
 
 def _proof(advice: Advice) -> str:
-    """Say among how many it is the best, and what is proven of it."""
+    """State among how many configurations the entry is the best, and what is proven."""
     search = advice.search
     among = f"{counted(advice.combinations, 'combination')} of masks"
     if search is not None and advice.combinations == 1:
@@ -139,14 +143,14 @@ def _proof(advice: Advice) -> str:
 
 
 def _objective(advice: Advice) -> str:
-    """Return by what a search is proven, where that is not the measure of the advice."""
+    """Return the objective by which a search is proven, if it is not the measure of the advice."""
     search = advice.search
     same = search is None or search.objective == advice.measure
     return "" if same or search is None else f" by {search.objective}"
 
 
 def _possible(search: SearchFigures) -> str:
-    """Say how much better another combination may be."""
+    """State how much better another combination could be."""
     if search.gap is None or search.bound is None:
         return "better ones may exist"
     possible = percent(100 * search.gap)

@@ -1,4 +1,4 @@
-"""What a release keeps of each of several labels, in plain words and as a table."""
+"""Describe the utility that a release keeps for each of several labels, in words and as a table."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class LabelLine:
-    """One of several labels under the recommended configuration.
+    """The figures of one of several labels under the recommended configuration.
 
     Attributes
     ----------
     label, measure, weight
-        Its column, its measure and how much it counts.
+        The label's column, its measure, and its weight in the mean.
     value, reference
         The measure of the release and of the unmasked table.
     utility_kept
-        Percent that the release keeps; None if there was nothing to keep.
+        Percent of the utility that the release keeps; None if the unmasked table has no utility.
     alone
         Percent that the best configuration for this label alone keeps, on all rows.
     price
-        Points that serving the other labels costs, on all rows.
+        Percentage points that this label loses because other labels are served, on all rows.
     proven
         Whether no admissible configuration keeps more of this label alone.
     """
@@ -47,7 +47,9 @@ class LabelLine:
 
     @classmethod
     def of(cls, advice: Advice, served: ServedLabel) -> LabelLine:
-        """Return a label: of the released rows where they were measured, else of all rows."""
+        """Return the figures of a label, on the released rows if they were measured, else on all
+        rows.
+        """
         utility = None if advice.best is None else advice.best.utility
         figure = None if utility is None else utility.labels.get(served.label)
         value, reference, percentage = served.score, served.reference, served.utility_kept
@@ -67,12 +69,15 @@ class LabelLine:
 
 
 def label_lines(advice: Advice) -> tuple[LabelLine, ...]:
-    """Return what the best of an advice keeps of each of several labels; empty for one label."""
+    """Return the figures of each of several labels under the best configuration; empty for one
+    label.
+    """
     return tuple(LabelLine.of(advice, served) for served in advice.labels)
 
 
 def labels_kept(advice: Advice) -> str:
-    """Return what is kept of each label as a sentence, the least first, without its full stop."""
+    """Return the share kept of each label as a sentence without its full stop, the smallest first.
+    """
     lines = sorted(
         label_lines(advice), key=lambda line: (line.utility_kept is None, line.utility_kept or 0.0)
     )
@@ -86,7 +91,7 @@ def labels_kept(advice: Advice) -> str:
 
 
 def _alone(line: LabelLine) -> str:
-    """Say how much more could be kept if this label alone counted, on all rows."""
+    """State how much more of the label could be kept if it were the only one, on all rows."""
     if line.price is None or line.price < 0.1:
         return ""
     return f" ({line.price:.1f} points less than for it alone)"

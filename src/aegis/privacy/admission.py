@@ -1,4 +1,4 @@
-"""Decide quickly whether a table meets a rule, for searches that ask this thousands of times."""
+"""Decide quickly whether a table meets a rule, for searches that check thousands of tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from aegis.privacy.rule import PrivacyRule
 
 
 def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> bool:
-    """Return whether `rule.check` would find a table admissible, without computing its full verdict.
+    """Return whether `rule.check` would find a table admissible, without computing the full
+    verdict.
 
     Classes are only ever dropped, so the answer is False once more rows are dropped than `room`.
 
@@ -60,7 +61,7 @@ def admits_dense(
     sizes: FloatArray,
     room: int,
 ) -> bool:
-    """Return the answer of `admits`, computed from plain matrices.
+    """Return the result of `admits`, computed from plain matrices.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Caps on the shares of values without which a model lets no part of a class be kept: see `histograms`."""
+"""Compute caps on the shares of values, which limit the rows of a class that can be kept: see
+`histograms`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ def equal_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
 
 
 def ordered_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return the caps of: the sum over steps of 1 - min(Q, P) - min(1 - Q, 1 - P) is at most t (m - 1)."""
+    """Return the caps of the ordered distance of t-closeness.
+
+    The condition is that the sum over steps of 1 - min(Q, P) - min(1 - Q, 1 - P) is at most t (m -
+    1).
+    """
     groups, steps, most = splits(bounds.totals, bounds.room)
     demand = steps - (criterion["t"] + TOLERANCE) * most
     return ShareCaps(bounds.most(groups), demand, groups) if demand > 0 else None
@@ -57,10 +63,11 @@ def alpha_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
 
 
 def entropy_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
-    """Return q_v <= a, where a is the largest share with which an entropy of ln l is possible.
+    """Return the caps q_v <= a, where a is the largest share with which an entropy of ln l is
+    possible.
 
     The entropy is largest if all other values are equally frequent. With two values this is the
-    condition itself.
+    exact condition.
     """
     values, asked = int(np.count_nonzero(bounds.totals)), math.log(criterion["l"]) - TOLERANCE
     if asked <= 0:
@@ -77,10 +84,10 @@ def entropy_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
 
 
 def recursive_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
-    """Return q_v <= a, where a is the largest r_1 < c (r_l + ... + r_m) that is possible.
+    """Return the caps q_v <= a, where a is the largest r_1 < c (r_l + ... + r_m) that is possible.
 
     The sum is largest if all other values are equally frequent: r_2 to r_(l-1) then share (l - 2) /
-    (m - 1) of 1 - r_1. For l = 2 this is the condition itself.
+    (m - 1) of 1 - r_1. For l = 2 this is the exact condition.
     """
     values, asked = int(np.count_nonzero(bounds.totals)), int(criterion["l"])
     if asked == 1:

@@ -1,9 +1,9 @@
-"""The class-frequency table, which holds all that privacy models and disclosure risk need.
+"""Define the class-frequency table, from which privacy models and disclosure risk are computed.
 
 Rows that agree on every quasi-identifier form an *equivalence class*. Every model of this package
 needs only the size of each class and how often each value of a sensitive attribute occurs in it.
 The rows themselves are not needed. A null quasi-identifier or sensitive value is a value like any
-other: the code that builds the table gives null its own code.
+other: the code that builds the table gives null a separate code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DENSE = 32
 
 @dataclass(frozen=True, eq=False)
 class SensitiveCounts:
-    """Contingency table of equivalence classes and values of one sensitive attribute, sparse.
+    """Counts of one sensitive attribute's values by equivalence class, as a sparse table.
 
     Only non-empty cells are stored, in ascending order of class and, within a class, of value.
     Every class has at least one cell.
@@ -167,7 +167,8 @@ class SensitiveCounts:
         return largest
 
     def keep(self, mask: BoolArray) -> SensitiveCounts:
-        """Return the cells of the classes that `mask` (n_classes,) selects, renumbered."""
+        """Return the cells of only the classes that `mask`, shape (n_classes,), flags, renumbered.
+        """
         cells = np.repeat(mask, self.lengths)
         numbers = np.cumsum(mask) - 1
         return SensitiveCounts(
@@ -182,7 +183,7 @@ class SensitiveCounts:
 
 @dataclass(frozen=True, eq=False)
 class ClassTable:
-    """The number of rows in each equivalence class of the quasi-identifiers.
+    """The equivalence classes of a table: their sizes, and their counts of sensitive values.
 
     Attributes
     ----------
@@ -242,9 +243,10 @@ class ClassTable:
 
     @property
     def crowds(self) -> IntArray:
-        """How many people in each class an adversary cannot distinguish, shape (n_classes,).
+        """Number of people in each class among whom an attacker cannot distinguish, shape
+        (n_classes,).
 
-        The class's size in the population where it is known, else its size in the table.
+        It is the size of the class in the population if that is known, else in the table.
         """
         return self.sizes if self.population is None else self.population
 
@@ -255,7 +257,9 @@ class ClassTable:
 
     @cached_property
     def subjects(self) -> int:
-        """Rows, or distinct persons if they are counted: the total that the suppression limit refers to."""
+        """Number of rows, or of distinct persons if they are counted: the base of the suppression
+        limit.
+        """
         return self.rows if self.persons is None else self.persons.total
 
     def subjects_in(self, classes: BoolArray) -> int:
@@ -278,7 +282,7 @@ class ClassTable:
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
         earlier: IntArray | None = None,
     ) -> ClassTable:
-        """Return the class table for the given cells; several cells may belong to one class.
+        """Build the class table from cells; several cells may belong to one class.
 
         Parameters
         ----------
@@ -338,7 +342,7 @@ class ClassTable:
         ids: IntArray | None = None,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
     ) -> ClassTable:
-        """Return the class table for classes whose distinct persons have been counted.
+        """Build the class table from classes whose distinct persons have been counted.
 
         Parameters
         ----------
@@ -363,12 +367,12 @@ class ClassTable:
         return cls(sizes, MappingProxyType(tables), ids=ids, persons=persons)
 
     def kept_ids(self, mask: BoolArray) -> IntArray:
-        """Return the identifiers of the classes that `mask` (n_classes,) selects."""
+        """Return the identifiers of the classes that `mask`, shape (n_classes,), flags."""
         ids = np.arange(len(self.sizes)) if self.ids is None else self.ids
         return ids[mask]
 
     def keep(self, mask: npt.ArrayLike) -> ClassTable:
-        """Return the table of the classes that `mask` (n_classes,) selects, renumbered.
+        """Return the table of only the classes that `mask`, shape (n_classes,), flags, renumbered.
 
         The population of a class that is left out counts as absent.
         """
@@ -472,7 +476,9 @@ def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
 
 
 def _of_each_class(index: IntArray, values: IntArray, classes: int) -> IntArray:
-    """Return the value of each class, which is the same in all of its cells."""
+    """Return the value of each class, shape (classes,), given the same value for all cells of a
+    class.
+    """
     shown = np.zeros(classes, dtype=np.int64)
     shown[index] = values
     return shown
@@ -505,7 +511,8 @@ def _count(
 
 
 def _sum_by(keys: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the distinct `keys` (n,), ascending, and the sum of `rows` (n,), all above 0, by key."""
+    """Return the distinct `keys`, ascending, and the sum of `rows` for each; both have shape (n,).
+    """
     if len(keys) and int(keys.max()) < _DENSE * len(keys):
         sums = np.bincount(keys, weights=rows)
         present = np.flatnonzero(sums > 0).astype(np.int64, copy=False)

@@ -1,4 +1,4 @@
-"""The distance between the sensitive values of each equivalence class and those of the whole table.
+"""Measure the distance between the sensitive values of each class and those of the whole table.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
 (n_classes,). q is the distribution in the class, p the distribution in the whole given table.
@@ -54,9 +54,11 @@ def ordered_distance(counts: SensitiveCounts) -> FloatArray:
 def _steps(
     counts: SensitiveCounts, below: FloatArray, area: FloatArray, first: IntArray, last: IntArray
 ) -> FloatArray:
-    """Return sum |Q - P_i| over i in [first, last) per cell, Q the cumulative share up to the cell.
+    """Return for each cell the sum of |Q - P_i| over i in [first, last), with Q the cumulative
+    share up to the cell.
 
-    P is sorted, so where it passes Q splits the range in two, and prefix sums give both parts.
+    P is sorted, so the point where P exceeds Q splits the range in two, and prefix sums give both
+    sums.
     """
     through = np.cumsum(counts.counts)
     before = through[counts.starts] - counts.counts[counts.starts]

@@ -1,4 +1,4 @@
-"""The diversity of the sensitive values in each equivalence class.
+"""Measure the diversity of the sensitive values in each equivalence class.
 
 All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
 (n_classes,). No figure of a class depends on any other class.
@@ -35,9 +35,9 @@ def entropy(counts: SensitiveCounts) -> FloatArray:
 def effective_values(counts: SensitiveCounts) -> FloatArray:
     """Return exp(entropy) per class, from 1 to the number of sensitive values.
 
-    This is the largest l for which the class is entropy l-diverse; it need not be whole. A figure
-    within 1e-9 of a whole number is rounded to it, so that a class of l equally frequent values has
-    exactly l.
+    This is the largest l for which the class is entropy l-diverse; it need not be an integer. A
+    figure within 1e-9 of an integer is rounded to it, so that a class of l equally frequent values
+    has exactly l.
     """
     figures = np.where(counts.certain, 1.0, np.exp(entropy(counts)))
     whole = np.rint(figures)
@@ -107,11 +107,9 @@ def recursive_ratio(counts: SensitiveCounts, l: int) -> FloatArray:  # noqa: E74
 
 
 def homogeneous(counts: SensitiveCounts) -> BoolArray:
-    """Return which classes have one constant sensitive value; classes of one row always do.
+    """Return flags of the classes in which all rows have the same sensitive value.
 
-    If persons are counted: the classes in which all persons share some value.
-
-    The rows of such a class are open to the homogeneity attack (Machanavajjhala et al. 2007,
-    section 2.1).
+    If persons are counted, all persons of the class must share a value. The rows of such a class
+    are open to the homogeneity attack (Machanavajjhala et al. 2007, section 2.1).
     """
     return counts.certain

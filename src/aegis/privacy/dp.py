@@ -1,4 +1,4 @@
-"""Differential privacy accounting: add up the stated epsilons of noise masks.
+"""Account for differential privacy: add up the stated epsilons of noise masks.
 
 The guarantee covers only the attributes that are noised. The account lists attributes that are
 released without noise; `covers_release` is False if there are any.
@@ -68,9 +68,8 @@ class PrivacyAccount:
     losses
         One per noised attribute; an attribute that is noised twice appears twice.
     exact
-        What any masks release without noise: attributes, which values are missing, parameters
-        learnt from the data. Differential privacy holds neither for these nor for the rows as a
-        whole.
+        Everything that is released without noise: attributes, missing values, parameters learnt
+        from the data. Differential privacy holds neither for these nor for the rows as a whole.
     """
 
     losses: tuple[PrivacyLoss, ...]
@@ -93,7 +92,8 @@ class PrivacyAccount:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Reasons why a stated epsilon does not hold as it is, and what to write instead."""
+        """Reasons why a stated epsilon does not hold as it is, each with the mask to write instead.
+        """
         return tuple(
             f"epsilon {loss.epsilon:g} of {loss.attribute!r} does not cover which values occur: the "
             f"{loss.learnt} of {loss.mechanism} were taken from the data. Write them in the "
@@ -103,7 +103,7 @@ class PrivacyAccount:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the account as JSON-able values."""
+        """Return the account as JSON values."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,

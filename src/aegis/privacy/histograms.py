@@ -38,7 +38,7 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class TreeGroups:
-    """Groups of a hierarchy of values.
+    """The groups of a hierarchy of values, as a 0/1 matrix.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Histograms:
         return self.totals / max(float(self.totals.sum()), 1.0)
 
     def keep(self, mask: BoolArray) -> Histograms:
-        """Return the histograms of the classes that `mask` (n,) selects."""
+        """Return the histograms of only the classes that `mask`, shape (n,), flags."""
         return Histograms(self.counts[mask], self.tree)
 
 
@@ -163,7 +163,10 @@ def _gains(table: Histograms) -> FloatArray:
 
 
 def log_ratio(table: Histograms, *, absent: bool = True) -> FloatArray:
-    """Return max_v |ln(q_v / p_v)| per class, shape (n,); `absent` as in `closeness.log_ratio`."""
+    """Return max_v |ln(q_v / p_v)| per class, shape (n,).
+
+    `absent` is that of `closeness.log_ratio`.
+    """
     held = table.totals > 0
     shares = table.shares[:, held]
     ratios = shares / table.reference[held]
@@ -181,7 +184,7 @@ def distinct_values(table: Histograms) -> IntArray:
 
 
 def effective_values(table: Histograms) -> FloatArray:
-    """Return exp(entropy) of each class, shape (n,), rounded to a whole number if within 1e-9 of it."""
+    """Return exp(entropy) of each class, shape (n,), rounded to an integer if within 1e-9 of it."""
     counts = table.counts
     weighted = (counts * np.log(np.maximum(counts, 1.0))).sum(axis=1)
     entropy = np.maximum(np.log(table.sizes) - weighted / table.sizes, 0.0)
@@ -222,7 +225,11 @@ class Bounds:
     tree: TreeGroups | None = None
 
     def most(self, groups: FloatArray | None = None) -> FloatArray:
-        """Return the largest possible share, shape (G,), of each group (V, G), by default of each value."""
+        """Return the largest possible share of each group, shape (G,); by default each value is a
+        group.
+
+        `groups` is a 0/1 matrix of shape (V, G).
+        """
         rows = self.totals if groups is None else self.totals @ groups
         left = max(float(self.totals.sum()) - self.room, 1.0)
         return np.minimum(rows / left, 1.0)
@@ -323,7 +330,8 @@ class ShareCaps:
     def _within_caps(self, counts: FloatArray, sizes: FloatArray) -> FloatArray:
         """Return the largest n with sum_g min(counts_g, n caps_g) >= demand n, or a little more.
 
-        The difference is concave in n and 0 at 0, so that Newton's steps from above never go below it.
+        The difference is concave in n and 0 at 0, so Newton steps from above never go below the
+        solution.
         """
         most = sizes.astype(np.float64)
         open_ones: npt.NDArray[np.intp] | None = None

@@ -1,4 +1,4 @@
-"""The risk of single records of a weighted sample, from how many people share each record's key.
+"""Estimate the risk of single records of a weighted sample, from the people who share their keys.
 
 Benedetti, Capobianchi, Franconi: Individual risk of disclosure using sampling design information
 (ISTAT 1998/14); Franconi, Polettini: Individual risk estimation in mu-Argus (PSD 2004).
@@ -66,7 +66,7 @@ def key_counts(
 
 
 def _keys(codes: IntArray) -> IntArray:
-    """Return one number per row, from 0, equal where rows are, shape (N,)."""
+    """Return a number for each row, shape (N,), equal for equal rows."""
     keys = np.zeros(len(codes), dtype=np.int64)
     for column in codes.T:
         keys = number(keys * (int(column.max(initial=0)) + 1) + column)[1]
@@ -105,7 +105,7 @@ def individual_risk(
 
 
 def _series(f: FloatArray, z: FloatArray) -> FloatArray:
-    """Return 2F1(1, 1; f + 1; z), shape (N,), also where f is large: there the series is short."""
+    """Return 2F1(1, 1; f + 1; z), shape (N,), by a short series if f is large."""
     from scipy.special import hyp2f1  # like other parts of SciPy: taking long to load
 
     large = f > _LARGE

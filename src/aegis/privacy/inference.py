@@ -30,7 +30,7 @@ _SCREENED_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Predictability:
-    """How well groups predict a column.
+    """How well the groups of rows predict the values of a column.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Predictability:
 
 @dataclass(frozen=True)
 class Implication:
-    """A released column that predicts a hidden one.
+    """A released column that predicts a column hidden by its mask.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def lift(right: float, right_without: float) -> float:
 
 
 def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictability:
-    """Return how well groups predict values, from the cells of their contingency table.
+    """Compute how well groups predict values, from the cells of their contingency table.
 
     A guess never uses the row itself. So groups of single rows, such as the values of a key,
     predict nothing.
@@ -129,7 +129,7 @@ def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictabilit
 
 
 def predictability_of_rows(groups: Codes, values: Codes) -> Predictability:
-    """Return `predictability` from the group and the value of each row, shape (N,)."""
+    """Compute `predictability` from the group and the value of each row, shape (N,)."""
     width = int(values.max(initial=0)) + 1
     keys = groups.astype(np.int64) * width + values
     space = (int(groups.max(initial=0)) + 1) * width
@@ -187,7 +187,9 @@ def find_implications(
 def _compare(
     name: str, other: str, true: Codes, shown: Codes, released: Codes
 ) -> tuple[float, Implication]:
-    """Return what a released column adds to the hidden column's own mask, and how well it predicts."""
+    """Return how much a released column adds to the hidden column's masked value, and how well it
+    predicts.
+    """
     without = predictability_of_rows(shown, true)
     both = shown.astype(np.int64) * _size(released) + released
     together = predictability_of_rows(both, true)

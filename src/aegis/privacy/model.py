@@ -1,4 +1,4 @@
-"""The record of a privacy model with its properties, and a criterion: a model with its parameters."""
+"""Define the record of a privacy model, and a criterion: a model with its parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ModelNeed(StrEnum):
 
 
 class Window(StrEnum):
-    """The SQL window that decides whether a class meets a model."""
+    """The SQL window function that decides whether a class meets a model."""
 
     ROWS = "rows of the class"
     DISTINCT = "distinct values in the class"
@@ -42,7 +42,7 @@ class Window(StrEnum):
 
 
 class Compared(StrEnum):
-    """The rows that a class is compared with."""
+    """The rows with which a class is compared."""
 
     RELEASED = "released"
     """The rows that are kept, so that anyone who has only the release finds the same figures."""
@@ -68,7 +68,7 @@ def _huge(given: object) -> bool:
 
 @dataclass(frozen=True)
 class ModelParameter:
-    """A number that a model's user chooses.
+    """A parameter of a privacy model that the user chooses.
 
     Attributes
     ----------
@@ -112,7 +112,9 @@ class ModelParameter:
         return self.range + (f" up to {LARGEST:g}" if math.isinf(self.high) else "")
 
     def check(self, given: object, where: str) -> float:
-        """Return `given` as a number; raise `PolicyError` when it is not allowed."""
+        """Return a number if it is an allowed value of the parameter; raise `PolicyError`
+        otherwise.
+        """
         if isinstance(given, int | float) and not isinstance(given, bool) and self._inside(given):
             return int(given) if self.whole else float(given)
         raise PolicyError(
@@ -129,7 +131,7 @@ class ModelParameter:
 
 @dataclass(frozen=True)
 class Criterion:
-    """One requirement of a privacy rule: a model, its parameters and the attribute that it protects.
+    """One requirement of a privacy rule: a model, its parameters and the protected attribute.
 
     Attributes
     ----------
@@ -155,7 +157,9 @@ class Criterion:
         raise InternalError(f"{self.model.name!r} has no parameter {name!r}.")
 
     def with_parameter(self, name: str, value: float) -> Criterion:
-        """Return the criterion with one parameter changed; raise `PolicyError` out of range."""
+        """Return the criterion with one parameter changed; raise `PolicyError` if the value is not
+        allowed.
+        """
         parameter = next((p for p in self.model.parameters if p.name == name), None)
         if parameter is None:
             raise InternalError(f"{self.model.name!r} has no parameter {name!r}.")
@@ -196,13 +200,13 @@ class Criterion:
         return self.model.figures(table, self)
 
     def failing(self, table: ClassTable) -> BoolArray:
-        """Return which classes of `table` fail the criterion, shape (n_classes,)."""
+        """Return flags of the classes that fail the criterion, shape (n_classes,)."""
         if self.model.fails is not None:
             return self.model.fails(table, self)
         return self.beyond(self.model.figures(table, self))
 
     def beyond(self, figures: Figures) -> BoolArray:
-        """Return which `figures` (n_classes,) violate the limit."""
+        """Return flags of the `figures`, shape (n_classes,), that violate the limit."""
         limit = self[self.model.limit]
         if self.model.direction is Comparison.AT_LEAST:
             return np.asarray(figures < limit - TOLERANCE)
@@ -287,7 +291,7 @@ class ValueDemand:
 
 @dataclass(frozen=True)
 class Weakening:
-    """One step to a weaker criterion, used to show what a weaker rule would gain.
+    """One step to a weaker criterion, with which a search shows the gain of a weaker rule.
 
     Attributes
     ----------
@@ -414,7 +418,7 @@ class PrivacyModel:
 
     @property
     def bare(self) -> str | None:
-        """The parameter that may stand for the whole mapping, as in `k: 5`; None if there is none."""
+        """The parameter that alone defines the criterion, as in `k: 5`; None if there is none."""
         alone = len(self.parameters) == 1 and self.variant is None
         return self.parameters[0].name if alone and ModelNeed.SENSITIVE not in self.needs else None
 
@@ -424,7 +428,8 @@ class PrivacyModel:
         return ModelNeed.REFERENCE not in self.needs
 
     def criterion(self, given: Mapping[str, object]) -> Criterion:
-        """Return the criterion for the parameters of a policy; raise `PolicyError` on bad ones.
+        """Build the criterion from its entry in a policy; raise `PolicyError` if a parameter is not
+        valid.
 
         Parameters
         ----------

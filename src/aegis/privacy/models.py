@@ -1,10 +1,11 @@
-"""The registry of privacy models, and the built-in ones.
+"""Register the privacy models, and define the built-in ones.
 
 Two properties decide where a search over coarser and coarser tables may prune; each record gives
 the argument. Most arguments use convexity. The distribution of a merged class is a mixture of the
-distributions of its parts. So a condition that holds for a convex set of distributions survives
-merging if *all* parts meet it. With suppression, a failing part may be merged with a safe part.
-Convexity then guarantees nothing, because the safe rows may come to fail.
+distributions of the classes that were merged. So a condition that holds for a convex set of
+distributions survives merging if *all* these classes meet it. With suppression, a failing class may
+be merged with a safe one. Convexity then guarantees nothing, because the safe rows may come to
+fail.
 """
 
 from __future__ import annotations

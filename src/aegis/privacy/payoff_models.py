@@ -1,10 +1,10 @@
-"""Privacy models of an adversary who attacks only if that pays, and of a publisher who knows it.
+"""Model an adversary who attacks only if an attack pays, and a publisher who knows that.
 
-They are in the registry next to those of `aegis.privacy.models`. The adversary gains by each person
-found, and pays a cost for each attempt. In a class of n people an attack succeeds with probability
-1 / n, so it is worth gain / n; nobody attacks if that is below the cost. The publisher has a
-benefit from the released data, reduced by the information that masks hide, and a loss for each
-person found. Rows whose release costs more than it brings are suppressed.
+These models are registered next to those of `aegis.privacy.models`. The adversary gains by each
+person found, and pays a cost for each attempt. In a class of n people an attack succeeds with
+probability 1 / n, so it is worth gain / n; nobody attacks if that is below the cost. The publisher
+has a benefit from the released data, reduced by the information that masks hide, and a loss for
+each person found. Rows whose release costs more than it brings are suppressed.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _FREE = ModelParameter("cost", "what an attack on one person costs", larger_is_s
 def expected_loss(
     people: npt.NDArray[np.int64], gain: float, cost: float, loss: float
 ) -> FloatArray:
-    """Return the loss by attacks that a publisher expects for a row, in the shape of `people`.
+    """Return the publisher's expected loss from attacks on a row, in the shape of `people`.
 
-    The loss is loss / n if an attack on one of n people pays (gain / n > cost), else 0.
+    It is loss / n if an attack on one of n people pays (gain / n > cost), else 0.
 
     Parameters
     ----------
@@ -75,7 +75,9 @@ def expected_loss(
 
 
 def _taken(kind: str, table: ClassTable, criterion: Criterion) -> FloatArray:
-    """Return what masks and attacks take of the benefit of a row of each class, shape (n_classes,)."""
+    """Return how much masks and attacks reduce the benefit of a row of each class, shape
+    (n_classes,).
+    """
     hidden = np.zeros(len(table)) if table.hidden is None else table.hidden
     people = table.sizes if kind == "prosecutor" else table.crowds
     lost = expected_loss(people, criterion["gain"], criterion["cost"], criterion["loss"])
@@ -84,7 +86,7 @@ def _taken(kind: str, table: ClassTable, criterion: Criterion) -> FloatArray:
 
 
 def _least_size(criterion: Criterion) -> int:
-    """Return the rows of the smallest class on which an attack costs more than it is worth."""
+    """Return the smallest class size at which an attack costs more than it is worth."""
     return math.floor(criterion["gain"] / (criterion["cost"] * (1 - TOLERANCE))) + 1
 
 

@@ -1,4 +1,4 @@
-"""Persons with several rows: count distinct persons instead of rows, class by class.
+"""Count distinct persons instead of rows, class by class, if persons have several rows.
 
 A person is in a class if one of the person's rows is. So a person is in several classes if these
 rows differ in the quasi-identifiers. Counts of distinct persons do not add up over classes: to
@@ -33,16 +33,18 @@ class Persons(ABC):
 
     @abstractmethod
     def within(self, classes: BoolArray) -> int:
-        """Return how many distinct persons have a row in a class that `classes` (n_classes,) selects."""
+        """Count the distinct persons with a row in any class that `classes`, shape (n_classes,),
+        flags.
+        """
 
     @abstractmethod
     def keep(self, classes: BoolArray) -> Persons:
-        """Return the persons of only the classes that `classes` (n_classes,) selects."""
+        """Return the persons of only the classes that `classes`, shape (n_classes,), flags."""
 
 
 @dataclass(frozen=True, eq=False)
 class KnownPersons(Persons):
-    """Persons class by class, in memory.
+    """The persons of each class, in memory.
 
     Attributes
     ----------
@@ -70,13 +72,15 @@ class KnownPersons(Persons):
         return self.within(np.ones(len(self.rows), dtype=np.bool_))
 
     def within(self, classes: BoolArray) -> int:
-        """Return how many distinct persons have a row in the classes that are selected."""
+        """Count the distinct persons with a row in any class that `classes`, shape (n_classes,),
+        flags.
+        """
         seen = np.zeros(self.others, dtype=np.bool_)
         seen[self.persons[classes[self.classes]]] = True
         return int(self.alone[classes].sum()) + int(np.count_nonzero(seen))
 
     def keep(self, classes: BoolArray) -> KnownPersons:
-        """Return the persons of only the classes that are selected."""
+        """Return the persons of only the classes that `classes`, shape (n_classes,), flags."""
         inside = classes[self.classes]
         numbers = np.cumsum(classes) - 1
         return KnownPersons(

@@ -1,4 +1,4 @@
-"""Minimum class sizes set by regulators, by the name that a policy uses."""
+"""List the minimum class sizes set by regulators, by their names in a policy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Preset:
-    """A minimum class size that a standard sets.
+    """A minimum class size that a regulator has set.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""All privacy figures that an audit shows, computed from the class-frequency table.
+"""Compute all privacy figures of an audit from the class-frequency table.
 
 Infinite or undefined figures are null (None), never NaN; the description of each field says when.
 """
@@ -338,7 +338,7 @@ def report(
     population: npt.ArrayLike | None = None,
     hierarchies: Mapping[str, npt.ArrayLike] | None = None,
 ) -> PrivacyReport:
-    """Return every privacy figure of `table`.
+    """Compute every privacy figure of `table`.
 
     Parameters
     ----------
@@ -382,7 +382,9 @@ def report(
 
 
 def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ...]:
-    """Return a sentence on sensitive attributes that are constant in some classes; empty if none is.
+    """Return a sentence on sensitive attributes with a single value in some classes, as a list.
+
+    The list is empty if there are none.
 
     Parameters
     ----------
@@ -401,7 +403,7 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
 
 
 def rows_at_risk(sizes: IntArray, threshold: float) -> int:
-    """Return how many rows have a re-identification risk 1/|E| above the threshold.
+    """Count the rows whose re-identification risk 1/|E| is above the threshold.
 
     `sizes` has shape (n_classes,). The comparison is 1 > threshold * |E| with a tolerance of 1e-9,
     so that a class of 20 is not at risk above 0.05.
@@ -410,7 +412,7 @@ def rows_at_risk(sizes: IntArray, threshold: float) -> int:
 
 
 def histogram(sizes: IntArray) -> tuple[SizeBin, ...]:
-    """Return the number of classes and of rows in each range of class sizes in `BINS`.
+    """Count the classes and the rows in each range of class sizes in `BINS`.
 
     `sizes` has shape (n_classes,).
     """

@@ -1,6 +1,7 @@
-"""Privacy models of presence and re-identification, which compare a class with its population.
+"""Define privacy models of presence and re-identification, which compare a class with its
+population.
 
-They are in the registry next to those of `aegis.privacy.models`.
+These models are registered next to those of `aegis.privacy.models`.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ _NERGIZ = "Nergiz, Atzori, Clifton: Hiding the Presence of Individuals from Shar
 
 
 def _too_lonely(table: ClassTable, criterion: Criterion) -> BoolArray:
-    """Return the classes to remove so that the mean risk of the kept rows meets the threshold.
+    """Return flags of the classes to remove so that the mean risk of the remaining rows meets the
+    threshold.
 
-    The fewest crowds go: all classes in crowds below m, for the smallest m that suffices.
+    All classes with fewer than m people are removed, for the smallest m that suffices.
     """
     people = table.crowds
     order = np.argsort(-people, kind="stable")

@@ -30,7 +30,7 @@ from aegis.words import brief, counted
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The verdict of a rule on a table.
+    """The result of checking a rule on a table.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Verdict:
     violations
         Each violated criterion and by how much, one plain sentence each; empty if admissible.
     kept_classes
-        Which classes are kept, shape (n_classes,).
+        Flags of the classes that are kept, shape (n_classes,).
     persons, suppressed_persons, allowed_persons
         If persons are counted: how many there are, how many lose a row, and how many may lose a
         row; else None. If persons are counted, `allowed_rows` is all rows, and sizes of classes are
@@ -68,7 +68,7 @@ class Verdict:
     allowed_persons: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields except `kept_classes` as JSON-able values."""
+        """Return all fields except `kept_classes` as JSON values."""
         return {
             "admissible": self.admissible,
             "suppressed_rows": self.suppressed_rows,
@@ -212,7 +212,7 @@ class PrivacyRule:
 
     @property
     def by_leaves(self) -> bool:
-        """Whether a criterion depends on how many original values each shown value may represent."""
+        """Whether a criterion depends on the number of original values behind a masked value."""
         return any(ModelNeed.LEAVES in criterion.model.needs for criterion in self.criteria)
 
     @property
@@ -225,7 +225,7 @@ class PrivacyRule:
 
     @property
     def without_crowd(self) -> PrivacyRule:
-        """The rule without the criteria that depend on class sizes of the population."""
+        """The rule without criteria that depend on class sizes of the population."""
         beyond = {ModelNeed.POPULATION, ModelNeed.CROWD}
         rest = tuple(criterion for criterion in self.criteria if not beyond & criterion.model.needs)
         return replace(self, criteria=rest)
@@ -242,10 +242,11 @@ class PrivacyRule:
 
     @cached_property
     def monotone_part(self) -> PrivacyRule | None:
-        """The rule of only the criteria that are monotone with this suppression limit; None if none is.
+        """The rule with only the criteria that are monotone with this suppression limit; None if
+        none is.
 
         It is necessary for the whole rule: a table that fails it fails the rule, and so does every
-        finer table. If the rule is monotone, it is the rule itself.
+        finer table. If all criteria are monotone, it is the rule itself.
         """
         if self.monotone:
             return self
@@ -266,7 +267,7 @@ class PrivacyRule:
 
     @cached_property
     def implied_size(self) -> int:
-        """The smallest possible size of a class that meets the rule, with a row for each needed value.
+        """The smallest possible size of a class that meets the rule: one row for each needed value.
 
         If persons are counted, one person may have several of the values.
         """
@@ -359,12 +360,13 @@ class PrivacyRule:
         return self._verdict(table, self._without_lonely(table, kept_classes), failed)
 
     def _without_lonely(self, table: ClassTable, kept_classes: BoolArray) -> BoolArray:
-        """Return the classes to keep so that rows that go missing are not alone.
+        """Suppress more classes, if needed, so that suppressed rows are not isolated by earlier
+        releases.
 
-        Rows that earlier releases show in the same way, and that this one leaves out, are a class for a reader
-        of all releases: it has no rows or meets the rule. Where it fails, the smallest kept class of
-        the same earlier class is left out, too. At the end a whole earlier class may be missing: that
-        is as it was before.
+        Rows that earlier releases show in the same way, and that this release lacks, form a class
+        for somebody who has all releases. This class must be empty or meet the rule. If it fails,
+        the smallest kept class with the same earlier view is suppressed, too. In the end all rows
+        of an earlier class may be missing; then the new release reveals nothing about them.
         """
         if table.earlier is None:
             return kept_classes
@@ -383,7 +385,7 @@ class PrivacyRule:
             kept_classes[places[first]] = False
 
     def _settle(self, table: ClassTable, kept_classes: BoolArray, failed: list[BoolArray]) -> None:
-        """Drop classes that differ too much from the kept rows, until none does; in place."""
+        """Drop classes that differ too much from the kept rows, until no class does; in place."""
         compared = [
             (criterion, fails)
             for criterion, fails in zip(self.criteria, failed, strict=True)
@@ -514,7 +516,7 @@ def _preset(name: object) -> list[Criterion]:
 
 
 def _strictest(criteria: list[Criterion]) -> tuple[Criterion, ...]:
-    """Drop repetitions, and where only the strictest counts all demands of a smaller limit."""
+    """Drop repeated criteria, and weaker ones of a model if only the strictest counts."""
     largest: dict[str, float] = {}
     for criterion in criteria:
         if criterion.model.strictest_counts:

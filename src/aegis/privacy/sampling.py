@@ -1,4 +1,5 @@
-"""Differential privacy by sampling and generalisation: the sampling rate and the smallest class.
+"""Achieve differential privacy by sampling and generalisation: compute sampling rate and smallest
+class.
 
 (epsilon, delta)-differential privacy holds if each record is drawn independently, the
 generalisation does not depend on the data, and classes below k are left out. References: Li,
@@ -21,7 +22,7 @@ HIGHEST = 5.0
 
 @dataclass(frozen=True)
 class SampledPrivacy:
-    """The sampling rate, and the smallest class that may be shown.
+    """A sampling rate, and the smallest class that may be shown.
 
     Attributes
     ----------
@@ -40,7 +41,7 @@ class SampledPrivacy:
 
 
 def sampled_privacy(epsilon: float, delta: float, rate: float | None = None) -> SampledPrivacy:
-    """Return the sampling rate and the smallest sufficient k for a guarantee.
+    """Compute the sampling rate and the smallest sufficient k for a guarantee.
 
     With gamma = 1 - (1 - rate) / e^epsilon, k is sufficient if P(Bin(n, rate) > gamma n) is at most
     delta for every n of at least k / gamma - 1.

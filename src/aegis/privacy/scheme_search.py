@@ -1,4 +1,4 @@
-"""A differentially private search for masks, by repeated use of the exponential mechanism.
+"""Search for masks with differential privacy, by repeated use of the exponential mechanism.
 
 A *scheme* has one mask for each attribute, from a list whose order does not depend on the data.
 Mask 0 is the finest, the last mask the coarsest. The search begins with the coarsest mask of each
@@ -6,9 +6,10 @@ attribute. Each step draws a scheme from those that are one mask finer than a sc
 Bild, Kuhn, Prasser, SafePub (PoPETs 2018), section 5. Each draw uses the exponential mechanism
 (McSherry, Talwar, FOCS 2007), with a score that one record changes by at most 1.
 
-The search releases one of the drawn schemes. It is chosen by another draw with an equal part of the
-budget, because the best scheme by its exact score would reveal more. If all schemes were visited,
-the best scheme would be the same in every run, and one record might decide which scheme that is.
+The search releases one of the drawn schemes. It is chosen by another draw with an equal share of
+the budget, because the best scheme by its exact score would reveal more. If all schemes were
+visited, the best scheme would be the same in every run, and one record might decide which scheme
+that is.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Choose = Callable[[Sequence[float], float], int]
 
 @dataclass(frozen=True)
 class DrawnScheme:
-    """The result of a search.
+    """The scheme that a search has drawn, and the schemes that it visited.
 
     Attributes
     ----------
@@ -120,7 +121,7 @@ def draw_scheme(
 
 
 def _finer(scheme: Scheme) -> list[Scheme]:
-    """Return the schemes with one mask one step finer."""
+    """Return the schemes that differ in one mask, which is one step finer."""
     return [
         (*scheme[:place], number - 1, *scheme[place + 1 :])
         for place, number in enumerate(scheme)
@@ -130,7 +131,7 @@ def _finer(scheme: Scheme) -> list[Scheme]:
 
 @dataclass(frozen=True, eq=False)
 class SchemeCells:
-    """A table in the form that the search for schemes uses.
+    """The cells of a table, with the masks of each attribute, for the search of schemes.
 
     Attributes
     ----------
@@ -175,7 +176,9 @@ class SchemeCells:
         return tuple(len(masks) - 1 for masks in self.groups)
 
     def classes(self, scheme: Scheme, without: int | None = None) -> npt.NDArray[np.int64]:
-        """Return the number of the class of each cell, shape (cells,), by all attributes or without one."""
+        """Return the class of each cell, shape (cells,), by all attributes, or without the
+        attribute `without`.
+        """
         ids = np.zeros(len(self.counts), dtype=np.int64)
         for place, number in enumerate(scheme):
             if place == without:
@@ -189,7 +192,7 @@ class SchemeCells:
 
 @dataclass(frozen=True)
 class _Shown:
-    """The result of a scheme: rows of each cell and whether they are kept, (cells,) each; and classes."""
+    """The cells of a table under a scheme: their rows, whether they are kept, and their classes."""
 
     cells: SchemeCells
     scheme: Scheme
@@ -255,7 +258,9 @@ def _classification(shown: _Shown) -> float:
 
 
 def _guessed(shown: _Shown, target: int) -> float:
-    """Return the kept rows that show what most rows with the same other values show of a target."""
+    """Count the kept rows whose target value is the most frequent one among rows with equal other
+    values.
+    """
     cells, number = shown.cells, shown.scheme[target]
     height = cells.heights[target]
     others = cells.classes(shown.scheme, target)[shown.kept_cells]
@@ -270,7 +275,7 @@ def _guessed(shown: _Shown, target: int) -> float:
 
 @dataclass(frozen=True)
 class SchemeScore:
-    """A utility score of schemes.
+    """A utility score by which the search compares schemes.
 
     Attributes
     ----------
@@ -298,7 +303,8 @@ class SchemeScore:
         return self.figure(_show(cells, scheme))
 
     def value(self, cells: SchemeCells, scheme: Scheme) -> float:
-        """Return the value divided by the sensitivity, which one record changes by at most 1."""
+        """Return the score divided by its sensitivity, so that one record changes it by at most 1.
+        """
         return self.figure_of(cells, scheme) / self.sensitivity(cells.least)
 
 

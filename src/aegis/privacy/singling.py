@@ -19,7 +19,7 @@ RowCounts = tuple[int, int]
 
 @dataclass(frozen=True)
 class Singling:
-    """A few columns that make many rows unique.
+    """A few columns in which many rows are unique.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ def find_singling(
     unique_rows: int,
     count: Callable[[Sequence[tuple[str, ...]]], Sequence[RowCounts]],
 ) -> Singling | None:
-    """Return a few columns that make most rows unique, or None if there are none.
+    """Find a few columns in which most rows are unique; None if there are none.
 
     Columns are added one at a time. Each step adds the column that gives the most combinations of
     values (ARX's distinction). The result need not be the best of all sets.

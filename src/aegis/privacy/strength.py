@@ -30,7 +30,7 @@ _ALIKE = 1e-12
 
 
 class Strength(StrEnum):
-    """The strength of a rule compared with another one."""
+    """How the strength of a rule compares with that of another rule."""
 
     SAME = "same"
     """Each rule is at least as strong as the other."""
@@ -41,7 +41,7 @@ class Strength(StrEnum):
 
 
 def strength(rule: PrivacyRule, other_rule: PrivacyRule) -> Strength:
-    """Return how `rule` compares with another one."""
+    """Return whether `rule` is weaker than `other_rule`, as strong, or stronger."""
     if missing(rule, other_rule):
         return Strength.WEAKER
     return Strength.STRONGER if missing(other_rule, rule) else Strength.SAME
@@ -83,7 +83,7 @@ def _follows(demand: Criterion, rule: PrivacyRule) -> bool:
 
 
 def _asks_for(asked: Criterion, demand: Criterion) -> bool:
-    """Return whether one demand includes another: the same model or one that implies it."""
+    """Return whether one criterion implies another: the same model, or one that implies it."""
     if asked.attribute != demand.attribute or demand.model not in _implied(asked.model):
         return False
     if demand.model.compares and asked.reference is not demand.reference:
@@ -97,7 +97,7 @@ def _asks_for(asked: Criterion, demand: Criterion) -> bool:
 
 
 def _implied(model: PrivacyModel) -> list[PrivacyModel]:
-    """Return a model and all that it implies, step by step."""
+    """Return a model and all models that it implies, directly or indirectly."""
     reached = [model]
     for strength in reached:
         reached += [m for m in map(MODELS.get, strength.implies) if m not in reached]
@@ -112,7 +112,7 @@ def _as_much(model: PrivacyModel, parameter: ModelParameter, given: float, asked
 
 
 def larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:
-    """Return whether a larger number requires more; None if that is not known."""
+    """Return whether a larger value of a parameter requires more; None if unknown."""
     if parameter.larger_is_stronger is not None:
         return parameter.larger_is_stronger
     if parameter.name == model.limit and model.fails is None:

@@ -130,7 +130,7 @@ def _check_sets(columns: int, most: int) -> None:
 
 
 class _Alone:
-    """Finds the records that are unique in sets of columns; call it by size of set, smallest first."""
+    """Finds the records that are unique in sets of columns; call it for smaller sets first."""
 
     def __init__(self, codes: IntArray, missing: BoolArray) -> None:
         self._codes = codes
@@ -138,7 +138,7 @@ class _Alone:
         self._alone: dict[tuple[int, ...], IntArray] = {}
 
     def minimal(self, chosen: tuple[int, ...]) -> IntArray:
-        """Return the records that are unique in these columns but in no part of them."""
+        """Return the records that are unique in these columns but in no proper subset of them."""
         known = ~self._missing[:, chosen].any(axis=1)
         places = np.flatnonzero(known)
         keys = np.zeros(len(places), dtype=np.int64)
@@ -154,7 +154,7 @@ class _Alone:
 
 
 def _match(codes: IntArray, fraction: float) -> float:
-    """Return the chance that a unique match is right (Skinner and Elliot, JRSS B 64, 2002)."""
+    """Return the probability that a unique match is right (Skinner and Elliot, JRSS B 64, 2002)."""
     keys = np.unique(codes, axis=0, return_counts=True)[1]
     unique, paired = int((keys == 1).sum()), 2 * int((keys == 2).sum())
     scores = unique * fraction
@@ -162,10 +162,10 @@ def _match(codes: IntArray, fraction: float) -> float:
 
 
 def _chances(scores: FloatArray, codes: IntArray, match: float) -> FloatArray:
-    """Return scores as chances whose odds go with a power of the score.
+    """Convert scores to probabilities whose odds are proportional to a power of the score.
 
-    The power falls with the number of columns, 1.4 - m / 20, and the odds are scaled by the mean over
-    records with a score, as sdcMicro does.
+    The power decreases with the number of columns, 1.4 - m / 20, and the odds are divided by their
+    mean over records with a score, as in sdcMicro.
     """
     chances = np.zeros(len(scores))
     scored = scores > 0

@@ -1,6 +1,6 @@
-"""Privacy models of the whole table, and diversity models corrected for small classes.
+"""Define privacy models of the whole table, and diversity models corrected for small classes.
 
-They are in the registry next to those of `aegis.privacy.models`.
+These models are registered next to those of `aegis.privacy.models`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ def _threshold(what: str) -> ModelParameter:
 
 
 def _sample_share(table: ClassTable, _: Criterion) -> FloatArray:
-    """Return the share of unique rows for each unique one, 0 for all others, shape (n_classes,)."""
+    """Return the share of unique rows for each class of one row, 0 for others, shape (n_classes,).
+    """
     unique = table.sizes == 1
     share: FloatArray = unique * (unique.sum() / max(int(table.sizes.sum()), 1))
     return share
 
 
 def _population_share(table: ClassTable, criterion: Criterion) -> FloatArray:
-    """Return the estimate for each class of one row, 0 for all others, shape (n_classes,)."""
+    """Return the estimated share of unique people for each class of one row, 0 for others, shape
+    (n_classes,).
+    """
     if not len(table):
         return np.zeros(0)
     estimator = (criterion.model.variant or ("", ""))[1]

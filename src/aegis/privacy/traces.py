@@ -1,8 +1,8 @@
-"""Combine what several releases of one table show of each row, including its absence.
+"""Combine the values that several releases of one table show of each row, including its absence.
 
-A reader who can link the rows of several releases sees what every release shows of each row, and
-which releases lack it. Rows that agree in both form one class for this reader. A *trace* is the
-number of such a class.
+An attacker who can link the rows of several releases sees the values that every release shows of
+each row, and which releases lack it. Rows that agree in both form one class for this attacker. A
+*trace* is the number of such a class.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ Bools = npt.NDArray[np.bool_]
 
 
 def joined(trace: Ints, shown: Ints) -> Ints:
-    """Return one number per cell for its earlier trace and its group in one more release, (cells,)."""
+    """Return one number for each pair of earlier trace and group in the next release, shape
+    (cells,).
+    """
     dense = np.unique(shown, return_inverse=True)[1].astype(np.int64)
     return trace * (int(dense.max(initial=0)) + 1) + dense
 
@@ -50,7 +52,7 @@ def released_cells(
     start: Ints,
     after: Sequence[Collection[int]],
 ) -> list[Bools]:
-    """Return which cells each release shows, one array of shape (cells,) per release.
+    """Return flags of the cells that each release shows, one array of shape (cells,) per release.
 
     Parameters
     ----------
@@ -78,7 +80,10 @@ def released_cells(
 
 
 def traces(releases: Iterable[Ints], released: Iterable[Bools], start: Ints) -> Ints:
-    """Return the trace of each cell after all releases (cells,); parameters as in `released_cells`."""
+    """Return the trace of each cell after all releases, shape (cells,).
+
+    The parameters are those of `released_cells`.
+    """
     trace = start
     for shown, seen in zip(releases, released, strict=True):
         trace = extended(trace, joined(trace, shown), seen)

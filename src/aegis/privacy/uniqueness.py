@@ -83,12 +83,12 @@ def pitman(sizes: Ints, population: int) -> float:
 
 
 def _positive(x: float) -> float:
-    """Return e^x, where a search strays no farther than numbers reach."""
+    """Return e^x for x limited to -30..30, so that an optimiser cannot overflow."""
     return math.exp(min(max(x, -30.0), 30.0))
 
 
 def _share(x: float) -> float:
-    """Return 1 / (1 + e^-x), neither 0 nor 1."""
+    """Return 1 / (1 + e^-x), limited so that it is neither 0 nor 1."""
     return 1 / (1 + math.exp(-min(max(x, -20.0), 20.0)))
 
 
@@ -96,9 +96,9 @@ _EXACT = {"xatol": 1e-9, "fatol": 1e-9, "maxiter": 4000}
 
 
 def _rising(start: float, steps: int) -> float:
-    """Return log((start + 1) ... (start + steps - 1)), the sum of logarithms in a closed form.
+    """Return log((start + 1) ... (start + steps - 1)) without loss of digits.
 
-    Of very large starts the difference of two logarithms of Gamma would have no digit left.
+    For a very large start, the difference of two logarithms of Gamma would have no correct digit.
     """
     if start > 1e8 * steps:
         return (steps - 1) * math.log(start) + steps * (steps - 1) / (2 * start)

@@ -1,4 +1,4 @@
-"""Add the views of earlier releases of a table to it, as columns."""
+"""Add to a table the columns as earlier releases showed them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PREFIX = "aegis earlier"
 
 @dataclass(frozen=True, eq=False)
 class WithEarlier:
-    """A table with the views of earlier releases.
+    """A table with the columns as earlier releases showed them.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class WithEarlier:
         masks: Mapping[str, Mask | None],
         releases: Sequence[Configuration],
     ) -> WithEarlier:
-        """Return the table with the views that `releases` give of it.
+        """Add to the table the columns as `releases` showed them.
 
         Raises
         ------

@@ -269,7 +269,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         return checked
 
     def describe(self, **common: Any) -> AnonymizedRelease:
-        """Return the release with its recipe and groups."""
+        """Return the release with its recipe and its number of groups."""
         grouped = self.made.grouped
         return AnonymizedRelease(
             recipe=self.made.recipe,
@@ -284,19 +284,20 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         )
 
     def how(self, release: AnonymizedRelease) -> Mapping[str, Any]:
-        """Return the recipe and the information loss of its groups."""
+        """Return the recipe and its information loss, for the certificate."""
         return release.how()
 
 
 def _repeatable(recipe: Recipe) -> tuple[str, ...]:
-    """Return a note on draws that a reader who knows the seed can repeat."""
+    """Return a note that somebody who knows the seed can repeat the random draws, if that is so."""
     if recipe.seed is None or not recipe.by_chance:
         return ()
     return (f"a seed was given: {SEEDED}",)
 
 
 def _order(rows: int) -> tuple[str, ...]:
-    """Return what the order of the released rows may tell; nothing where they come in none."""
+    """Return a note that the order of the rows may reveal something; empty if rows have no order.
+    """
     if rows > ORDERED_ROWS:
         return ()
     return (

@@ -188,7 +188,7 @@ def _apply(
     request: ApplyRequest,
     progress: Progress,
 ) -> Release:
-    """Return the release that a request asks for."""
+    """Make the release for a request."""
     output, into, instead = request.output, request.into, None
     if request.made_under is not None:
         if not isinstance(request.made_under, OwnerRule):
@@ -256,7 +256,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.timings = {"plan": time.perf_counter() - self.started}
 
     def _fit(self, configuration: Configuration) -> None:
-        """Fit the masks to the table, and refuse values and noise that the policy does not allow."""
+        """Fit the masks to the table; raise an error for values or noise that the policy does not
+        allow.
+        """
         source, policy = self.source, self.policy
         if source.rows == 0:
             raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
@@ -292,7 +294,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             )
 
     def _judge(self, widened: WithEarlier) -> None:
-        """Leave out the rows that fail the rule, together with earlier releases."""
+        """Suppress the rows that fail the rule, on their own or together with earlier releases."""
         policy, drawn = self.policy, self.drawn
         masked = (
             masked_table(
@@ -331,7 +333,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             self.weight = kept_weight(self.source, self.weighted, policy.weight, shown)
 
     def _require(self, configuration: Configuration) -> None:
-        """Raise unless the rule is met, with what to do about it."""
+        """Raise an error with a remedy unless the rule is met."""
         if self.verdict.admissible:
             return
         hint = "Choose a coarser configuration, or allow more suppression in the policy."
@@ -354,7 +356,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
 
     def _values(self, *, masked: bool) -> dict[str, int]:
-        """Return how many values each protected attribute has, before or after its masking."""
+        """Count the values of each protected attribute, before or after masking."""
         sizes = {}
         for name in self.policy.privacy.sensitive:
             table = masked_table(self.source, {name: self.masks[name]}) if masked else None
@@ -363,7 +365,8 @@ class _MaskedPlan(ReleasePlan[Release]):
         return sizes
 
     def in_database(self, into: str, form: Form | str, *, force: bool) -> Release:
-        """Create a table or view in the input's database, and keep it only if its audit is as planned."""
+        """Create a table or view in the input's database; keep it only if its audit is as planned.
+        """
         if self.after:
             raise PolicyError(
                 "Classes formed with earlier releases are not checked in the database.",
@@ -390,7 +393,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         return release
 
     def verify(self, output: Source) -> Audit:
-        """Audit the output, and check it against the rule as far as the plan guarantees it."""
+        """Audit the output, and check it against the rule as far as the plan can guarantee it."""
         shown = output
         if self.policy.person is not None:
             quasi = [name for name in self.quasi if name in output.columns]
@@ -422,7 +425,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         )
 
     def how(self, release: Release) -> Mapping[str, Any]:
-        """Return the configuration."""
+        """Return the configuration and its consequences, for the certificate."""
         masks = release.configuration.spec()
         return {
             "configuration": {"name": release.configuration.name, "masks": masks},
@@ -438,11 +441,11 @@ class _MaskedPlan(ReleasePlan[Release]):
         }
 
     def _verifiable(self, output: Source, checked: Audit) -> Audit:
-        """Return the audit that the plan answers for.
+        """Return the audit without criteria that noise in the output makes unverifiable.
 
-        Classes of noisy values are a matter of chance, so the plan formed classes by the true
-        ones, which the output does not show. What follows for the classes of all other
-        quasi-identifiers, which are unions of those, is verified: the monotone criteria.
+        Classes of noisy values are random, so the plan formed classes by the true values, which the
+        output does not show. Classes by all other quasi-identifiers are unions of the planned
+        classes, so the monotone criteria can be verified on them.
         """
         noised = self._noised()
         if not noised:
@@ -469,12 +472,12 @@ class _MaskedPlan(ReleasePlan[Release]):
 
 
 def _earlier(release: Configuration) -> dict[str, Any]:
-    """Return how a certificate names an earlier release."""
+    """Return the entry for an earlier release in a certificate."""
     return {"certificate": release.certificate, "masks": release.spec()}
 
 
 def _refuse_drawing(source: Source, masks: Mapping[str, Mask | None]) -> None:
-    """Raise where noise would bring all rows to this process."""
+    """Raise an error if drawing noise would transfer all rows to this process."""
     source.engine.require_here(
         f"{', '.join(map(repr, noise_of(masks)))} would show noise, for which all rows would come",
         "Choose masks without noise on Spark.",

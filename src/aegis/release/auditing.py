@@ -1,4 +1,4 @@
-"""Audit any table: which privacy models it meets and who is at risk."""
+"""Audit any table: which privacy models it meets, and which rows are at risk."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _columns(
     sensitive: Sequence[str] | None,
     person: str | None,
 ) -> _Columns:
-    """Return the roles of columns: those that are given, else those of the policy that the table has."""
+    """Return the roles of the columns, as given or else from the policy."""
     if policy is not None:
         if quasi is None:
             quasi = [a.name for a in policy.quasi_identifiers if a.name in source.columns]
@@ -216,7 +216,7 @@ def _audit(
     leaves: ShownLeaves | None,
     progress: Progress,
 ) -> Audit:
-    """Return the figures of a table, and what falls short of the rule."""
+    """Measure the figures of a table, and compare them with the rule."""
     quasi, sensitive, person = columns.quasi, columns.sensitive, columns.person
     with progress.step("Counting equivalence classes"):
         coded = None if person is not None else _read(source, (*quasi, *sensitive))
@@ -250,7 +250,7 @@ def _audit(
 
 
 def _read(source: Source, named: Sequence[str]) -> CodedRows | None:
-    """Return the columns that an audit looks at, read once; None if the engine counts them."""
+    """Read the columns of an audit as codes; None if the engine should count them."""
     return read_stored(source, tuple(dict.fromkeys((*named, *comparable(source.table)))))
 
 
@@ -273,7 +273,7 @@ def _with_leaves(
     masks: Mapping[str, Mask | None],
     leaves: ShownLeaves | None,
 ) -> ClassTable:
-    """Return the classes with what masks hide of them."""
+    """Add to the classes the share of bits that masks hide."""
     classes = counted.table
     members = counted.members(np.ones(len(classes), dtype=np.bool_))
     known = leaves or leaves_by_hierarchy(members, policy, quasi, masks)
@@ -290,7 +290,7 @@ def _rows_alone(person: str) -> str:
 def _refuse_person(
     person: str | None, quasi_identifiers: Sequence[str], sensitive: Sequence[str]
 ) -> None:
-    """Raise where the column that names persons has another role."""
+    """Raise an error if the column that identifies persons has another role."""
     if person is not None and person in (*quasi_identifiers, *sensitive):
         raise PolicyError(
             f"{person!r} names persons and is taken as a quasi-identifier or as sensitive.",
@@ -299,7 +299,10 @@ def _refuse_person(
 
 
 def _refuse_both(quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> None:
-    """Raise where an attribute has both roles: what others know already cannot be kept from them."""
+    """Raise an error if an attribute is both a quasi-identifier and sensitive.
+
+    A value that others already know cannot be protected from them.
+    """
     for name in sensitive:
         if name in quasi_identifiers:
             raise PolicyError(
@@ -309,7 +312,7 @@ def _refuse_both(quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> 
 
 
 def _nulls(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
-    """Return the rows that are null, per column with noise."""
+    """Count the nulls in each column that has noise."""
     noised = [name for name, mask in masks.items() if isinstance(mask, NoiseMask)]
     if not noised:
         return {}

@@ -200,7 +200,7 @@ def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]
 
 
 class _Check:
-    """The steps of a check, which collect the differences."""
+    """The steps of comparing a table with its certificate, which collect the differences."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class _Check:
         return CertificateCheck(tuple(self.mismatches), tuple(self.unchecked), audit_of_rule)
 
     def _content(self) -> Audit | None:
-        """Compare what the certificate states of the rows; return the figures of privacy."""
+        """Compare the certificate with the rows of the file; return the audit."""
         self._counts()
         if self.declared is None or not self._has_columns():
             return None
@@ -244,7 +244,7 @@ class _Check:
         return audited
 
     def _has_columns(self) -> bool:
-        """Return whether the file has the label and what the rule protects."""
+        """Return whether the file has the label and the columns that the rule protects."""
         if self.declared is None:
             return False
         for what, name in (
@@ -262,11 +262,11 @@ class _Check:
             self.mismatches.append(Mismatch(what, certified, measured))
 
     def _differences(self, what: str, certified: Any, measured: Any) -> None:
-        """Note each leaf in which two documents differ."""
+        """Record each field in which two documents differ."""
         self.mismatches += [Mismatch(*three) for three in differing(certified, measured, what)]
 
     def _seal(self) -> None:
-        """Compare the digest of the certificate itself, and its signature."""
+        """Check the certificate's own digest and signature."""
         version = self.document.get("certificate")
         if version == 1 and "digest" not in self.document:  # versions before it had none
             self.unchecked.append("digest: certificates of version 1 have none")
@@ -291,9 +291,9 @@ class _Check:
             self._differs("signature.value", signature.value, "another content")
 
     def _declared(self) -> Policy | None:
-        """Return the policy: the one given, or as the certificate states it; None if it does not.
+        """Return the given policy, or else the one in the certificate; None if that is not valid.
 
-        No file that the certificate names is read: whoever wrote it could name any.
+        Files that the certificate names are not read, because its author could name any file.
         """
         if self.policy is not None:
             return self.policy
@@ -313,7 +313,7 @@ class _Check:
         self._differs("output.rows", said.get("rows"), self.source.rows)
 
     def _policy(self) -> None:
-        """Compare the policy with the one given, else with its own digest."""
+        """Compare the certificate's policy with the given one, or else with its own digest."""
         if self.policy is None:
             self.unchecked.append("policy.sha256: needs your policy (--policy)")
             if names_hierarchies(self.document["policy"]) or self.declared is None:
@@ -364,7 +364,7 @@ class _Check:
                 self._differs(f"policy.attributes.{name}", "not released", "a column")
 
     def _configuration(self) -> None:
-        """Compare the values of each column with what its mask can show."""
+        """Compare the values of each column with the values that its mask can show."""
         if "configuration" not in self.document:
             return
         said = self.document["configuration"]
@@ -396,7 +396,9 @@ class _Check:
         return [a.name for a in self.declared.released() if a.role is not Role.IDENTIFIER]
 
     def _mask(self, name: str, spec: Any) -> Mask | None:
-        """Return a certified mask; None if it is none, or its hierarchy is not given."""
+        """Parse a mask of the certificate; None if it is not valid or needs a hierarchy that is
+        missing.
+        """
         attribute = None if self.policy is None else self.policy.attributes.get(name)
         try:
             return parse_mask(spec, hierarchy=attribute.hierarchy if attribute else None)
@@ -410,7 +412,9 @@ class _Check:
             return None
 
     def _candidate(self, name: str, mask: Mask) -> None:
-        """Note a mask that is none of the policy's: no value shows all of its parameters."""
+        """Record a mask that the policy does not allow, because no column shows all of its
+        parameters.
+        """
         attribute = None if self.declared is None else self.declared.attributes.get(name)
         if attribute is None or (
             self.policy is None and names_hierarchies(self.document["policy"])
@@ -421,7 +425,7 @@ class _Check:
             self.unchecked.append(f"configuration.masks.{name}: no candidate of the policy")
 
     def _shown(self, name: str, spec: Any, mask: Mask) -> None:
-        """Compare the values of a column with what its mask can show."""
+        """Compare the values of a column with the values that its mask can show."""
         try:
             odd = odd_values(self.source, name, mask)
         except InternalError:  # a mask that is not fitted
@@ -435,7 +439,7 @@ class _Check:
             self.mismatches.append(Mismatch(f"configuration.masks.{name}", spec, odd))
 
     def _made_of_masks(self) -> None:
-        """Compare what the certificate states of its masks with what follows from them."""
+        """Compare the certificate's statements about its masks with the masks themselves."""
         if self.declared is None:
             return
         masks = self._certified_masks().masks
@@ -467,7 +471,7 @@ class _Check:
         self._persons()
 
     def _limit(self, what: str, rows: Any, suppressed: Any, *, persons: bool) -> None:
-        """Compare what was suppressed with the limit of the rule."""
+        """Compare the number of suppressed rows or persons with the limit of the rule."""
         if self.declared is None or persons != (self.declared.person is not None):
             return
         if not (is_count(rows) and is_count(suppressed)):
@@ -521,7 +525,9 @@ class _Check:
         return audited
 
     def _needing_more(self) -> list[str]:
-        """Return patterns of figures that need more than the file and the certificate."""
+        """Return patterns of the fields that need more than the file and the certificate to be
+        checked.
+        """
         patterns = ["privacy.outside.implied*"]
         self.unchecked.append(f"privacy.outside.implied: {_OF_INPUT}")
         if self._crowd_unknown(rule_of(self.document["policy"].get("privacy"))):
@@ -532,7 +538,7 @@ class _Check:
         return patterns
 
     def _rule(self, said: Mapping[str, Any], audited: Audit) -> None:
-        """Compare what the certificate says of the rule with what the file shows."""
+        """Compare the certificate's verdict on the rule with the audit of the file."""
         noised = _names(self.document.get("noised_quasi_identifiers"))
         violations = audited.violations
         if noised:  # the plan formed classes by true values, which the file does not show
@@ -559,7 +565,9 @@ class _Check:
             self._differs("anonymizer.claims.k", k, audited.report.k)
 
     def _roles(self, said: Mapping[str, Any]) -> bool:
-        """Compare roles and rule of the figures with the policy; return whether any differ."""
+        """Compare roles and rule in the certificate's figures with the policy; return whether they
+        differ.
+        """
         before = len(self.mismatches)
         for key in ("quasi_identifiers", "sensitive"):
             if _names(said.get(key)) is None:
@@ -608,7 +616,9 @@ class _Check:
         return checked if said.get("rule") is not None else replace(checked, rule=None)
 
     def _checkable(self, rule: PrivacyRule, quasi: list[str]) -> PrivacyRule:
-        """Return the rule without demands that depend on leaves where no hierarchy says what they are."""
+        """Return the rule without criteria on leaves, if hierarchies that define the leaves are
+        missing.
+        """
         if not rule.by_leaves or (self.policy and not without_hierarchy(self.policy, quasi)):
             return rule
         asked = [c for c in rule.criteria if ModelNeed.LEAVES in c.model.needs]
@@ -619,11 +629,11 @@ class _Check:
         return replace(rule, criteria=tuple(c for c in rule.criteria if c not in asked))
 
     def _drawn(self, said: Mapping[str, Any]) -> Configuration | None:
-        """Return the masks where the certificate states what their noise promises."""
+        """Return the masks if the certificate states a guarantee for their noise, else None."""
         return None if said.get("differential_privacy") is None else self._certified_masks()
 
     def _certified_masks(self) -> Configuration:
-        """Return the certified masks, without those that are none or lack their hierarchy."""
+        """Return the masks of the certificate that are valid and have their hierarchy."""
         said = self.document.get("configuration")
         specs = said.get("masks") if isinstance(said, Mapping) else None
         known = {} if self.policy is None else self.policy.attributes
@@ -635,7 +645,7 @@ class _Check:
         return Configuration("certified", parsed)
 
     def _crowd_unknown(self, rule: PrivacyRule) -> bool:
-        """Whether figures were measured with a population that is not at hand."""
+        """Return whether figures were measured with a population that the caller did not give."""
         named = self.policy is not None and self.policy.population is not None
         return rule.by_crowd and "population" in self.document["policy"] and not named
 
@@ -670,7 +680,7 @@ class _Check:
         self._measured_again(said, chosen, summary)
 
     def _measured_again(self, said: Mapping[str, Any], chosen: Measure, summary: Summary) -> None:
-        """Compare the utility with that of the released rows, counted as they are."""
+        """Compare the stated utility with that measured on the released rows."""
         self.mismatches += impossible_losses(self.document, summary.label.classes)
         roles = stated_roles(said.get("columns"))
         scorer = Scorer(summary, (lambda: roles) if roles else None)
@@ -683,7 +693,7 @@ class _Check:
             self._compared(said, value, chosen, scorer)
 
     def _utility_of_labels(self, said: Any) -> None:
-        """Measure the utility of each of several labels again."""
+        """Measure the utility for each of several labels again."""
         assert self.declared is not None
         whole = self.document.get("suppressed_rows") == 0
         try:
@@ -696,7 +706,7 @@ class _Check:
     def _compared(
         self, said: Mapping[str, Any], value: float, chosen: Measure, scorer: Scorer
     ) -> None:
-        """Compare what the certificate states of the utility besides its value."""
+        """Compare all stated fields of the utility except its value."""
         reference = said.get("reference")
         self._differs("utility.measure", said.get("measure"), chosen.name)
         self._differs("utility.reference_name", said.get("reference_name"), Reference.UNMASKED)
@@ -726,7 +736,8 @@ class _Check:
         self.of_input = of_input
 
     def _original(self, given: Any) -> None:
-        """Compare what only the table shows that the release was made from, or say that nothing did."""
+        """Compare the fields that need the original table; without it, report them as not checked.
+        """
         if given is None:
             fields = ("input", *self.of_input)
             self.unchecked += [f"{', '.join(fields)}: {_OF_INPUT} (--original)"]
@@ -738,7 +749,7 @@ class _Check:
         self.unchecked.append("input.origin: files may be renamed")
 
     def _rest(self) -> None:
-        """Say what is taken as it is, and what is missing."""
+        """Report fields that cannot be checked, and fields that are missing."""
         made = [key for key in ("configuration", "anonymizer") if key in self.document]
         if len(made) != 1:
             self._differs("configuration", " and ".join(made) or NOTHING, "what made the release")
@@ -760,7 +771,7 @@ _OF_RULE = ("rule", "violations", "passed")
 
 
 def _stated(certified: Any, measured: Any) -> Any:
-    """Return what is measured of the fields that are certified."""
+    """Return the measured values of only the fields that the certificate states."""
     if not isinstance(certified, Mapping) or not isinstance(measured, Mapping):
         return certified
     return {key: value for key, value in measured.items() if key in certified}
@@ -771,20 +782,20 @@ def _without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return data as it is once it was written as JSON."""
+    """Return data as JSON would store and load it."""
     plain: dict[str, Any] = json.loads(json.dumps(data))
     return plain
 
 
 def _names(given: Any) -> list[str] | None:
-    """Return a list of texts; None for anything else."""
+    """Return a list of texts; None if the value is not such a list."""
     if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
         return list(given)
     return None
 
 
 def _leaves(spec: Any, path: str = "") -> set[tuple[str, str]]:
-    """Return the values of a mask's parameters, with their paths."""
+    """Return the values of a mask's parameters, each with its path."""
     if isinstance(spec, Mapping):
         return {leaf for k, value in spec.items() for leaf in _leaves(value, f"{path}.{k}")} or {
             (path, "")

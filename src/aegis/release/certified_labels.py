@@ -1,4 +1,4 @@
-"""Measure again what a certificate states of several labels."""
+"""Measure the certified utility for each of several labels again."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ OF_INPUT = ("reference", "stderr", "lost_classes", "reference_rmse")
 def labels_differ(
     said: Any, released: Source, policy: Policy, *, whole: bool
 ) -> Iterator[Mismatch]:
-    """Yield what a utility of several labels states otherwise than the released rows show.
+    """Yield each stated field of the utility for several labels, with the measured value.
 
-    What agrees is yielded, too: whoever asks compares.
+    Equal values are yielded, too; the caller compares them.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def labels_differ(
 def _label(
     said: Mapping[str, Any], source: Source, policy: Policy, task: LabelTask, *, whole: bool
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the fields of one label: name, what is certified, what is measured."""
+    """Yield name, stated value and measured value of each field for one label."""
     own, rows = policy.of_task(task), None
     yield "reference_name", said.get("reference_name"), str(Reference.UNMASKED)
     yield "rows", said.get("rows"), str(Rows.RELEASED)

@@ -1,4 +1,4 @@
-"""Read the policy that a certificate states, without the files that it names."""
+"""Read the policy in a certificate, without the files that it names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def names_hierarchies(policy: Mapping[str, Any]) -> bool:
 
 
 def without_files(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a certified policy without what needs files: hierarchies, and masks over them."""
+    """Return the certificate's policy without hierarchies, and without masks that use them."""
     attributes = {
         name: {key: value for key, value in entry.items() if key in ("role", "weight", "kind")}
         for name, entry in policy["attributes"].items()

@@ -25,7 +25,7 @@ from aegis.sources import Source, open_table
 def unfitting(
     table: Any, policy: Policy, configuration: Configuration, kinds: Mapping[str, Kind]
 ) -> list[str]:
-    """Return descriptions of everything in a masked table that a configuration cannot have produced.
+    """Describe everything in a masked table that its configuration cannot have produced.
 
     The table must have exactly the columns that the configuration releases, each with the type that
     its mask produces. Every value must be one that the mask can show.
@@ -78,19 +78,24 @@ def odd_values(source: Source, name: str, mask: Mask) -> list[str] | None:
 
 
 def _idempotent(mask: Mask) -> bool:
-    """Whether a value that a mask shows is one that it shows for itself."""
+    """Return whether masking a masked value again leaves it unchanged."""
     if isinstance(mask, Truncate):
         return mask.show == "date"
     return isinstance(mask, Round | TopCode | BottomCode | EraseDigits) and mask.fitted
 
 
 def _holds(stored: Kind | None, shown: Kind) -> bool:
-    """Whether a column of one kind can hold what a mask shows; files keep whole numbers as they like."""
+    """Return whether a stored column can have the kind that a mask produces.
+
+    File formats may store integers as other numbers.
+    """
     return stored is shown or (stored is Kind.INTEGER and shown is Kind.NUMBER)
 
 
 def _possible(mask: Mask) -> Any:
-    """Return the condition of a text that a mask can show it; None if the mask does not say."""
+    """Return a function that tests whether a mask can show a text; None if the mask does not
+    determine this.
+    """
     if isinstance(mask, Compose):
         return None if _idempotent(mask.masks[-1]) else _possible(mask.masks[-1])
     if isinstance(mask, Blur):
@@ -107,7 +112,7 @@ def _possible(mask: Mask) -> Any:
 
 
 def _shows(mask: Mask, text: str) -> bool:
-    """Return whether a mask shows a text, also where a file writes a number otherwise."""
+    """Return whether a mask can show a text, even if the file writes a number in another form."""
     if mask.shows(text):
         return True
     try:
@@ -117,7 +122,9 @@ def _shows(mask: Mask, text: str) -> bool:
 
 
 def _blurred(mask: Blur, text: str) -> bool:
-    """Whether a text has the symbol at the end that is hidden, and shows no more than it keeps."""
+    """Return whether a text has the symbol at the hidden end, and shows at most the allowed
+    characters.
+    """
     trailing = (mask.side or ("leading" if mask.keep is not None else "trailing")) == (
         "leading" if mask.keep is not None else "trailing"
     )
@@ -126,7 +133,7 @@ def _blurred(mask: Blur, text: str) -> bool:
 
 
 def _same_number(text: str, shown: set[str]) -> bool:
-    """Return whether two numbers are written differently and are the same."""
+    """Return whether a text is one of the numbers in `shown`, in another spelling."""
     try:
         return float(text) in {float(number) for number in shown if _is_number(number)}
     except ValueError:

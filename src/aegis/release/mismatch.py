@@ -13,7 +13,7 @@ NOTHING = "nothing"
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One difference between certificate and file.
+    """A field whose values in the certificate and in the file differ.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Mismatch:
 
 
 def differing(certified: Any, measured: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield path and both values of each figure that differs between two documents."""
+    """Yield the path and both values of each field that differs between two documents."""
     if isinstance(certified, Mapping) and isinstance(measured, Mapping):
         for key in dict.fromkeys((*certified, *measured)):
             values = certified.get(key, NOTHING), measured.get(key, NOTHING)

@@ -1,4 +1,4 @@
-"""The possible values of certificate fields that a released file does not show."""
+"""Define the possible values of certificate fields that a released file does not show."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Possible:
-    """The possible values of a field.
+    """The possible values of a field, as a test and in words.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ def is_number(given: Any) -> TypeGuard[float]:
 
 
 def _between(low: float, high: float, kind: str = "number") -> Possible:
-    """Return the numbers of a range, either end of which may be open."""
+    """Return the range of numbers as possible values; either end may be infinite."""
     ends = f"from {low:g} to {high:g}" if math.isfinite(high) else f"of {low:g} or more"
     if not math.isfinite(low):
         ends = f"of {high:g} or less" if math.isfinite(high) else ""
@@ -105,7 +105,7 @@ _SHARE = _or_null(_between(0, 1, "share"))
 
 
 def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible]]:
-    """Return patterns of fields, `*` for any name, and what such a field can say."""
+    """Return patterns of fields, with `*` for any name, and the possible values of each."""
     utility = document.get("utility")
     name = utility.get("measure") if isinstance(utility, Mapping) else None
     number_of_rows, any_number = _counts(0, rows), _or_null(_between(-math.inf, math.inf))
@@ -158,7 +158,7 @@ def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible
 
 
 def _range_of(measure: Any) -> Possible:
-    """Return the values of a measure, as far as its record states them as numbers."""
+    """Return the range of a measure, as far as its record states numbers."""
     said = MEASURES.get(measure).range if isinstance(measure, str) and measure in MEASURES else ""
     low, _, high = said.partition(" .. ")
     at_least = low if high else low.removesuffix(" or more")
@@ -173,7 +173,7 @@ def _number(text: str, otherwise: float) -> float:
 
 
 def _leaves(document: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield each value that holds no other, with the names and places that lead to it."""
+    """Yield each scalar of a document, with the path of names and indices to it."""
     items: Any = ()
     if isinstance(document, Mapping):
         items = document.items()
@@ -192,7 +192,10 @@ def _fits(path: Path, pattern: Path) -> bool:
 
 
 def impossible_losses(document: Mapping[str, Any], classes: Sequence[str]) -> Iterator[Mismatch]:
-    """Yield lost classes that are in the file (`classes`), or that have more rows than were suppressed."""
+    """Yield lost classes that the file contains, or that have more rows than were suppressed.
+
+    `classes` are the classes in the file.
+    """
     utility = document.get("utility")
     lost = utility.get("lost_classes") if isinstance(utility, Mapping) else None
     suppressed = document.get("suppressed_rows")

@@ -1,4 +1,4 @@
-"""The common part of all releases: figures, utility and certificate."""
+"""Define what all releases share: figures, utility and certificate."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def utility_of(
 
 
 def _utility_of_labels(source: Source, output: Source, policy: Policy) -> UtilityFigure:
-    """Return the combination of what an output keeps of each of several labels."""
+    """Combine the shares of utility that an output keeps for each of several labels."""
     several = policy.label.several
     assert several is not None
     figures: dict[str, UtilityFigure] = {}
@@ -88,7 +88,7 @@ def _utility_of_labels(source: Source, output: Source, policy: Policy) -> Utilit
 
 
 def _nothing(source: Source, policy: Policy, measure: str | None) -> UtilityFigure:
-    """Return the utility of an output that shows one class of the label."""
+    """Return the utility of an output whose label has only one class."""
     before = Scorer(summarize(source, as_it_is(policy, original=True)))
     chosen, _ = measure_for(before.summary, measure)
     reference = before.value(before.unmasked, chosen)
@@ -105,7 +105,7 @@ SEEDED = (
 
 
 def with_hidden(output: Source, policy: Policy) -> Source:
-    """Return a release with the columns that it leaves out added again, hidden in every row."""
+    """Add to a release the columns that it lacks, suppressed in every row."""
     hidden = [a.name for a in policy.features if a.name not in output.columns]
     if not hidden:
         return output
@@ -115,7 +115,7 @@ def with_hidden(output: Source, policy: Policy) -> Source:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Released:
-    """A released table that was verified after it was made.
+    """A release whose written table has been verified.
 
     Attributes
     ----------

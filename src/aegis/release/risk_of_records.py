@@ -1,4 +1,6 @@
-"""The risk of single records: in weighted samples, by special uniques, and of masked numbers."""
+"""Measure the risk of single records: in weighted samples, by special uniques, and of masked
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -241,7 +243,7 @@ def record_risk(
 
 
 def _measured(source: Source, names: tuple[str, ...], request: RiskRequest) -> RecordRisk:
-    """Return the risk of every record by these columns."""
+    """Measure the risk of every record by these columns."""
     keys, unknown = _keys(source, names)
     weight = request.weight
     weights = np.ones(len(keys)) if weight is None else _weights(source, weight)
@@ -298,7 +300,7 @@ def _check(names: tuple[str, ...], request: RiskRequest) -> None:
 def _keys(
     source: Source, names: tuple[str, ...]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the codes of the key's values and which are missing, shape (N, m) each."""
+    """Return the codes of the key's values and flags of missing values, both of shape (N, m)."""
     table = _read(source, names)
     codes = np.empty((len(table), len(names)), dtype=np.int64)
     unknown = np.empty(codes.shape, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""A configuration as a step of a scikit-learn pipeline."""
+"""Apply a configuration as a step of a scikit-learn pipeline."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ class MaskingTransformer:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags of a transformer that takes any type and keeps missing values."""
+        """Return scikit-learn's tags: the transformer accepts any type and keeps missing values."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
@@ -309,20 +309,23 @@ _OUTPUTS = ("default", "pandas", "polars", "arrow")
 
 
 def _not_fitted(asked: str) -> DataError:
-    """Return the error of a step that was not fitted; scikit-learn's own, too, where that is loaded."""
+    """Return the error for a step that was not fitted.
+
+    If scikit-learn is imported, the error is also one of scikit-learn's `NotFittedError`.
+    """
     message, hint = "The transformer is not fitted.", f"Call fit before {asked}."
     if "sklearn" not in sys.modules:
         return DataError(message, hint=hint)
     from sklearn.exceptions import NotFittedError
 
     class NotFitted(DataError, NotFittedError):  # type: ignore[misc]  # noqa: N818 - as its bases
-        """Not fitted, for those who catch Aegis's errors and those who catch scikit-learn's."""
+        """The transformer is not fitted: an error of both Aegis and scikit-learn."""
 
     return NotFitted(message, hint=hint)
 
 
 def _named(given: Any) -> Any:
-    """Return a NumPy array as a table with columns `x0`, `x1`, ...; anything else as it is.
+    """Return a NumPy array as a table with columns `x0`, `x1`, ...; other types stay as they are.
 
     Raises
     ------
@@ -339,7 +342,7 @@ def _named(given: Any) -> Any:
 
 
 def _like(given: Any, masked: pa.Table, output: str) -> Any:
-    """Return `masked` as the kind of frame that is asked for: by default as what was given."""
+    """Convert `masked` to the requested kind of frame, by default the kind of `given`."""
     library = type(given).__module__.split(".")[0] if output == "default" else output
     if library == "pandas":
         frame = masked.to_pandas()

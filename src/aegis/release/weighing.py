@@ -1,4 +1,4 @@
-"""What a release keeps of the people that its rows stand for, and how many of them could be found."""
+"""Measure the weight that a release keeps, and how many people could be found by it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ MOST_ROWS = 2_000_000
 
 @dataclass(frozen=True)
 class KeptWeight:
-    """The weights of the rows that a release keeps.
+    """The weight of released rows, and how many people could be found by them.
 
     Attributes
     ----------
     column
-        Where they were: the release does not show them as they are.
+        Column of the weights in the input; the release does not contain it.
     total, released
         Sum of the weights of all rows, and of those that are released.
     expected
-        People of the population who are found if all released records are tried, on the average; None
-        where weights do not say how many people there are, or the keys are not read.
+        Expected number of people who are found if somebody tries all released records. None if
+        weights are not numbers of people, or the keys are not read.
     largest
-        Chance to find the person behind the record that is easiest to find; None likewise.
+        Largest probability of finding the person behind any record; None in the same cases.
     """
 
     column: str
@@ -39,7 +39,7 @@ class KeptWeight:
 
     @property
     def suppressed_share(self) -> float:
-        """Share of the weight that is left out, 0..1."""
+        """Share of the weight that was suppressed, from 0 to 1."""
         return 1 - self.released / self.total if self.total else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class KeptWeight:
 
 
 def kept_weight(source: Source, rows: Source, column: str, quasi: Sequence[str]) -> KeptWeight:
-    """Return the weights of the rows of a release, which has theirs in `WEIGHT`.
+    """Measure the weight of the rows that a release keeps; its column `WEIGHT` has the weights.
 
     Parameters
     ----------

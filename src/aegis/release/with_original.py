@@ -51,7 +51,7 @@ def original_differs(
 
 
 def _measured_as(labels: Mapping[str, Any], policy: Policy) -> Policy:
-    """Return a policy that measures each of several labels as the certificate states it."""
+    """Return the policy with the measures that the certificate states for several labels."""
     if policy.label.several is None:
         return policy
     tasks = []

@@ -1,4 +1,6 @@
-"""The target of a release: a file that this process writes, or a folder that the engine writes."""
+"""Choose the target of a release: a file that this process writes, or a folder that the engine
+writes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from aegis.sources.targets import Target, own_target
 
 @dataclass(frozen=True)
 class FileTarget:
-    """A file that this process writes.
+    """A file to which this process writes a release.
 
     Attributes
     ----------

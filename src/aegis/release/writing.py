@@ -1,4 +1,4 @@
-"""The common way in which releases are written: rows, checks, utility, certificate, rename.
+"""Write releases in one way: rows, checks, utility, certificate, rename.
 
 Masks and record-level methods differ only in how they produce the rows of a release. The rows are
 written under a temporary name, read back and checked against the rule. Then the utility is measured
@@ -37,7 +37,7 @@ R = TypeVar("R", bound=Released)
 
 @dataclass(frozen=True)
 class Destination:
-    """The destination of a release: a file, with or without certificate, or memory.
+    """Where a release goes: to a file, with or without certificate, or to memory.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def _check_certificate(certificate: Path, output: str | Path | None, *, force: b
 
 
 class ReleasePlan(ABC, Generic[R]):
-    """The planned rows of a release, which are checked and not written yet.
+    """The planned rows of a release, which are not written yet.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class ReleasePlan(ABC, Generic[R]):
     started, timings
         When work began, and seconds per step.
     weighted
-        The rows of `table` with their weights (`WEIGHT`); None where each row counts once.
+        The rows of `table` with their weights (`WEIGHT`); None if each row counts once.
     """
 
     source: Source
@@ -156,7 +156,7 @@ class ReleasePlan(ABC, Generic[R]):
 
     @abstractmethod
     def describe(self, **common: Any) -> R:
-        """Return the release; `common` has the fields that all releases have."""
+        """Return the release; `common` has the fields that all kinds of releases share."""
 
     @abstractmethod
     def how(self, release: R) -> Mapping[str, Any]:
@@ -199,7 +199,7 @@ def release_rows(plan: ReleasePlan[R], destination: Destination) -> R:
 
 
 def _release_file(plan: ReleasePlan[R], output: str | Path, destination: Destination) -> R:
-    """Write the rows, audit what was written, and only then give it its name."""
+    """Write the rows, audit the written file, and only then give it its final name."""
     name = Path(output).name
     started = time.perf_counter()
     with ExitStack() as stack:
@@ -231,7 +231,9 @@ def _path(source: Source, output: str | Path) -> str | Path:
 def _certified(
     plan: ReleasePlan[R], release: R, made: Source, draft: Path, destination: Destination
 ) -> R:
-    """Measure the utility of a written table, write its certificate, return the release with both."""
+    """Measure the utility of a written table and write its certificate; return the release with
+    both.
+    """
     with plan.progress.step("Measuring the utility that is kept"):
         utility = utility_of(
             plan.source, made, plan.policy, measure=destination.measure, weighted=plan.weighted

@@ -1,4 +1,4 @@
-"""A digest of the content of a table: equal rows give the same digest in any order and file format."""
+"""Compute a digest of a table's rows that does not depend on their order or the file format."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _texts(column: pa.Array) -> list[str | None]:
 
 
 def _words_of(kind: pa.DataType) -> Callable[[Any], str]:
-    """Return the function that says a value of a type."""
+    """Return the function that writes a value of this type as text."""
     if of.is_floating(kind):
         return _number
     if of.is_decimal(kind):

@@ -139,6 +139,6 @@ def table_names(connection: Any, table: str) -> list[str]:
 
 
 def _missing(connection: Any, table: str, path: tuple[str, ...], origin: str) -> DataError:
-    """Return the error for a table that cannot be opened, with the names of those that can."""
+    """Return the error for a table that cannot be opened, which lists the tables that can be."""
     error = DataError.unknown_column(path[-1], table_names(connection, table))
     return DataError(f"No table {table!r} in the database ({origin}).", hint=error.hint)

@@ -1,4 +1,4 @@
-"""The dialect of a text file of rows, determined once before any row is read."""
+"""Determine the dialect of a text file once, before any row is read."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Reading:
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Reading:
-        """Return the statements of a mapping, as `to_dict` makes it and policies write it."""
+        """Parse the statements in a mapping, as `to_dict` and policies write them."""
         names = [field.name for field in fields(cls)]
         for name in given:
             if name not in names:
@@ -147,7 +147,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class TextDialect:
-    """The complete dialect of a text file.
+    """The complete dialect of a text file: separators, encoding, and how values are written.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class TextDialect:
     units: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the choices as JSON-able values."""
+        """Return the dialect as JSON values."""
         return {**asdict(self), "null": list(self.null), "units": list(self.units)}
 
 
@@ -202,7 +202,7 @@ def known_encoding(name: str) -> str:
 
 
 def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialect:
-    """Return the dialect of a file, from the user's statements and its first bytes.
+    """Determine the dialect of a file from the user's statements and the file's first bytes.
 
     Parameters
     ----------
@@ -249,7 +249,8 @@ def marked_encoding(start: bytes) -> str:
 
 
 def _wide_encoding(start: bytes) -> str | None:
-    """Return the encoding whose text has most of ASCII, where many bytes are zero; None elsewhere."""
+    """Return the wide encoding (such as UTF-16) that gives most ASCII; None if few bytes are zero.
+    """
     if start.count(0) <= len(start) / 8:
         return None
     ascii_characters = {}
@@ -323,7 +324,7 @@ def decoded(start: bytes, encoding: str, name: str) -> str:
 def not_of_encoding(
     name: str, encoding: str, data: bytes, place: int, lines: int = 0
 ) -> EncodingError:
-    """Return the error for bytes that cannot be decoded, with the likely encoding.
+    """Return the error for bytes that cannot be decoded, which names the likely encoding.
 
     Parameters
     ----------
@@ -346,7 +347,7 @@ def not_of_encoding(
 
 
 def _named_delimiter(text: str) -> tuple[str | None, int]:
-    """Return the delimiter that a line `sep=;` names, and how many lines to leave out for it."""
+    """Return the delimiter that a line `sep=;` declares, and the number of lines to skip for it."""
     first = text.split("\n", 1)[0].strip("\r").strip('"')
     if first.lower().startswith("sep=") and len(first) == 5:
         return first[4], 1
@@ -354,9 +355,9 @@ def _named_delimiter(text: str) -> tuple[str | None, int]:
 
 
 def _likely_delimiter(text: str, quote: str, whole: bool) -> str:
-    """Return the delimiter that gives the most records one common number of fields.
+    """Return the delimiter with which most records have the same number of fields.
 
-    Where several do so, it is the one of the most fields; the first line breaks ties.
+    Among equals, the one with most fields is chosen; the first line breaks ties.
     """
 
     def fit(delimiter: str) -> tuple[float, int, int]:
@@ -370,13 +371,12 @@ def _likely_delimiter(text: str, quote: str, whole: bool) -> str:
 
 
 def _whole_records(records: list[list[str]], whole: bool) -> list[list[str]]:
-    """Return the records of a sample without the last, which may be cut."""
+    """Return the records of a sample without the last one, which may be incomplete."""
     return records if whole or len(records) in (1, _SAMPLE_RECORDS) else records[:-1]
 
 
 def _preamble(text: str, delimiter: str, quote: str, whole: bool) -> int:
-    """Return how many lines are before the table: empty ones, and those of one field where all
-    others have more.
+    """Count the lines before the table: empty ones, and lines of one field if all others have more.
     """
     lines = text.split("\n")
     empty = next((i for i, line in enumerate(lines) if line.strip("\r")), 0)
@@ -440,7 +440,7 @@ def _said(reading: Reading) -> dict[str, Any]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a value of a mapping as `Reading` wants it."""
+    """Convert a value from a mapping to the type that `Reading` requires."""
     if name in ("units", "null", "text", "numbers"):
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, Sequence) or not all(isinstance(v, str) for v in listed):

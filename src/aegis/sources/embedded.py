@@ -1,4 +1,4 @@
-"""The embedded engine of this process, DuckDB: access, progress and limits."""
+"""Access the embedded engine of this process, DuckDB; limit it, and show its progress."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def embedded() -> Any:
 def _opened() -> Any:
     """Open the embedded engine.
 
-    What does not fit into memory goes to the system's folder for temporary files, under a name
-    that no other process has; what killed ones have left there is removed.
+    Data that does not fit into memory goes to the system's folder for temporary files, under a name
+    that no other process uses. Files that killed processes left there are removed.
     """
     parent = Path(tempfile.gettempdir())
     remove_abandoned(parent)
@@ -84,7 +84,7 @@ def _opened() -> Any:
 
 
 def _close(connection: Any, folder: Path) -> None:
-    """Close the embedded engine, and remove what it wrote beyond its memory."""
+    """Close the embedded engine, and remove its temporary files."""
     stop_queries()
     connection.close()
     shutil.rmtree(folder, ignore_errors=True)
@@ -107,7 +107,7 @@ def start_arrow_threads(connection: Any) -> None:
 
 
 def limit_embedded(memory: int) -> None:
-    """Let the embedded engine write to its folder above this many bytes, and start Arrow's threads.
+    """Make the embedded engine use its folder above this many bytes, and start Arrow's threads.
 
     Use it in processes whose memory is about to be limited.
     """

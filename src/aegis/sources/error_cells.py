@@ -38,7 +38,7 @@ def error_notes(file: Path, sheet: str) -> list[str]:
 
 
 def _part(archive: zipfile.ZipFile, sheet: str) -> str | None:
-    """Return the file within the workbook that holds a sheet; None if it cannot be told."""
+    """Return the file inside the workbook that stores a sheet; None if it cannot be determined."""
     names = set(archive.namelist())
     book, links = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
     if not {book, links} <= names:
@@ -60,7 +60,7 @@ def _attributes(tag: bytes) -> dict[str, str]:
 
 
 def _errors(content: bytes) -> Iterator[str]:
-    """Yield error and place of each cell that holds one."""
+    """Yield the error and the position of each cell that has an error."""
     if b't="e"' not in content and b"t='e'" not in content:  # most sheets: no cell is looked at
         return
     for match in _CELL.finditer(content):

@@ -1,4 +1,4 @@
-"""Turn failures of engines into one clear error each, without repeating secrets."""
+"""Turn failures of engines into one clear error, without revealing secrets."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> Engi
 
 
 def _full(error: Exception, first: str, origin: str) -> ResourceError:
-    """Return the error for a full disk: that of temporary files, or of the output."""
+    """Return the error for a full disk, which holds either temporary files or the output."""
     if not isinstance(error, duckdb.Error):
         return ResourceError(
             f"The disk is full: {first}",
@@ -129,7 +129,7 @@ def _full(error: Exception, first: str, origin: str) -> ResourceError:
 
 
 def _used(first: str) -> str:
-    """Return what a message of the embedded engine says was used, as " (... used)"."""
+    """Return the words "(... used)" of an engine's message on memory, or an empty text."""
     used = re.search(r" \([^()]* used\)", first)
     return used[0] if used else ""
 

@@ -61,7 +61,9 @@ def read_records(files: Sequence[Path], given: str) -> ir.Table:
 
 
 def _doubtful(table: ir.Table) -> list[str]:
-    """Return the columns whose doubles may have been whole numbers, and the nested ones with doubles."""
+    """Return the columns of doubles that may be large integers in the document, and nested columns
+    with doubles.
+    """
     doubles = [name for name, kind in table.schema().items() if kind.is_floating()]
     nested = [n for n, kind in table.schema().items() if kind.is_nested() and _holds_doubles(kind)]
     if not doubles:
@@ -80,7 +82,7 @@ def _holds_doubles(kind: dt.DataType) -> bool:
 
 
 def _merges(paths: str, table: ir.Table, column: str, given: str) -> bool:
-    """Return whether a double of the column is another number than the document states."""
+    """Return whether a double of the column differs from the number in the document."""
     text = quoted(column)
     nested = table[column].type().is_nested()
     # What is no whole number has no HUGEINT, and neither has what is beyond 128 bits.
@@ -127,7 +129,7 @@ def require_records(file: Path) -> None:
 
 
 def _object_size(file: Path) -> int:
-    """Return the bytes of a document that is one object, as far as its first line says; 0 of others."""
+    """Return the number of bytes of a document that is a single object; 0 for others."""
     with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as stream:
         line = stream.readline()
         if not line.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"{"):
@@ -167,7 +169,9 @@ _RECORDS = (
 
 
 def _ends(file: Path) -> tuple[bytes, bytes]:
-    """Return the first and the last byte of a file that are no white space; empty if all are."""
+    """Return the first and the last byte of a file that are not white space; empty if there are
+    none.
+    """
     first = last = b""
     with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as stream:
         while chunk := stream.read(_CHUNK):

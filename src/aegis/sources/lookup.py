@@ -1,4 +1,4 @@
-"""Lookups that the embedded engine does once for each entry of a column's dictionary."""
+"""Look up texts in the embedded engine, once for each entry of a column's dictionary."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import ibis.expr.types as ir
 
 @cache
 def _function(key: dt.DataType) -> Any:
-    """Return the engine's function that looks keys of a type up: a cast would cost the dictionary."""
+    """Return the engine's function that looks up keys of this type; a cast would lose the
+    dictionary.
+    """
 
     def found(table: dict[Any, str], value: Any) -> str:  # noqa: ARG001
-        """Give the signature to Ibis, which never calls this one."""
+        """Declare the signature of the lookup for Ibis; this body is never called."""
         return str(value)
 
     signature = ((dt.Map(key, dt.string), key), dt.string)

@@ -1,4 +1,4 @@
-"""Memory limits of the embedded engine, and its folder for data that does not fit."""
+"""Limit the memory of the embedded engine, and choose its folder for other data."""
 
 from __future__ import annotations
 
@@ -139,9 +139,9 @@ def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
 
 
 def memory_needed(files: Sequence[Path], *, processors: int | None = None) -> int:
-    """Return about how many bytes the embedded engine needs, for a table with any number of rows.
+    """Estimate the bytes of memory that the embedded engine needs for a table of any length.
 
-    This is a fixed amount, and for each thread its share of a query and the rows that it reads or
+    This is a fixed amount, plus a share of the query for each thread and the rows that it reads or
     writes at a time (a row group of Parquet). Larger groups, sorts and joins go to disk.
 
     Parameters
@@ -164,12 +164,13 @@ def memory_needed(files: Sequence[Path], *, processors: int | None = None) -> in
 
 
 def _threads(size: int, most: int) -> int:
-    """Return how many threads may run within a limit: each needs buffers, however few the rows."""
+    """Return how many threads fit in a memory limit; each thread needs buffers, even for few rows.
+    """
     return max(1, min(most, (size - _BASE) // _PER_THREAD))
 
 
 def _row_group(files: Sequence[Path]) -> int:
-    """Return the bytes of the rows of Parquet that a thread holds at a time, as read and as written."""
+    """Return the bytes of the Parquet rows that a thread has in memory, for reading and writing."""
     largest = 0
     for file in files[:_FILES]:
         with pyarrow.parquet.ParquetFile(file) as opened:
@@ -188,5 +189,5 @@ def _compressed(group: Any) -> int:
 
 
 def _shown(size: int) -> str:
-    """Return a size in megabytes, rounded up to tens."""
+    """Return a size in megabytes as text, rounded up to a multiple of ten."""
     return f"{-(-size // 10**7) * 10} MB"

@@ -1,4 +1,4 @@
-"""Names of columns: each name must refer to one column in every engine."""
+"""Check that each column name refers to one column in every engine."""
 
 from __future__ import annotations
 

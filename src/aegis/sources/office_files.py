@@ -29,7 +29,7 @@ _EXACT = 1 << 53
 
 
 def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
-    """Return the rows of a sheet, and messages to the user about them.
+    """Read the rows of a sheet; also return messages to the user about them.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def _sheets(file: Path) -> dict[str, list[list[Any]]]:
 
 
 def read_statistics(file: Path, reading: Reading) -> pa.Table:
-    """Return the rows of a file of SPSS, SAS or Stata, with codes instead of their labels.
+    """Read the rows of a file of SPSS, SAS or Stata, as codes instead of their labels.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def read_statistics(file: Path, reading: Reading) -> pa.Table:
 
 
 def _sheet(file: Path, sheets: Mapping[str, list[list[Any]]], reading: Reading) -> str:
-    """Return the name of the sheet that is meant."""
+    """Return the name of the sheet to read: the named one, or the only one with rows."""
     filled = [name for name, rows in sheets.items() if rows]
     listed = ", ".join(map(repr, sheets))
     if reading.sheet is not None:
@@ -145,9 +145,9 @@ def _from_rows(
 
 
 def _array(values: list[Any], as_text: bool) -> tuple[pa.Array, bool]:
-    """Return a column, and whether its values are of several types, and texts therefore.
+    """Return a column, and whether it is read as text because its values have several types.
 
-    Numbers that are all whole are whole numbers; dates mixed with times are times.
+    Numbers without fractions become integers; dates mixed with times become times.
     """
     kinds = {type(value) for value in values if value is not None}
     if not as_text:
@@ -164,7 +164,7 @@ def _array(values: list[Any], as_text: bool) -> tuple[pa.Array, bool]:
 
 
 def _numbers(values: list[Any]) -> list[Any]:
-    """Return numbers as whole ones where all are, and a double distinguishes each."""
+    """Convert numbers to integers if none has a fraction and doubles can represent them all."""
     known = [value for value in values if value is not None]
     if all(float(value).is_integer() and abs(value) < _EXACT for value in known):
         return [None if value is None else int(value) for value in values]
@@ -172,7 +172,7 @@ def _numbers(values: list[Any]) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    """Return what a cell shows."""
+    """Return the text that a spreadsheet shows for a cell."""
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         return str(int(value))
     return str(value)

@@ -195,7 +195,7 @@ def _from_pandas(frame: Any) -> pa.Table:
 
 
 def _register(arrow: pa.Table) -> ir.Table:
-    """Hand an Arrow table to the embedded engine, dictionary columns decoded."""
+    """Register an Arrow table in the embedded engine, after decoding dictionary columns."""
     fields = [
         pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
         for f in arrow.schema
@@ -242,7 +242,9 @@ def _open_path(given: str, reading: Reading, name: str | None) -> Source:
 
 
 def _open_pipe(given: str, reading: Reading) -> Source:
-    """Open text that comes through a pipe, which can be read but once: it is copied first."""
+    """Open text that comes through a pipe; it is copied first, because a pipe can be read only
+    once.
+    """
     with temporary_folder("read", limits().folder.parent) as folder:
         copy = folder / "pipe.csv"
         with Path(given).open("rb") as pipe, copy.open("wb") as made:
@@ -318,7 +320,7 @@ def _unreadable(given: str, cause: BaseException) -> DataError:
 
 
 def _of_file(read: Callable[[Path], Any], file: Path) -> Any:
-    """Return what `read` makes of a file; of many, the one that cannot be read is named."""
+    """Apply `read` to a file; if that fails, raise an error that names the file."""
     try:
         return read(file)
     except (pa.ArrowException, OSError) as error:
@@ -332,7 +334,7 @@ def _read_arrow(file: Path) -> pa.Table:
 
 
 def _files(given: str) -> tuple[Path, ...]:
-    """Return the existing files that a path, folder or glob represents."""
+    """Return the existing files for a path, folder or glob."""
     path = Path(given).expanduser()
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if _is_part(p, path))
@@ -361,13 +363,16 @@ def _files(given: str) -> tuple[Path, ...]:
 
 
 def _is_part(path: Path, folder: Path) -> bool:
-    """Return whether a file holds rows of a folder: JSON next to them, and names from . or _, are by-products."""
+    """Return whether a file in a folder has rows of the table.
+
+    By-products do not: JSON next to data files, and names that begin with . or _.
+    """
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     return not hidden and path.is_file() and _suffix(path) in _KNOWN - {_DOCUMENT}
 
 
 def _suffix(path: Path) -> str:
-    """Return the lower-case extension that names the format, `.gz` looked through."""
+    """Return the lower-case extension that names the format; `.gz` is ignored."""
     suffixes = [s.lower() for s in path.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
@@ -394,9 +399,9 @@ def _open_parquet(given: str, files: tuple[Path, ...]) -> Source:
 
 
 def _numbered(names: list[str], schema: ibis.Schema) -> ir.Table:
-    """Return the rows of Parquet files with a number that no two of them share.
+    """Return the rows of Parquet files with unique row numbers.
 
-    The engine numbers the rows of each file from 0; the index of the file makes them differ.
+    The engine numbers the rows of each file from 0, so the index of the file is added.
     """
     listed = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
     query = (

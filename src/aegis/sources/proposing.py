@@ -1,4 +1,4 @@
-"""Propose how to read a text file as a person would; nothing is assumed without saying so."""
+"""Propose how to read a text file as a person would, and tell the user what was assumed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def open_proposing(table: Any, reading: Reading | None = None) -> Source:
 
 
 def _said(name: str, value: str | Sequence[str]) -> str:
-    """Return an option of reading in words, such as "'NA' and '?' as null"."""
+    """Describe a reading option in words, such as "'NA' and '?' as null"."""
     if isinstance(value, str):
         mark = {"decimal": "as the decimal mark", "thousands": "between thousands"}[name]
         return f"{value!r} {mark}"
@@ -82,9 +82,9 @@ def _said(name: str, value: str | Sequence[str]) -> str:
 
 
 def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
-    """Return what columns of text show, and what stays text although it is made of numbers.
+    """Return reading options that columns of text suggest, and notes on numbers that stay text.
 
-    The first by name: decimal mark, mark between thousands and texts for null.
+    The options are the decimal mark, the thousands separator and the texts for null.
     """
     texts = [name for name, dtype in source.table.schema().items() if dtype.is_string()]
     texts = [name for name in texts if name not in said.text]
@@ -124,7 +124,9 @@ def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
 def _thousands(
     split: Set[tuple[str | None, str]], decimal: str | None, delimiter: str, said: Reading
 ) -> dict[str, str]:
-    """Return what is to be said so that numbers with these marks are read, if they agree in them."""
+    """Return the reading options with which numbers with these marks can be read; empty if they
+    disagree.
+    """
     decimals = ({point for point, _ in split} | {decimal}) - {None}
     between = {mark for _, mark in split}
     if len(between) != 1 or len(decimals) > 1 or (decimals == {","} and delimiter == ","):
@@ -134,9 +136,9 @@ def _thousands(
 
 
 def _marks(signs: Sequence[str]) -> tuple[str | None, str] | None:
-    """Return decimal mark and mark between thousands of numbers of which the signs other than digits are given.
+    """Return decimal mark and thousands separator, from the signs between the digits of numbers.
 
-    None if they say nothing for certain: of 1,234 alone the comma may be either.
+    None if they are ambiguous: in 1,234 alone the comma may be either.
     """
     for decimal, mark in itertools.product(".,", _BETWEEN):
         form = re.compile(f"{mark}*[{decimal}]?")
@@ -147,7 +149,9 @@ def _marks(signs: Sequence[str]) -> tuple[str | None, str] | None:
 
 
 def _pointed(source: Source, thousands: str | None) -> list[str]:
-    """Return columns of numbers with a decimal point, which a decimal comma makes text."""
+    """Return the columns of numbers that have a decimal point and would become text with a decimal
+    comma.
+    """
     if thousands == ".":
         return []
     return [
@@ -172,7 +176,7 @@ def _other_mark(name: str) -> str:
 
 
 def _units(source: Source, said: Reading) -> tuple[str, ...]:
-    """Return the units that are said, and the signs at all numbers of a column of text."""
+    """Return the units that the user stated, and the signs next to all numbers of a text column."""
     texts = [name for name, dtype in source.table.schema().items() if dtype.is_string()]
     texts = [name for name in texts if name not in said.text]
     listed = ", ".join(map(literal, _NULLS))
@@ -194,7 +198,7 @@ def _units(source: Source, said: Reading) -> tuple[str, ...]:
 
 
 def _answers(source: Source, asked: Sequence[str]) -> list[Any]:
-    """Return SQL aggregates of a table, some at a time."""
+    """Compute SQL aggregates over a table, a few per query."""
     place = source.backend.compile(source.table)
     answers: list[Any] = []
     with embedded().con.cursor() as cursor:
@@ -204,11 +208,11 @@ def _answers(source: Source, asked: Sequence[str]) -> list[Any]:
 
 
 def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> list[Sequence[Any]]:
-    """Return what columns of text hold.
+    """Count the forms of the values in columns of text.
 
-    Of each: values that are not null, those written as numbers with a point, those with a comma,
-    those with either, those with a comma and those with a point anywhere, those in groups of three digits, their
-    signs other than digits, and the texts that mean null.
+    For each column: values that are not null, those written as numbers with a point, with a comma,
+    with either; those that contain a comma, a point, or groups of three digits; their signs other
+    than digits, and the texts that mean null.
     """
     listed = ", ".join("'" + text + "'" for text in _NULLS)
     place = source.backend.compile(source.table)
@@ -223,7 +227,7 @@ def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> 
 
 
 def _shown(name: str, units: Sequence[str]) -> str:
-    """Return SQL of the texts of a column, without units."""
+    """Return the SQL of a column's texts, without units."""
     text = f"trim({quoted(name)})"
     if not units:
         return text
@@ -235,7 +239,7 @@ def _shown(name: str, units: Sequence[str]) -> str:
 
 
 def _asked(text: str, null: str) -> list[str]:
-    """Return the SQL of what is asked of a column; the engine counts null for 0 where all are null."""
+    """Return the SQL of the counts for a column; a count over nulls only becomes 0."""
     known = f"{text} NOT IN ({null}, '')"
     grouped = f"regexp_full_match({text}, {literal(_GROUPED)})"
     return [

@@ -1,4 +1,4 @@
-"""An independent count of the records of a text file, from its quotes and line ends only.
+"""Count the records of a text file independently of the engine, from quotes and line ends only.
 
 A line end ends a record if an even number of quotes is before it; doubled quotes within a quoted
 field count twice (RFC 4180, section 2). Bytes are processed as arrays, so that counting takes
@@ -69,7 +69,7 @@ class FileRecords:
 
 
 class Counter:
-    """Counts records chunk by chunk.
+    """Counts the records of a file, chunk by chunk.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Counter:
         self._returns = 0
 
     def add(self, chunk: bytes) -> NDArray[np.int64]:
-        """Count one more chunk, and return the positions in it at which records end."""
+        """Count the next chunk; return the positions in it at which records end."""
         if not chunk:
             return np.zeros(0, dtype=np.int64)
         data = np.frombuffer(chunk, dtype=np.uint8)
@@ -113,7 +113,7 @@ class Counter:
     def _outside_quotes(
         self, lines: NDArray[np.int64], data: NDArray[np.uint8], chunk: bytes
     ) -> NDArray[np.int64]:
-        """Return those line ends before which an even number of quotes stands."""
+        """Return the line ends that follow an even number of quotes."""
         if not self._quote or (not self._odd and self._quote not in chunk):
             self._escapes = 0  # no quote is open that one could be about
             return lines
@@ -128,7 +128,7 @@ class Counter:
         return outside
 
     def _unescaped(self, data: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the quotes before which no odd number of escapes stands."""
+        """Return the quotes that do not follow an odd number of escape characters."""
         if not self._escape:
             return quotes
         other = np.flatnonzero(data != self._escape[0])
@@ -144,7 +144,7 @@ class Counter:
         return bare
 
     def _count(self, data: NDArray[np.uint8], ends: NDArray[np.int64], returns: bool) -> None:
-        """Count the records that end in a chunk; `returns` says whether a CR may be before one."""
+        """Count the records that end in a chunk; `returns` says whether the chunk contains a CR."""
         windows = np.zeros(len(ends), dtype=bool)
         if returns and self._end == _LF:
             windows = np.where(ends > 0, data[ends - 1], self._last) == _CR
@@ -155,7 +155,7 @@ class Counter:
         self._record_start = self._at + int(ends[-1]) + 1
 
     def result(self) -> FileRecords:
-        """Return the counts."""
+        """Return the counts over all chunks."""
         number, empty, windows = map(int, self._counts)
         rest = self._at - self._record_start
         return FileRecords(
@@ -174,9 +174,10 @@ class Counter:
 def _parities(
     marked: NDArray[np.bool_], places: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], bool]:
-    """Return whether an odd number of marks is before each place, and whether one is in all.
+    """Return whether an odd number of flags is before each position, and whether the total is odd.
 
-    Marks are packed into words of 64 bits: a place needs the parity of the words before its own, which is summed up once, and that of its own lower bits.
+    Flags are packed into 64-bit words. The parity before a position is that of all earlier words,
+    which is accumulated once, plus that of the lower bits of its own word.
     """
     packed = np.packbits(marked, bitorder="little")
     words = np.frombuffer(packed.tobytes() + bytes(-len(packed) % 8), dtype="<u8")
@@ -189,7 +190,7 @@ def _parities(
 
 
 def count_records(file: IO[bytes], quote: str, escape: str) -> FileRecords:
-    """Return the counts of a file, which is read from its beginning, twice if necessary."""
+    """Count the records of a file, which is read from its beginning, twice if necessary."""
     chunk = file.read(CHUNK)
     counter = Counter(quote, escape, old=b"\r" in chunk and b"\n" not in chunk)
     for place in range(0, len(chunk), _CACHED):

@@ -73,7 +73,9 @@ def unify_line_ends(file: Path, target: Path, dialect: TextDialect) -> None:
 
 
 def _decoded(file: IO[bytes], encoding: str, name: str) -> Iterator[str]:
-    """Yield the text of a file in parts; raise `DataError` with the line where it is none."""
+    """Yield the text of a file in pieces; raise `DataError` with the line if bytes cannot be
+    decoded.
+    """
     decoder = codecs.getincrementaldecoder(_with_mark(encoding))()
     lines = 0
     while True:
@@ -89,5 +91,5 @@ def _decoded(file: IO[bytes], encoding: str, name: str) -> Iterator[str]:
 
 
 def _with_mark(encoding: str) -> str:
-    """Return the encoding that leaves out a byte-order mark."""
+    """Return the variant of an encoding that skips a byte-order mark."""
     return "utf-8-sig" if encoding == "utf-8" else encoding

@@ -1,4 +1,4 @@
-"""An opened table: its content, its origin, and reproducible samples of it."""
+"""Represent an opened table: its content, its origin, and reproducible samples of it."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class Source:
         return self.engine.row_hash(table, seed)
 
     def _samples_itself(self) -> bool:
-        """Return whether the engine's own TABLESAMPLE draws from the table."""
+        """Return whether the engine's own TABLESAMPLE can sample the table."""
         with self._told():
             return self.engine.samples(self.table)
 
@@ -211,15 +211,17 @@ def fetch(backend: Any, expression: ir.Table) -> pa.Table:
 
 
 def _fetched(engine: Engine, expression: ir.Table) -> pa.Table:
-    """Return the result of a query, in batches, since Ibis imports pandas to return a whole one."""
+    """Return the result of a query, read in batches, because Ibis would import pandas for a whole
+    one.
+    """
     schema = expression.schema().to_pyarrow()
     return pa.Table.from_batches(_batches(engine, expression, 1 << 20), schema)
 
 
 def _batches(engine: Engine, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
-    """Stream the result of a query, with the types that Ibis promises.
+    """Stream the result of a query, with the column types that Ibis promises.
 
-    The embedded engine adds up whole numbers in 128 bits, and truncates dates to times.
+    The embedded engine sums integers in 128 bits, and truncates dates to timestamps.
     """
     schema = expression.schema().to_pyarrow()
     for batch in engine.batches(expression, rows):
@@ -235,7 +237,7 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _column_bytes(column: pa.Array) -> bytes:
-    """Return bytes that depend on the values of a column alone, not on its buffers' offsets."""
+    """Return bytes that depend only on the values of a column, not on offsets in its buffers."""
     batch = pa.record_batch([pa.concat_arrays([column])], names=["c"])
     return bytes(batch.serialize())
 

@@ -26,7 +26,7 @@ _TIMES = {"DATE": pa.date32(), "DATETIME": pa.timestamp("us"), "TIMESTAMP": pa.t
 
 
 def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
-    """Return the rows of a table or view, and messages to the user about them.
+    """Read the rows of a table or view; also return messages to the user about them.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def sqlite_tables(file: Path) -> list[str]:
 
 @contextmanager
 def _reading(file: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading only; raise `DataError` for what SQLite cannot read."""
+    """Open a database for reading only; raise `DataError` if SQLite cannot read it."""
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
             yield database
@@ -79,7 +79,7 @@ def _listed(database: sqlite3.Connection) -> list[str]:
 
 
 def _chosen(database: sqlite3.Connection, file: Path, name: str | None) -> str:
-    """Return the table that is meant."""
+    """Return the table to read: the named one, or the only one."""
     tables = _listed(database)
     if not tables:
         raise DataError(f"{file} has no tables.", hint="Give a database with a table.")
@@ -95,10 +95,10 @@ def _chosen(database: sqlite3.Connection, file: Path, name: str | None) -> str:
 def _types(
     database: sqlite3.Connection, table: str, columns: Sequence[str], origin: str
 ) -> tuple[list[tuple[str, pa.DataType]], list[str]]:
-    """Return the type of each column by what it stores, and a note on those that mix types.
+    """Choose the type of each column from its stored values; also return notes on mixed types.
 
-    A column of SQLite may hold values of several types. Whole numbers and others are numbers, where
-    doubles keep them; everything else that is mixed is text.
+    A column of SQLite may have values of several types. A mix of integers and other numbers is read
+    as numbers if doubles can represent them; any other mix is read as text.
     """
     asked = ", ".join(
         f"count(*) FILTER (WHERE typeof({column}) = '{kind}')"
@@ -144,9 +144,10 @@ def _batches(
 
 
 def _with_declared(table: pa.Table, declared: dict[str, str]) -> pa.Table:
-    """Return the table with dates, times and Booleans where a column is declared so and holds them.
+    """Convert columns to dates, times and Booleans if they are declared so and all values fit.
 
-    A text is a date, too, if all values are dates in ISO 8601: SQLite itself has no type for dates.
+    Texts also become dates if all of them are ISO 8601 dates, because SQLite itself has no type for
+    dates.
     """
     for place, (name, kind) in enumerate(declared.items()):
         column = table.column(place)
@@ -165,7 +166,7 @@ def _with_declared(table: pa.Table, declared: dict[str, str]) -> pa.Table:
 
 
 def _as_dates(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return dates if each text is one as ISO 8601 writes it; else the texts."""
+    """Convert texts to dates if all of them are ISO 8601 dates; otherwise return the texts."""
     if texts.null_count == len(texts):
         return texts
     try:

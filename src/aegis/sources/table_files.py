@@ -65,7 +65,8 @@ def write_table(source: Source, table: ir.Table, path: Path, *, format: str | No
 
 
 def reading_of(table: ir.Table, path: Path) -> Reading:
-    """Return the options for reading a file that `write_table` wrote: texts stay texts."""
+    """Return the options for reading a file that `write_table` wrote, with which texts stay texts.
+    """
     types = table.schema().items()
     return Reading(
         header=True,
@@ -106,7 +107,9 @@ def without_formulas(table: ir.Table) -> ir.Table:
 
 
 def _is_formula(column: ir.Column) -> ir.Column:
-    """Return whether each text begins as formulas do: a lone sign, as for "none", is shown as it is."""
+    """Return whether each text begins like a formula; a lone sign, which may mean "none", does not
+    count.
+    """
     return column.substr(0, 1).isin(FORMULA) & (column.length() > 1)
 
 
@@ -129,7 +132,8 @@ def _csv_options(kind: str) -> str:
 
 
 def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
-    """Have DuckDB write the file: the source's own, or the embedded one from a stream of rows."""
+    """Write the file with DuckDB: from the source's own connection, or from a stream of its rows.
+    """
     target = literal(str(path))
     if source.engine.in_process:
         with turn():
@@ -156,7 +160,9 @@ def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
 def _noting_failures(
     batches: Iterator[pa.RecordBatch], failures: list[AegisError]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches; keep the error that ends them, since it crosses another engine as text."""
+    """Yield batches; store the error that ends them, because another engine passes it on only as
+    text.
+    """
     try:
         yield from batches
     except AegisError as error:
@@ -175,7 +181,7 @@ def _write_arrow(source: Source, table: ir.Table, path: Path) -> None:
 
 
 def _write_workbook(source: Source, table: ir.Table, path: Path) -> None:
-    """Write a sheet in which texts are texts; whole numbers that doubles merge are texts, too."""
+    """Write a sheet in which texts stay texts; integers too large for doubles become texts."""
     try:
         import xlsxwriter
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Targets of releases that an engine writes itself."""
+"""Define targets of releases that an engine writes itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aegis.sources.spark.folder import SparkFolder
 
 
 class Target(Protocol):
-    """The target of a release."""
+    """A place to which an engine writes a release."""
 
     def check(self) -> None:
         """Raise `PolicyError` unless the target can be created."""
@@ -22,8 +22,8 @@ class Target(Protocol):
 
 
 def own_target(source: Source, output: str, *, force: bool) -> Target | None:
-    """Return the target if the engine of a table writes releases itself; None if this process writes.
+    """Return the target for an engine that writes releases itself; None if this process writes.
 
-    Only Spark does so.
+    Only Spark writes releases itself.
     """
     return SparkFolder(source, output, force) if source.engine.rows_stay else None

@@ -74,7 +74,7 @@ def _unclear(url: str) -> PolicyError:
 
 
 def _secrets(url: str) -> list[str]:
-    """Return the password of a URL as written and as meant, the longer first."""
+    """Return the password of a URL as written and as decoded, the longer one first."""
     try:
         password = urlsplit(url).password or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""The main Python interface: `Study` summarises a table once for all questions about it."""
+"""Summarise a table once, and answer all questions about it: the main Python interface, `Study`."""
 
 from aegis.study.advising import SEARCH_SECONDS
 from aegis.study.questions import ask

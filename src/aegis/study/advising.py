@@ -1,4 +1,4 @@
-"""The questions that a study answers from the summary: advice, fronts, costs and estimates."""
+"""Answer the questions that need only the summary: advice, fronts, costs and estimates."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ SEARCH_SECONDS = 30.0
 
 
 def _measure_of(objective: str | None) -> str | None:
-    """Return an objective that is a measure."""
+    """Return the objective if it is a measure, else None."""
     return objective if objective is not None and objective in MEASURES else None
 
 
 def _loss_of(objective: str | None) -> str | None:
-    """Return an objective that is no measure."""
+    """Return the objective if it is not a measure, else None."""
     return None if _measure_of(objective) else objective
 
 
 class Advising(ABC):
-    """One table under one policy, and the questions to which its aggregates are the answer."""
+    """A table under one policy, and the questions that its aggregates answer."""
 
     _subject: Subject
 
@@ -79,7 +79,7 @@ class Advising(ABC):
 
     @property
     def searchable(self) -> bool:
-        """Whether there are candidate masks to combine. A summary of masked tables only has none.
+        """Whether there are candidate masks to combine; a summary of masked tables has none.
 
         Examples
         --------
@@ -91,7 +91,8 @@ class Advising(ABC):
         return added is None or added.searchable
 
     def rows_to(self, purpose: str) -> Source:
-        """Return the table; raise `DataError` if the study is of a summary, which holds no rows.
+        """Return the table; raise `DataError` if the study has only a summary, which contains no
+        rows.
 
         Examples
         --------
@@ -104,7 +105,7 @@ class Advising(ABC):
 
     @property
     def summary(self) -> Summary:
-        """The aggregates of the table, made at the first call."""
+        """The aggregates of the table, computed at the first call."""
         return self._subject.summary
 
     @property

@@ -1,4 +1,4 @@
-"""Parts of an answer beyond the ranking: record-level releases, privacy, utility and reports."""
+"""Complete an answer beyond the ranking: record-level releases, privacy, utility and reports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def added_summary(
 
 
 def check_methods(policy: Policy, methods: Iterable[str | Recipe] | None, seed: int) -> None:
-    """Raise for unknown record-level methods before any work is done."""
+    """Raise an error for unknown record-level methods, before any work is done."""
     if methods or (methods is None and policy.anonymizers):
         policy.refuse_several("A record-level method")
     if methods:
@@ -104,7 +104,7 @@ def complete_advice(
 
 
 def _with_utility(subject: Subject, advice: Advice) -> Advice:
-    """Return the advice with the utility of its best release, measured on the released rows."""
+    """Add to the advice the utility of its best release, measured on the released rows."""
     released = ReleasedRows(subject.plan, subject.source, subject.policy, subject.seed)
     return with_utility(advice, released, scorer_of(subject.summary), subject.progress)
 
@@ -125,7 +125,7 @@ def draw_report(
     title: str | None,
     values: bool,
 ) -> str:
-    """Return the report on an advice or an evaluation as HTML; write it to `path` if given."""
+    """Render the report on an advice or an evaluation as HTML; write it to `path` if given."""
     from aegis.advisor.owner_preview import show_release
     from aegis.report import added_sections, render_report, write_page
 
@@ -150,7 +150,7 @@ def draw_report(
 def release_table(
     subject: Subject, configuration: Configuration | Ranked | Advice, request: ApplyRequest
 ) -> Release:
-    """Return the masked table.
+    """Apply a configuration, and return the release.
 
     Its utility is measured with the measure that chose the configuration.
     """
@@ -173,7 +173,7 @@ def configuration_to_apply(
 ) -> tuple[Configuration, str | None, OwnerRule | None]:
     """Return a configuration, the measure that chose it, and the owner's rule of its summary.
 
-    The measure and the rule are None where they are not known.
+    The measure and the rule are None if they are not known.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The protocol for summaries of other formats, which packages add."""
+"""Define the protocol for summaries in formats that packages add."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 
 class AddedSummary(Protocol):
-    """A summary of another format under a policy, from which Aegis can advise."""
+    """A summary in an added format, with a policy, from which Aegis can advise."""
 
     summary_format: ClassVar[str]
     """The name of its format."""
 
     @property
     def searchable(self) -> bool:
-        """Whether the summary has candidate masks to combine.
+        """Whether the summary has candidate masks to combine; if not, it can only rank its
+        configurations.
 
         If not, it only ranks the configurations it holds.
         """
@@ -32,4 +33,4 @@ class AddedSummary(Protocol):
         """Search all combinations of the summary's candidate masks."""
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:
-        """Return the sections that this summary adds to the report on an advice."""
+        """Return the report sections that this format adds to the report on an advice."""

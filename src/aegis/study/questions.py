@@ -1,4 +1,4 @@
-"""Methods of a study that packages implement, through the entry points `aegis.questions`."""
+"""Call methods of a study that packages implement, through the entry points `aegis.questions`."""
 
 from __future__ import annotations
 

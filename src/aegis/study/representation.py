@@ -1,4 +1,4 @@
-"""How a study is displayed: one line of text, and in a notebook also a table of attributes."""
+"""Display a study: one line of text, and in a notebook also a table of attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def describe_subject(subject: Subject) -> str:
 
 
 def subject_html(subject: Subject) -> str:
-    """Return that line as HTML, with a table of the attributes once the data are summarised."""
+    """Return the description as HTML, with a table of the attributes once the table is summarised.
+    """
     summary = subject.summarised
     line = f"<p>{html.escape(describe_subject(subject))}</p>"
     return line + ("" if summary is None else _attributes_html(summary))

@@ -1,4 +1,4 @@
-"""Functions that answer one question in one call, without a `Study`."""
+"""Answer one question in one call, without a `Study`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The class `Study`: one table, one policy, and every question about them.
+"""Define `Study`: one table, one policy, and every question about them.
 
 The command line, notebooks and the service all use a `Study` and call its methods. The table is
 read once, when the first question needs it.

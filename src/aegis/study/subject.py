@@ -1,4 +1,5 @@
-"""The subject of a study: a table or its summary, with the policy, read and summarised once."""
+"""Hold the subject of a study: a table or its summary, with the policy, read and summarised once.
+"""
 
 from __future__ import annotations
 
@@ -115,17 +116,17 @@ class Subject:
 
     @property
     def summarised(self) -> Summary | None:
-        """The summary if it has been made; else None."""
+        """The summary if it has been made already; else None."""
         return None if self._counted is None else self._counted[0]
 
     @property
     def known(self) -> CodedRows | None:
-        """The rows as codes; None if there are too many or the summary was not made here."""
+        """The rows as codes; None if there are too many, or if the summary comes from elsewhere."""
         return None if self._counted is None else self._counted[1]
 
     @property
     def summary(self) -> Summary:
-        """The aggregates of the table, made at the first call."""
+        """The aggregates of the table, computed at the first call."""
         if self.added is not None:
             raise PolicyError(
                 "This summary answers no question that takes rows or exact counts.",
@@ -144,7 +145,9 @@ class Subject:
             return self._counted[0]
 
     def counted_exactly(self) -> Subject:
-        """Return the subject with co-occurrences counted on all rows; itself if they are."""
+        """Return the subject with co-occurrences counted on all rows; unchanged if they already
+        are.
+        """
         if self.exact or self.rows_to("count").rows <= SAMPLE_ROWS:
             return self
         return replace(self, exact=True, _counted=None, _plan=None, _lock=RLock())
@@ -166,7 +169,10 @@ class Subject:
             )
 
     def check_rules(self, rules: Iterable[PrivacyRule]) -> None:
-        """Raise `PolicyError` if a rule is weaker than the owner of a lone summary allows."""
+        """Raise `PolicyError` if a rule is weaker than the summary's owner allows.
+
+        A study with the table itself is not restricted.
+        """
         if self.source is None:
             check_front_rules(self.summary, rules, override=self.rule_override)
 

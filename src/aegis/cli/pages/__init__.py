@@ -1,1 +1,1 @@
-"""Larger results of commands as tables and sentences."""
+"""Format larger results of commands as tables and sentences."""

@@ -164,7 +164,7 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
 
 
 def _attribute_figures(figures: AttributeFigures, k: int) -> dict[str, str]:
-    """Return the figures of one sensitive attribute by title."""
+    """Return the figures of one sensitive attribute, by their titles."""
     from aegis.cli.tables import fixed
 
     shown = {

@@ -1,4 +1,4 @@
-"""The effect of other masks of one attribute, for estimated scores."""
+"""Print the effect of other masks of one attribute, if scores are estimates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ SHOWN = 8
 
 
 def change_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Yield the effect of other masks on the best configuration, if scores are estimates."""
+    """Yield a table of the effect that other masks would have on the best configuration.
+
+    Nothing is yielded unless scores are estimates.
+    """
     from aegis.cli.tables import Column, heading, number, table
 
     if advice.estimated is None or not advice.estimated.changes:

@@ -1,4 +1,4 @@
-"""What a release keeps of each of several labels, as a table."""
+"""Print the utility that a release keeps for each of several labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def label_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Yield the labels of the best of an advice; nothing for one label."""
+    """Yield a table of the labels under the best configuration; nothing for one label."""
     from aegis.cli.tables import Column, fixed, heading, line, number, percent, table
 
     lines = label_lines(advice)

@@ -1,4 +1,4 @@
-"""Record-level releases in an advice, for people."""
+"""Print the record-level releases of an advice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def method_sections(advice: Advice) -> Iterator[RenderableType]:
-    """Yield the losses of the record-level releases, if there are any."""
+    """Yield a table of the record-level releases and their losses, if there are any."""
     from aegis.cli.tables import Column, fixed, heading, line, number, table
 
     releases = [(r.name, r.method) for r in advice.ranking if r.method is not None]

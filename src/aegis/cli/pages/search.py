@@ -1,4 +1,4 @@
-"""The results of a search in addition to its ranking, for people."""
+"""Print the results of a search beside its ranking: proof, obstacles, front."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
 
 
 def _combinations(search: SearchFigures, advice: Advice) -> str:
-    """Return the number of searched combinations, and why it is smaller than the total."""
+    """Return the number of combinations that were searched, and why it is less than the total."""
     if search.work.combinations == advice.combinations:
         return amount(search.work.combinations)
     return (
@@ -181,7 +181,7 @@ def _remark(point: FrontPoint, *, knee: bool) -> str:
 
 
 def signed(change: float) -> str:
-    """Return a change with its sign."""
+    """Return a change with an explicit sign."""
     from aegis.cli.tables import fixed
 
     text = fixed(change)

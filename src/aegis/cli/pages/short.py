@@ -1,4 +1,6 @@
-"""The result of a search on one screen: the best, its effect on each column, and cautions."""
+"""Print the result of a search on one screen: the best masks, their effect on each column, and
+cautions.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ class ShortPage:
         return cls(head, masks, tuple(_fitting(cautions, left - len(masks))))
 
     def parts(self) -> Iterator[RenderableType]:
-        """Yield the parts that are printed above the cautions."""
+        """Yield the parts of the page above the cautions."""
         from aegis.cli.tables import heading, line, pairs
 
         table, rule, title, *rest = self.head
@@ -94,12 +96,12 @@ def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[st
 
 
 def _height(text: str) -> int:
-    """Return the number of lines that a text takes on the page."""
+    """Return the number of lines that a text needs on the page."""
     return max(1, len(wrap(text, WIDTH - 2)))
 
 
 def _cut(names: Sequence[str], width: int) -> str:
-    """Return as many names as fit in one line, and the number of others."""
+    """Return as many names as fit in one line, followed by the number of others."""
     shown, text = len(names), ", ".join(names)
     while len(text) > width and shown > 1:
         shown -= 1
@@ -108,7 +110,7 @@ def _cut(names: Sequence[str], width: int) -> str:
 
 
 def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
-    """Yield the cautions that fit into so many lines, in order; the first in any case."""
+    """Yield the first cautions that fit in this many lines, at least one."""
     for number, text in enumerate(cautions):
         lines -= _height(text)
         if number and lines < 0:
@@ -117,7 +119,7 @@ def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
 
 
 def alone(lost: float | None) -> str:
-    """Return the loss if only this column is masked, as a text; empty if it is negligible."""
+    """Return words on the loss if only this column is masked; empty if the loss is negligible."""
     from aegis.words import percent
 
     return "" if lost is None or lost < 0.05 else f"  (alone costs {percent(lost)})"

@@ -1,1 +1,1 @@
-"""Masks that draw random values: a common base, one module per kind of value, and OpenDP's sampler."""
+"""Define masks that draw random values."""

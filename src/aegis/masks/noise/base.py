@@ -42,7 +42,9 @@ _CELLS = 1 << 22
 
 @dataclass(frozen=True)
 class NoiseMask(Mask):
-    """A mask that draws its masked values; rows are drawn independently unless it states otherwise."""
+    """A mask that draws its masked values at random; unless stated otherwise, independently for
+    each row.
+    """
 
     deterministic: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
@@ -54,7 +56,7 @@ class NoiseMask(Mask):
     """
 
     def expression(self, column: ir.Column) -> ir.Value:  # noqa: ARG002 - nothing is computed of it
-        """Raise `PolicyError`: rows are drawn (`draw`), and no engine computes them."""
+        """Raise `PolicyError`, because rows are drawn by `draw` and no query can compute them."""
         raise PolicyError(
             f"Mask {str(self)!r} draws what it shows, which no query or SQL can express.",
             hint="Use `aegis apply`, which draws it.",
@@ -66,7 +68,7 @@ class NoiseMask(Mask):
 
     @abstractmethod
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return all values that may be shown for the values of `data`, shape (R,), null last.
+        """Return all reports that may be shown for the values of `data`, shape (R,), null last.
 
         Raises
         ------
@@ -107,7 +109,7 @@ class NoiseMask(Mask):
 def channel_blocks(
     mask: NoiseMask, data: ValueCounts, reports: int
 ) -> Iterator[tuple[slice, Floats]]:
-    """Yield the channel in blocks of values, so that it is never in memory as a whole."""
+    """Yield the channel in blocks of values, so that the whole matrix is never in memory."""
     size = max(1, _CELLS // max(reports, 1))
     for start in range(0, len(data.values), size):
         rows = slice(start, min(start + size, len(data.values)))
@@ -142,7 +144,7 @@ def privacy_account(
 
 @dataclass(frozen=True)
 class NumberGrid:
-    """Evenly spaced numbers `start`, `start + step`, ..., `size` in all, exact in decimals."""
+    """Evenly spaced numbers `start`, `start + step`, ..., in total `size`, with exact decimals."""
 
     start: Fraction
     step: Fraction
@@ -211,6 +213,6 @@ def take(reports: pa.Array, index: Ints, missing: npt.NDArray[np.bool_] | None =
 
 
 def is_null(values: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return which entries are null (NaN is not), shape (n,)."""
+    """Return flags of the entries that are null, shape (n,); NaN is not null."""
     null: npt.NDArray[np.bool_] = pc.is_null(values).to_numpy(zero_copy_only=False)
     return null

@@ -1,4 +1,4 @@
-"""Noise on categories, and the shuffle of a column."""
+"""Add noise to categories, and shuffle columns."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class CategoryNoise(NoiseMask):
         return column.isnull() | mapped(column, covered, ibis.literal(False))
 
     def reports(self, data: ValueCounts) -> pa.Array:
-        """Return the categories, then the report of unknown values, and null if it may be shown."""
+        """Return the categories, then "*" if texts may be unknown, and null if it may be shown."""
         return self._shown(data.values)
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
@@ -92,7 +92,7 @@ class CategoryNoise(NoiseMask):
         return take(shown, np.minimum(index, len(shown) - 1), missing)
 
     def drawn(self, codes: Ints, random: np.random.Generator) -> Ints:
-        """Return the shown category for each category, using one uniform number per row."""
+        """Return the shown category for each true category, using one uniform number per row."""
         below = np.cumsum(self.transitions(), axis=1)
         uniform = random.random(len(codes))
         last = below.shape[1] - 1
@@ -104,7 +104,7 @@ class CategoryNoise(NoiseMask):
         return shown
 
     def _shown(self, values: pa.Array) -> pa.Array:
-        """Return the categories, "*" where text is unknown, and null if it may show."""
+        """Return the categories, then "*" if texts are unknown, and null if it may be shown."""
         dtype = _wide(values.type)
         codes, missing = self._codes(values)
         unknown = bool(((codes < 0) & ~missing).any())
@@ -114,7 +114,7 @@ class CategoryNoise(NoiseMask):
         return pa.array([*self.categories(), *extra], dtype)
 
     def _codes(self, values: pa.Array) -> tuple[Ints, npt.NDArray[np.bool_]]:
-        """Return the category of each value, -1 for null and for unknown ones, and what is null."""
+        """Return the category of each value, -1 for null and unknown values, and flags of nulls."""
         dtype = _wide(values.type)
         listed = pa.array(list(self.categories()), dtype)
         codes = pc.index_in(values.cast(dtype), value_set=listed).fill_null(-1)
@@ -123,7 +123,7 @@ class CategoryNoise(NoiseMask):
 
 @dataclass(frozen=True)
 class RandomisedResponse(CategoryNoise):
-    """Randomised response: the true value with some probability, else another value.
+    """Shows the true value with some probability, otherwise another value (randomised response).
 
     With `epsilon`, the true one of K values is shown with probability e^epsilon / (e^epsilon + K -
     1). OpenDP draws it. This is epsilon-local differential privacy, provided that the list of
@@ -132,7 +132,8 @@ class RandomisedResponse(CategoryNoise):
     With `keep`, a value is kept with that probability, and otherwise drawn uniformly from all
     values, which may be the same value. The draw uses a seed. Of K values the true one is shown
     with probability keep + (1 - keep) / K, each other one with (1 - keep) / K. For example, `keep:
-    0.7` shows the true one of two values with probability 0.85. Nothing is guaranteed.
+    0.7` shows the true one of two values with probability 0.85. This guarantees no differential
+    privacy.
 
     References: Warner, Journal of the American Statistical Association 60, 1965; Kairouz, Bonawitz
     and Ramage, ICML 2016, equation 2.
@@ -189,7 +190,9 @@ class RandomisedResponse(CategoryNoise):
         return self.epsilon is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with the distinct values of the data, marked as learnt if that matters."""
+        """Take the list of values from the data, and mark it as learnt if that weakens the
+        guarantee.
+        """
         if self.fitted:
             return self
         values, _ = _distinct(self.name, data)
@@ -202,7 +205,7 @@ class RandomisedResponse(CategoryNoise):
         return self.values
 
     def transitions(self) -> Floats:
-        """Return the matrix of randomised response."""
+        """Return P(value j shown | value i) of randomised response, shape (K, K)."""
         from aegis.masks.channels import randomised_response_channel
 
         return randomised_response_channel(
@@ -210,7 +213,7 @@ class RandomisedResponse(CategoryNoise):
         )
 
     def drawn(self, codes: Ints, random: np.random.Generator) -> Ints:
-        """Return the shown category for each category."""
+        """Return the shown category for each true category."""
         if self.epsilon is None:
             return super().drawn(codes, random)
         size = len(self.categories())
@@ -233,7 +236,7 @@ class RandomisedResponse(CategoryNoise):
 
 @dataclass(frozen=True)
 class Pram(CategoryNoise):
-    """Post-randomisation (PRAM): values change by a transition matrix, one row per true value.
+    """Changes values by a transition matrix, one row per true value (post-randomisation, PRAM).
 
     With `keep`, a value is kept with that probability, and otherwise drawn from all values by their
     shares in the data. So a value with share p is shown as it is with probability keep + (1 - keep)
@@ -316,7 +319,7 @@ class Pram(CategoryNoise):
         return self.values is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with the distinct values of the data and their shares."""
+        """Take the distinct values and their shares from the data."""
         if self.fitted:
             return self
         values, counts = _distinct(self.name, data)
@@ -324,7 +327,7 @@ class Pram(CategoryNoise):
         return replace(self, values=values, shares=tuple(shares.tolist()))
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters as a policy writes them, the matrix as lists."""
+        """Return the parameters as a policy writes them; the matrix becomes nested lists."""
         shown = super().parameters()
         if self.matrix is not None:
             shown["matrix"] = [list(row) for row in self.matrix]
@@ -337,7 +340,7 @@ class Pram(CategoryNoise):
         return self.values
 
     def transitions(self) -> Floats:
-        """Return the transition matrix."""
+        """Return the transition matrix, shape (K, K)."""
         from aegis.masks.channels import pram_channel
 
         if self.matrix is not None:
@@ -368,17 +371,17 @@ class Shuffle(NoiseMask):
         return data.values
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return the share of each value in the data, the same in every row."""
+        """Return the share of each value in the data, which is the same for every true value."""
         shares = data.counts / max(int(data.counts.sum()), 1)
         return np.tile(shares, (len(range(*rows.indices(len(data.values)))), 1))
 
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return the rows in another order, each order equally likely."""
+        """Return the rows in random order; all orders are equally likely."""
         return take(column, random.permutation(len(column)))
 
 
 def _wide(dtype: pa.DataType) -> pa.DataType:
-    """Return a type that holds every value that a policy may list."""
+    """Return a type that can represent every value that a policy may list."""
     return pa.int64() if pa.types.is_integer(dtype) else dtype
 
 
@@ -392,7 +395,7 @@ def _probability(mask: str, parameter: str, given: object) -> None:
 
 
 def _listed(mask: str, given: object) -> tuple[Value, ...]:
-    """Return distinct values of one type, at most as many as may be shown."""
+    """Check that a parameter is a list of different values of one type, and return it."""
     allowed = (
         f"a list of 1 to {MOST_REPORTS:,} different values, all text, all whole or all boolean"
     )
@@ -408,7 +411,9 @@ def _listed(mask: str, given: object) -> tuple[Value, ...]:
 
 
 def _matrix(mask: str, parameter: str, given: Any, columns: int) -> tuple[tuple[float, ...], ...]:
-    """Return rows of probabilities; raise `PolicyError` for the first that is no distribution."""
+    """Check that a parameter is a matrix of probabilities; raise `PolicyError` at the first invalid
+    row.
+    """
     rows: list[tuple[float, ...]] = []
     if isinstance(given, str) or not isinstance(given, list | tuple):
         raise parameters.wrong(mask, parameter, given, "a list of rows")

@@ -1,4 +1,4 @@
-"""Noise on dates."""
+"""Add noise to dates."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ class DateNoise(NoiseMask):
         return self.lower is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with bounds that span the moved dates, each bound shared by enough rows."""
+        """Fit bounds that span the moved dates; at least the required number of rows shares each
+        bound.
+        """
         if self.fitted:
             return self
         present = ~is_null(data.values)
@@ -93,7 +95,10 @@ class DateNoise(NoiseMask):
         return pa.concat_arrays([days, pa.nulls(1, days.type)]) if data.values.null_count else days
 
     def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return 1 / (2 days + 1) for each day within reach; days beyond a bound count for the bound."""
+        """Return P(shown day | true day); days beyond a bound count for the bound.
+
+        Each day within `days` of the true one has the probability 1 / (2 days + 1).
+        """
         first, last = self._ends()
         every = is_null(data.values)
         missing, numbers = every[rows], _day_numbers(data.values)[rows]
@@ -109,7 +114,7 @@ class DateNoise(NoiseMask):
         return chances
 
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return each date moved by its own draw."""
+        """Move each date by a separately drawn number of days."""
         first, last = self._ends()
         moved = _day_numbers(column) + random.integers(-self.days, self.days + 1, len(column))
         return take(self._days(), np.clip(moved, first, last) - first, is_null(column))
@@ -128,7 +133,7 @@ _EPOCH = date(1970, 1, 1)
 
 
 def _day(mask: str, parameter: str, given: object) -> int:
-    """Return the days from 1970-01-01 to a day in ISO 8601."""
+    """Return the number of days from 1970-01-01 to a day written in ISO 8601."""
     try:
         return (date.fromisoformat(str(given)) - _EPOCH).days
     except ValueError:

@@ -1,4 +1,4 @@
-"""Noise on numbers, shown on a grid."""
+"""Add noise to numbers, which are shown on a grid."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class GridNoise(NoiseMask):
         return take(shown, index, missing)
 
     def _bounded(self, numbers: Floats) -> Floats:
-        """Return numbers with infinities at the ends of the grid."""
+        """Replace infinities by the ends of the grid."""
         points = self.grid().points
         return np.nan_to_num(numbers, posinf=points[-1], neginf=points[0])
 
@@ -144,7 +144,7 @@ class Laplace(GridNoise):
         return self.resolution is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with its resolution, which depends only on the bounds and the kind of column."""
+        """Choose the resolution, which depends only on the bounds and the kind of column."""
         if self.fitted:
             return self
         step = nice_step((self.upper - self.lower) / STEPS)
@@ -177,7 +177,7 @@ class Laplace(GridNoise):
         return laplace(bounded, self._sensitivity / self.epsilon)
 
     def loss(self, attribute: str) -> PrivacyLoss:
-        """Return the loss of one row over the whole width of the bounds."""
+        """Return the privacy loss of one row, over the whole range between the bounds."""
         return _row_loss(self.name, attribute, self.epsilon, self._sensitivity, self._width)
 
     @property
@@ -247,7 +247,7 @@ class Geometric(GridNoise):
         return geometric(bounded, self._sensitivity / self.epsilon).astype(np.float64)
 
     def loss(self, attribute: str) -> PrivacyLoss:
-        """Return the loss of one row over the whole width of the bounds."""
+        """Return the privacy loss of one row, over the whole range between the bounds."""
         width = float(self.upper - self.lower)
         return _row_loss(self.name, attribute, self.epsilon, self._sensitivity, width)
 
@@ -271,7 +271,7 @@ class UniformNoise(GridNoise):
 
     @abstractmethod
     def widths(self, numbers: Floats) -> Floats:
-        """Return how far the noise may move each number."""
+        """Return the largest change that the noise can make to each number."""
 
     def _check_grid(self) -> None:
         if self.resolution is not None:
@@ -292,7 +292,7 @@ class UniformNoise(GridNoise):
         return self.resolution is not None and self.lower is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with its grid, which spans the noisy data in about 100 steps.
+        """Fit a grid that spans the noisy data in about 100 steps.
 
         The ends of the data range are bounds that enough rows share (`shared_range`).
         """

@@ -1,4 +1,4 @@
-"""Draws of differentially private mechanisms, by OpenDP (extra `dp`)."""
+"""Draw from differentially private mechanisms with OpenDP (extra `dp`)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Ints = npt.NDArray[np.int64]
 
 @cache
 def library() -> SimpleNamespace:
-    """Return OpenDP's domains, measurements and metrics.
+    """Import OpenDP; return its domains, measurements and metrics.
 
-    Raises `PolicyError`, which names the extra, if OpenDP is not installed.
+    Raise `PolicyError`, which names the extra to install, if OpenDP is missing.
     """
     try:
         # Not by its prelude, which imports its extras for tables and models: two seconds.
@@ -35,7 +35,7 @@ def library() -> SimpleNamespace:
 
 
 def laplace(numbers: Floats, scale: float) -> Floats:
-    """Return each number plus independent Laplace noise of this scale."""
+    """Add independent Laplace noise of this scale to each number."""
     if not len(numbers):
         return numbers.astype(np.float64)
     dp = library()
@@ -46,7 +46,7 @@ def laplace(numbers: Floats, scale: float) -> Floats:
 
 
 def geometric(numbers: Ints, scale: float) -> Ints:
-    """Return each whole number plus independent two-sided geometric noise, alpha = e^(-1/scale)."""
+    """Add independent two-sided geometric noise to each integer, alpha = e^(-1/scale)."""
     if not len(numbers):
         return numbers.astype(np.int64)
     dp = library()
@@ -57,7 +57,9 @@ def geometric(numbers: Ints, scale: float) -> Ints:
 
 
 def randomised_response(codes: Ints, size: int, keep: float) -> Ints:
-    """Return each code (0 to size - 1) with probability `keep`, else another code, uniformly."""
+    """Keep each code, from 0 to size - 1, with probability `keep`; otherwise draw another
+    uniformly.
+    """
     if not len(codes):
         return codes.astype(np.int64)
     dp = library()

@@ -1,1 +1,1 @@
-"""Commands of the papers: evaluate, publish, reconstruct; and files of published tables."""
+"""Add the papers' commands (evaluate, publish, reconstruct), and read files of published tables."""

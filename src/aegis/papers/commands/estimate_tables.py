@@ -1,4 +1,4 @@
-"""Tables of estimates by value and class that are readable on a narrow page.
+"""Print estimates by value and class as tables that fit on a narrow page.
 
 The column of values is always shown. Long values and headings are shortened. Classes that do not
 fit next to each other follow below, in blocks that repeat the values.
@@ -102,7 +102,7 @@ def shorten_all(texts: Sequence[str], width: int) -> list[str]:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return text in at most `width` columns of a terminal, cut with an ellipsis."""
+    """Cut a text with an ellipsis so that it fits in `width` columns of a terminal."""
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) <= width:
@@ -120,7 +120,7 @@ def _table(name: str, labels: Sequence[str], heads: Sequence[Sequence[str]], cel
 
 
 def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield consecutive classes that fit into `width`, in blocks of about equal size."""
+    """Yield runs of consecutive classes that fit in `width`, in blocks of about equal size."""
     fitting = max(1, width // max(least))
     blocks = -(-len(least) // fitting)
     size = -(-len(least) // blocks)
@@ -129,7 +129,7 @@ def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Return a heading in lines of at most `width` columns."""
+    """Break a heading into lines of at most `width` columns."""
     from rich.console import Console
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""`aegis evaluate`: train models on the masked tables, and see how far the advice was right."""
+"""`aegis evaluate`: train models on the masked tables, and compare the results with the advice."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class AskedTrainings:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options in the form of `Study.evaluate`."""
+        """The options as keywords of `Study.evaluate`."""
         return {
             **vars(self),
             "models": [name.strip() for name in self.models.split(",") if name.strip()],
@@ -167,7 +167,7 @@ def command(asked: EvaluateCommand) -> None:
 
 
 def _print_labels(shell: Output, evaluations: Mapping[str, Evaluation], origin: str) -> None:
-    """Print the evaluation of each of several labels."""
+    """Print the evaluation for each of several labels."""
     from aegis.cli.tables import heading
 
     if shell.format is Format.JSON:
@@ -250,7 +250,7 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 
 def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:
-    """Yield the differences of record-level releases from the unmasked table, if there are any."""
+    """Yield tables of the differences between record-level releases and the unmasked table."""
     from aegis.cli.tables import Column, fixed, heading, line, number, table
 
     if not evaluation.importance_shift:

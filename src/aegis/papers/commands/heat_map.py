@@ -1,4 +1,4 @@
-"""A heat map of estimated and true rows: in the terminal, as SVG and as a page."""
+"""Draw a heat map of estimated and true rows: in the terminal, as SVG and as a page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class HeatMap:
-    """Rows by value and class, estimated and true.
+    """The estimated and true rows by value and class, for a heat map.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class HeatMap:
         return "\n".join(line for line in body if line) + "\n"
 
     def html(self) -> str:
-        """Return a page with the SVG, readable without a network."""
+        """Return an HTML page with the SVG; it loads nothing from the network."""
         return (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width">\n'
@@ -126,9 +126,10 @@ class HeatMap:
         )
 
     def _bands(self, columns: int) -> Iterator[tuple[int, str, Floats, float]]:
-        """Yield each band: class, name, shades from 0 to 1, and the rows of the darkest shade.
+        """Yield each band of the map: class, name, shades from 0 to 1, and the rows of the darkest
+        shade.
 
-        Both bands of a class have the same scale.
+        The estimated and the true band of a class have the same scale.
         """
         shown = {"estimate": _together(self.estimate, columns)}
         if self.truth is not None:
@@ -139,8 +140,7 @@ class HeatMap:
                 yield of_class, name, rows[:, of_class] / most, most
 
     def _ends(self, width: int) -> str:
-        """Return the labels of the first and the last column, in at most `width` characters (>=
-        21).
+        """Return the names of the first and the last column, in at most `width` characters (>= 21).
         """
         each = max(4, min(16, (width - 13) // 2))
         first, last = shorten_all([clean(self.values[i]) for i in (0, -1)], each)
@@ -159,7 +159,7 @@ def _label(x: float, y: float, text: str, anchor: str, *, bold: bool = False) ->
 
 
 def _together(table: Floats, columns: int) -> Floats:
-    """Return the means of runs of neighbouring rows; there are at most `columns` runs."""
+    """Average runs of neighbouring rows of a table, so that at most `columns` rows remain."""
     if len(table) <= columns:
         return table
     run = np.arange(len(table)) * columns // len(table)
@@ -170,6 +170,6 @@ def _together(table: Floats, columns: int) -> Floats:
 
 
 def _colour(share: float) -> str:
-    """Return the colour of a cell: white for 0, dark blue for 1."""
+    """Return the colour of a cell, from white for 0 to dark blue for 1."""
     mixed = (round(255 + (dark - 255) * min(max(share, 0.0), 1.0)) for dark in _BLUE)
     return "#" + "".join(f"{c:02x}" for c in mixed)

@@ -1,4 +1,4 @@
-"""`aegis histograms`: rows by attribute and raw value, for who publishes masked tables."""
+"""`aegis histograms`: count rows by attribute and raw value, for publishers of masked tables."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def command(
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise `PolicyError` unless the folder can be made."""
+    """Raise `PolicyError` unless the folder can be created."""
     if folder.exists():
         raise PolicyError(f"{folder} exists.", hint="Name a folder that is to be made.")
     if not folder.absolute().parent.is_dir():

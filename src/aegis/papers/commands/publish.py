@@ -1,4 +1,4 @@
-"""`aegis publish`: count masked tables."""
+"""`aegis publish`: count masked tables, so that others can rank them."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def command(asked: PublishCommand) -> None:
 
 
 def _named(option: str, values: Sequence[str]) -> dict[str, str]:
-    """Return tables by name, from NAME=TABLE."""
+    """Parse NAME=TABLE arguments into a mapping from names to tables."""
     tables: dict[str, str] = {}
     for given in values:
         name, equals, table = given.partition("=")

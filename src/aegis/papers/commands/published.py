@@ -1,4 +1,4 @@
-"""Advice from the counts of masked tables: `aegis advise FILE.published`."""
+"""Rank masked tables from their counts: `aegis advise FILE.published`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REFUSED = {
 
 @dataclass(frozen=True)
 class RankedTables:
-    """Masked tables, known by their counts, under one policy."""
+    """The counts of masked tables, and the policy under which they are ranked."""
 
     published: Published
     policy: Policy
@@ -46,7 +46,7 @@ class RankedTables:
     searchable: bool = False
 
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
-        """Rank the tables."""
+        """Rank the masked tables."""
         from aegis.papers.published import rank_published
 
         return rank_published(
@@ -59,11 +59,11 @@ class RankedTables:
         )
 
     def search(self, request: SearchRequest, *, progress: Progress) -> Advice:  # noqa: ARG002 - of the seam
-        """Raise `PolicyError`, because there are no masks to combine."""
+        """Raise `PolicyError`, because masked tables have no masks to combine."""
         raise PolicyError(f"Nothing can be searched: {_RANKED}.", hint="Rank them.")
 
     def report_sections(self, advice: Advice) -> Sequence[ReportSection]:  # noqa: ARG002 - of the seam
-        """Return no section; the advice has everything."""
+        """Return no section, because the advice has all figures."""
         return ()
 
 
@@ -80,7 +80,7 @@ def reconstruct(
     options: Mapping[str, Any],  # noqa: ARG001
     shell: Output,  # noqa: ARG001
 ) -> None:
-    """Raise `PolicyError`, because the counts are of masked values."""
+    """Raise `PolicyError`, because the file has counts of masked values only."""
     raise PolicyError(
         f"{path} {HOLDS}, and this needs a table or its exact summary (.aegis).",
         hint=f"Give one of these; {TAKEN_BY}.",

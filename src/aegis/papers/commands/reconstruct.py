@@ -1,4 +1,5 @@
-"""`aegis reconstruct`: infer the joint of an attribute and the label from masked values."""
+"""`aegis reconstruct`: estimate the joint counts of an attribute and the label from masked values.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ SHOWN = 24
 
 @dataclass(frozen=True, kw_only=True)
 class AskedEvidence:
-    """Options on the evidence, and the method that combines it."""
+    """Options that select the evidence, and the method that combines it."""
 
     method: Annotated[
         str,
@@ -159,7 +160,7 @@ def command(asked: ReconstructCommand) -> None:
 
 
 def _policy(subject: Source | Summary, given: Path | None) -> Path | None:
-    """Return the policy of a table; None for a summary, which has its masks."""
+    """Return the path of a table's policy; None for a summary, which contains its masks."""
     from aegis.summary import Summary
 
     return None if isinstance(subject, Summary) else given

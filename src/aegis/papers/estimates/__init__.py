@@ -1,1 +1,1 @@
-"""Estimates of the predictive utility deviation (PUD) without the unmasked table."""
+"""Estimate the predictive utility deviation (PUD) without the unmasked table."""

@@ -1,11 +1,11 @@
-"""Algorithm 1 of the AEGIS paper as a ranking: the estimated deviation of each configuration.
+"""Rank by the estimated deviation of each configuration: Algorithm 1 of the AEGIS paper.
 
 For each attribute, the joint counts with the label are reconstructed from the masked ones, and the
 measures of both are compared. The *cases* are those of the paper (section 5.1.3): in AEGIS+1D the
 histogram of the unmasked attribute is known, in AEGIS-1D it is not; SAMPLING is the paper's
 comparator. `raw` is the true deviation, `all-evidence` the estimate from all masks together.
 Reconstruction from one mask says little about the order of configurations (theory.md, Theorem 1).
-Ranking by a measure needs no reconstruction; this ranking is here because the papers use it.
+Ranking by a measure needs no reconstruction; this ranking exists because the papers use it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MEASURE = "mi"
 
 @dataclass(frozen=True)
 class PaperEstimate:
-    """A case: the information that is known, and the method that uses it.
+    """An estimate of the paper: the known information, and the method that uses it.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class PaperEstimate:
 
     @property
     def caution(self) -> str | None:
-        """A warning for cases that use one mask at a time; None for the others."""
+        """A warning if the estimate uses one mask at a time; None otherwise."""
         return ONE_MASK if self.own_mask else None
 
     def estimates(
@@ -76,7 +76,7 @@ class PaperEstimate:
         measure: str | None,
         progress: Progress = SILENT,
     ) -> dict[str, Estimate]:
-        """Return the estimated deviation of each configuration, from the summary.
+        """Estimate the deviation of each configuration from the summary.
 
         Parameters
         ----------
@@ -144,16 +144,14 @@ CASES = {case.name: case for case in (PLUS_1D, MINUS_1D, SAMPLING, ALL_EVIDENCE,
 
 
 def case_of(name: str) -> PaperEstimate:
-    """Return the case with this name; raise `PolicyError` if it is unknown."""
+    """Return the estimate with this name; raise `PolicyError` if there is none."""
     if name not in CASES:
         raise PolicyError.unknown("estimate", name, CASES)
     return CASES[name]
 
 
 def estimated_measure(named: str | None) -> Measure:
-    """Return the measure that is estimated: `named` if it is of single attributes, else the
-    default.
-    """
+    """Return the measure to estimate: `named` if it scores single attributes, else the default."""
     if named is None:
         return MEASURES.get(MEASURE)
     chosen = MEASURES.get(named)
@@ -161,7 +159,9 @@ def estimated_measure(named: str | None) -> Measure:
 
 
 class _Estimator:
-    """Estimates attribute by attribute; results for a mask are reused in every configuration."""
+    """Estimates deviations attribute by attribute, and reuses the result of a mask in every
+    configuration.
+    """
 
     def __init__(self, summary: Summary, case: PaperEstimate, measure: Measure) -> None:
         self.scorer = Scorer(summary)
@@ -220,7 +220,7 @@ class _Estimator:
 
 
 def _attempts(case: PaperEstimate, *, noise: bool) -> list[tuple[str, bool]]:
-    """Return pairs of a method and whether it uses one mask, in the order to try them.
+    """Return the methods to try in order, each with whether it uses a single mask.
 
     The method of the case comes first, except for noise, where it would use only the histogram.
     Methods that accept more kinds of masks follow.

@@ -1,11 +1,11 @@
-"""Estimate the loss by a mask without the raw joint counts.
+"""Estimate the utility that a mask costs, without the raw joint counts.
 
-The information settings of the AEGIS paper define what is known of an attribute, in addition to the
-joint counts of its masked values: everything (`raw`), its histogram (`histogram`, AEGIS+1D), or
-nothing more (`nothing`, AEGIS-1D). From this, the raw joint counts are reconstructed, and the
-predictive utility deviation (PUD; AEGIS, equation 1) is estimated. Its interval needs no model.
-Masking cannot add information, so a monotone measure of the raw attribute is at least that of the
-finest candidate. And it is at most the limit that the label or the histogram allows.
+The information settings of the AEGIS paper define which counts of an attribute are known, in
+addition to the joint counts of its masked values: all (`raw`), its histogram (`histogram`,
+AEGIS+1D), or no others (`nothing`, AEGIS-1D). From these, the raw joint counts are reconstructed,
+and the predictive utility deviation (PUD; AEGIS, equation 1) is estimated. Its interval needs no
+model. Masking cannot add information, so a monotone measure of the raw attribute is at least that
+of the finest candidate. And it is at most the limit that the label or the histogram allows.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def unmasked_measure(
 ) -> AttributeEstimate:
     """Estimate the measure of an unmasked attribute.
 
-    The field `masked` of the result is the measure of its finest candidate.
+    The field `masked` of the result is the measure of the attribute's finest candidate.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def unmasked_measure(
     know, method, masks
         As in `reconstruct_attribute`. The bounds also depend on `masks`.
     reconstruction
-        The reconstruction, if it was made already.
+        The reconstruction, if the caller has computed it already.
     """
     attribute, setting = _scored(scorer.summary, name), Information.of(know)
     _check_carried(attribute, setting)
@@ -266,7 +266,7 @@ def combined(
     *,
     case: str | None = None,
 ) -> Estimate:
-    """Return the estimate of a configuration as the mean of those of its attributes."""
+    """Combine the estimates of attributes into that of a configuration, by their mean."""
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
     interval = None
@@ -304,7 +304,9 @@ def _bounds(
 
 
 def _limit(attribute: AttributeSummary, measure: Measure, setting: Information) -> float | None:
-    """Return the best value of a measure over all joint counts with the known margins."""
+    """Return the best value of a measure over all joint counts with the known margins; None if
+    unbounded.
+    """
     if measure.limit is None:
         return None
     known = setting is not Information.NOTHING
@@ -334,12 +336,12 @@ def _scored(summary: Summary, name: str) -> AttributeSummary:
 
 
 def shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
-    """Whether a mask shows every value separately, as `identity` does."""
+    """Return whether a mask shows every value separately, as `identity` does."""
     return candidate.noise is None and candidate.size == len(attribute.all_values)
 
 
 def known_of(attribute: AttributeSummary) -> Information:
-    """Return the setting `histogram`, or `nothing` if the summary does not have the histogram."""
+    """Return `histogram` if the summary has the attribute's histogram, else `nothing`."""
     least = attribute.information is Information.NOTHING
     return Information.NOTHING if least else Information.HISTOGRAM
 

@@ -1,4 +1,4 @@
-"""The joint counts of one attribute and the label, estimated from masked values."""
+"""Estimate the joint counts of one attribute and the label from masked values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from aegis.summary import AttributeSummary, Information, Summary
 
 @dataclass(frozen=True, eq=False)
 class JointEstimate:
-    """The joint counts of an attribute and the label that others can infer from masked values.
+    """The joint counts of an attribute and the label, as estimated from masked values.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How well a measure ranks configurations, compared with trained models."""
+"""Measure how well scores rank configurations, compared with trained models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIE = 1e-9
 
 @dataclass(frozen=True)
 class Judged:
-    """A measure or comparator, with its score of every configuration.
+    """The scores of all configurations by one measure or comparator.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well one measure predicts one model's metric.
+    """How well the ranking by one measure agrees with one metric of one model.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def _correlation(name: str, first: Any, second: Any) -> float | None:
 def agree(
     judged: Judged, model: str, metric: str, values: Mapping[str, float], *, sign: int, share: bool
 ) -> Agreement:
-    """Compare the scores of a measure with a model's mean metrics.
+    """Compare the scores of a measure with the mean metrics of a model.
 
     Parameters
     ----------
@@ -134,9 +134,9 @@ def agree(
 
 
 def reliability(values: Mapping[str, Mapping[int, float]]) -> float | None:
-    """Return the Spearman correlation of the means over even and over odd splits.
+    """Return the Spearman correlation between mean metrics over even splits and over odd splits.
 
-    No measure can be expected to correlate better than this on these splits. None with one split.
+    No measure can be expected to correlate better than this with these splits. None with one split.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The rows of a table as codes of distinct values, and as masked by a configuration.
+"""Encode the rows of a table as integer codes, and mask the codes under a configuration.
 
-The table is read once. The groups of values under a mask come from the summary, where the mask's
-expression was evaluated on the distinct values. So a masked column needs one look-up, and is equal
-to that of a release.
+The table is read once. The groups of values under a mask come from the summary, where the mask was
+evaluated on the distinct values. So masking a column is one look-up, and the result equals that of
+a release.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_NAMED = 32
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The masked features of all rows.
+    """The masked features of all rows, from which a model is trained.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Design:
         return sparse.csr_matrix((ones, columns.ravel(), starts), shape=(count, int(offsets[-1])))
 
     def ordinal(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """Return the codes of `rows`, shape (len(rows), m), float32."""
+        """Return the codes of the masked values of `rows`, shape (len(rows), m), float32."""
         return self.codes[rows].astype(np.float32)
 
     def linear(self, rows: Rows) -> npt.NDArray[np.float64]:
@@ -100,7 +100,7 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """All rows of a table, as codes.
+    """All rows of a table as integer codes of their values.
 
     Attributes
     ----------
@@ -117,10 +117,10 @@ class CodedTable:
     persons
         The person of each row, shape (n,); None if the policy does not count persons.
     response
-        The number to predict of each row, shape (n,), 0 where it is missing; its rows are of one class.
-        None of a label of classes.
+        The numeric label of each row, shape (n,), 0 if missing; all rows are then one class. None
+        for a label with classes.
     weights
-        The weight of each row in effective rows, as scores count them, shape (n,); None where each row
+        The weight of each row in effective rows, as scores count it, shape (n,); None if each row
         counts once.
     """
 
@@ -165,7 +165,9 @@ class CodedTable:
         return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes), numbers)
 
     def _numbers(self, choice: Choice, name: str) -> npt.NDArray[np.float64] | None:
-        """Return the mean number of each group of an attribute; None if it has no order."""
+        """Return the mean number of each masked value, shape (groups,); None if the attribute has
+        no order.
+        """
         numbers, candidate = self.attributes[name].numbers, choice[name]
         if numbers is None:
             return None
@@ -179,7 +181,7 @@ class CodedTable:
         return means
 
     def designed(self, choice: Choice) -> tuple[str, ...]:
-        """Return the attribute of each column of `design`."""
+        """Return the name of the attribute in each column of `design`."""
         shown = [n for n in self.codes if choice[n].noise is not None or choice[n].size > 1]
         return tuple(shown or list(self.codes)[:1])
 
@@ -213,7 +215,7 @@ class CodedTable:
         return known
 
     def _shown(self, name: str, choice: Choice) -> tuple[Labels, tuple[str, ...]]:
-        """Return the masked values of a column as codes, and the text of each code."""
+        """Return the code of each row's masked value, and the text of each code."""
         if name in self.codes:
             candidate = choice[name]
             return candidate.groups[self.codes[name]].astype(np.int64), candidate.labels
@@ -225,7 +227,7 @@ class CodedTable:
 
 
 def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 0) -> CodedTable:
-    """Read the scored columns and the label of a table as codes of the summary's values.
+    """Read the scored columns and the label as codes of the summary's values.
 
     `seed` is the seed of noise masks.
     """

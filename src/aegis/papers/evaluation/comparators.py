@@ -1,10 +1,10 @@
-"""The published estimators of a configuration's loss, computed from a summary.
+"""Compute the published estimators of a configuration's loss, from a summary.
 
 Each estimator gives one number per configuration: the estimated loss of predictive value (lower is
 better). `evaluate` compares their rankings, and those of the measures, with trained models. The
-published procedure and the sampling estimate have no signal of their own (Theorem 1 of the theory
-page): they rank by the noise of rounding and drawing. They are included to show this. The
-exhaustive baseline is `evaluate`.
+published procedure and the sampling estimate contain no information on the order of configurations
+(Theorem 1 of the theory page): they rank by the noise of rounding and drawing. They are included to
+show this. The exhaustive baseline is `evaluate`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Table = npt.NDArray[np.float64]
 
 
 class Reconstructed:
-    """Estimates the joint counts F(A,Y) of masked attributes, and the deviation that follows.
+    """Estimates the joint counts F(A,Y) of masked attributes, and the deviation of their measures.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Reconstructed:
         self._fitted: dict[tuple[str, Candidate], Table] = {}
 
     def fitted(self, attribute: AttributeSummary, candidate: Candidate) -> Table:
-        """Return the result of IPF before rounding, shape (V, C); it is computed once per mask."""
+        """Return the result of IPF before rounding, shape (V, C); cached for each mask."""
         key = (attribute.name, candidate)
         if key not in self._fitted:
             settings = Settings(tolerance=TOLERANCE, max_sweeps=MAX_SWEEPS)
@@ -76,7 +76,7 @@ class Reconstructed:
     def table(
         self, attribute: AttributeSummary, candidate: Candidate, seed: int
     ) -> npt.NDArray[np.int64]:
-        """Return the estimated counts of values and classes, shape (V, C).
+        """Return the estimated counts by value and class, shape (V, C).
 
         They are rounded at random, cell by cell (which does not keep totals), or drawn.
         """
@@ -91,7 +91,7 @@ class Reconstructed:
     def deviation(
         self, scorer: Scorer, choice: Choice, measures: Sequence[Measure], *, seed: int
     ) -> dict[str, float]:
-        """Return per measure the mean over attributes of |reconstructed - masked|.
+        """Return for each measure the mean over attributes of |reconstructed - masked|.
 
         Parameters
         ----------
@@ -136,7 +136,9 @@ class Reconstructed:
 def drawn_records(
     joint: npt.NDArray[np.int64], groups: npt.NDArray[np.integer], *, seed: int
 ) -> npt.NDArray[np.int64]:
-    """Draw original records with replacement, as many per group as it has; return their counts.
+    """Draw original records with replacement, as many in each group as the group has; count them.
+
+    The result has shape (V, C).
 
     Parameters
     ----------
@@ -202,14 +204,14 @@ def spread_divergence(counts: npt.NDArray[np.integer], groups: npt.NDArray[np.in
 
 @dataclass(frozen=True)
 class Comparator:
-    """An estimator from the literature.
+    """An estimator of the literature, with which measures are compared.
 
     Attributes
     ----------
     name
         The name that users write.
     description
-        Its method, and the result of the theory on it.
+        Its method, and what the theory proves about it.
     reference
         Its publication.
     make

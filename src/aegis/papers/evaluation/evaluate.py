@@ -183,7 +183,7 @@ def evaluate_models(
 
 
 def _models_of(policy: Policy, models: Sequence[str], metric: str) -> tuple[tuple[Model, ...], str]:
-    """Return the models to train and the metric; numeric labels have other defaults.
+    """Return the models to train and the metric, with separate defaults for numeric labels.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def _models_of(policy: Policy, models: Sequence[str], metric: str) -> tuple[tupl
 def judge(
     scorer: Scorer, choices: Mapping[str, Choice], progress: Progress = SILENT
 ) -> tuple[Judged, ...]:
-    """Return the score of every configuration under every registered measure."""
+    """Score every configuration by every registered measure."""
     judged = []
     measures = measures_of(scorer.summary.label.kind)
     with progress.step("Scoring under every measure", len(measures)) as step:
@@ -226,7 +226,8 @@ def judge(
 
 
 def _in_order(advice: Advice) -> dict[str, Configuration]:
-    """Return the configurations in alphabetical order, which does not depend on the ranking."""
+    """Return the configurations sorted by name, so that the order does not depend on the ranking.
+    """
     return {
         ranked.name: ranked.configuration for ranked in sorted(advice.ranking, key=lambda r: r.name)
     }
@@ -242,7 +243,8 @@ def _releases(
     seed: int,
     progress: Progress,
 ) -> tuple[Advice, dict[str, CodedRelease]]:
-    """Return the coded record-level releases, and the advice with them."""
+    """Make and encode the record-level releases; return the advice with them, and the encoded rows.
+    """
     if methods is None and not policy.anonymizers:
         return advice, {}
     from aegis.advisor.methods import RecordRanker, apart, choose_recipes, insert_methods
@@ -274,7 +276,7 @@ def _shifts(
     split: Split,
     seed: int,
 ) -> dict[str, float]:
-    """Return how much feature importances change in each release and the best configuration."""
+    """Return how much feature importances change in each release, and in the best configuration."""
     if not releases:
         return {}
     from aegis.papers.evaluation.original import importance_shift, importances
@@ -304,7 +306,7 @@ def tasks(
     seed: int,
     releases: Mapping[str, CodedRelease] | None = None,
 ) -> Iterator[Task]:
-    """Yield every training; only one configuration's masked rows are in memory at a time."""
+    """Yield every training; the masked rows of only one configuration are in memory at a time."""
     designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
         ((name, rows.design(choice), splits) for name, choice in choices.items()),
         (
@@ -341,7 +343,7 @@ def _train_all(
     jobs: int,
     progress: Progress,
 ) -> tuple[tuple[Training, ...], int]:
-    """Return all trainings in a fixed order, and the number of them from the store."""
+    """Return all trainings in a fixed order, and how many of them came from the store."""
     total = (len(choices) + len(releases)) * len(models) * len(splits)
     known: list[Training] = []
     done: list[Training] = []
@@ -366,7 +368,7 @@ def _train_all(
 def _unknown(
     wanted: Iterator[Task], store: Store, known: list[Training], step: Step
 ) -> Iterator[Task]:
-    """Yield the tasks that are not in the store; add finished ones to `known`."""
+    """Yield the trainings that are not in the store; append the stored results to `known`."""
     for task in wanted:
         finished = store.get(task)
         if finished is None:
@@ -377,12 +379,12 @@ def _unknown(
 
 
 def run_task(task: Task) -> tuple[str, Training]:
-    """Train one task; return its key with the result."""
+    """Run one training; return its key and the result."""
     return task.key, train(task)
 
 
 def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
-    """Run the waiting trainings, `jobs` in parallel, and yield each result when it is ready."""
+    """Run the trainings, `jobs` in parallel, and yield each result when it is ready."""
     if jobs == 1:
         yield from map(run_task, waiting)
         return
@@ -392,7 +394,7 @@ def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
 
 
 def _note_on_weights(rows: CodedTable) -> tuple[str, ...]:
-    """Return that models and metrics are weighted, where rows have weights."""
+    """Return a note that models and metrics are weighted; empty if each row counts once."""
     if rows.weights is None:
         return ()
     return (

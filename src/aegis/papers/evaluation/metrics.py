@@ -1,4 +1,4 @@
-"""Metrics of a model on test rows: pure functions of labels and scores."""
+"""Compute metrics of a model on test rows: pure functions of labels and scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Predictions of a classifier for the test rows.
+    """The true classes of test rows, and a classifier's scores.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Prediction:
     positive
         The class whose F1 is reported when there are two.
     weights
-        The weight of each row, shape (n,); None where each counts once.
+        The weight of each row, shape (n,); None if each row counts once.
     """
 
     truth: Labels
@@ -50,14 +50,14 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class NumberPrediction:
-    """Predictions of a numeric label for the test rows.
+    """The true numbers of test rows, and the predicted ones.
 
     Attributes
     ----------
     truth, predicted
-        The number of each row, and the one that is predicted, shape (n,).
+        The true and the predicted number of each row, shape (n,).
     weights
-        The weight of each row, shape (n,); None where each counts once.
+        The weight of each row, shape (n,); None if each row counts once.
     """
 
     truth: Floats
@@ -72,7 +72,7 @@ class NumberPrediction:
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of trained models.
+    """A metric by which trained models are compared.
 
     Attributes
     ----------
@@ -99,14 +99,14 @@ class Metric:
 
 
 def _mean(values: npt.NDArray[Any], weights: Floats | None) -> float:
-    """Return the mean of values of rows, by their weights where they have some; NaN without any."""
+    """Return the (weighted) mean of the rows' values; NaN without rows or weights."""
     if not len(values) or (weights is not None and not weights.any()):
         return math.nan
     return float(values.mean() if weights is None else np.average(values, weights=weights))
 
 
 def accuracy(prediction: Prediction) -> float:
-    """Return the share of rows whose class is predicted; NaN without rows."""
+    """Return the (weighted) share of rows with the correct class; NaN without rows."""
     return _mean(prediction.predicted == prediction.truth, prediction.weights)
 
 
@@ -139,7 +139,7 @@ def _area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Floats | Non
 
 
 def _weighted_area(positive: npt.NDArray[np.bool_], scores: Floats, weights: Floats) -> float:
-    """Return the share of pairs, by the product of their weights, that are in order."""
+    """Return the share of pairs in the right order, weighted by the product of both weights."""
     _, place = np.unique(scores, return_inverse=True)
     hits, others = (np.bincount(place, weights * own) for own in (positive, ~positive))
     if not hits.any() or not others.any():
@@ -182,7 +182,8 @@ def f1(prediction: Prediction) -> float:
 
 
 def r2(prediction: NumberPrediction) -> float:
-    """Return the share of the variance that is predicted, at most 1; NaN where the number is constant."""
+    """Return the share of the variance that is predicted, at most 1; NaN if the number is constant.
+    """
     truth, weights = prediction.truth, prediction.weights
     away, errors = (truth - _mean(truth, weights)) ** 2, prediction.errors**2
     if weights is not None:

@@ -1,4 +1,4 @@
-"""The models that are trained on masked tables, with their settings.
+"""Define the models that are trained on masked tables, with their settings.
 
 scikit-learn is in the extra `ml`; it is imported only when a model is made.
 """
@@ -17,7 +17,7 @@ from aegis.registry import Registry
 
 
 class Features(StrEnum):
-    """The encoding of masked values for a model."""
+    """How masked values are encoded for a model."""
 
     ONE_HOT = "one-hot"
     """One 0/1 column per masked value that occurs in the training rows; sparse."""
@@ -29,7 +29,7 @@ class Features(StrEnum):
 
 @dataclass(frozen=True)
 class Regressor:
-    """The variant of a model for a numeric label.
+    """The variant of a model that predicts a number.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Regressor:
 
 @dataclass(frozen=True)
 class Model:
-    """A model that predicts classes.
+    """A model that can be trained on masked tables.
 
     Attributes
     ----------
@@ -104,12 +104,11 @@ class Model:
 
     @property
     def takes_weights(self) -> bool:
-        """Whether it can be trained on rows with weights."""
+        """Return whether the model accepts row weights in training."""
         return "sample_weight" in signature(self.make(0).fit).parameters
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings that, together with rows and seed, determine the result of a
-        training.
+        """Return the settings that, with the rows and the seed, determine the result of a training.
         """
         settings = {key: repr(value) for key, value in self.settings.items()}
         return {"home": self.home, "features": str(self.features), "settings": settings}

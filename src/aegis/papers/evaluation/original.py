@@ -20,7 +20,7 @@ TREES = 100
 
 @dataclass(frozen=True)
 class AgainstOriginal:
-    """A metric on a masked table or release, compared with that on the unmasked table.
+    """The difference between a metric on a masked table and on the unmasked table.
 
     Attributes
     ----------
@@ -32,8 +32,8 @@ class AgainstOriginal:
         Mann-Whitney U of the splits (Mann and Whitney 1947), 0 to the product of their numbers;
         None for a single split.
     p
-        Its two-sided p-value; None for a single split. Splits of one table overlap, so it is
-        smaller than for independent tables: read it as a screen, not as a proof.
+        Two-sided p-value of U; None for a single split. Splits of one table overlap, so p is
+        smaller than for independent tables: use it to screen, not to prove.
     """
 
     configuration: str
@@ -81,7 +81,7 @@ def importances(
     """Return the feature importance of each attribute in a random forest.
 
     It is the mean decrease in impurity (Breiman 2001) on the training rows, with values as ranks.
-    Importances sum to 1, unless no attribute helps. Attributes that are not in the design have 0.
+    Importances sum to 1, unless no attribute helps. Attributes that the design lacks have 0.
     """
     shares = dict.fromkeys(attributes, 0.0)
     if len(np.unique(label[split.train])) < 2:

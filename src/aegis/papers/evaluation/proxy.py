@@ -1,4 +1,4 @@
-"""Train small models on sampled rows of the best configurations, as a check of the estimates."""
+"""Train small models on sampled rows of the best configurations, to check the estimates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def train_proxy(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Advice:
-    """Return the advice with results of small models, trained on sampled rows of its best entries.
+    """Add to the advice the results of small models, trained on sampled rows of its best entries.
 
     The ranking does not change, because a sample is less precise than the counts of all rows.
 

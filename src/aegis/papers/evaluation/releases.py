@@ -1,4 +1,4 @@
-"""Record-level releases as coded rows for models, aligned with the rows of the table."""
+"""Encode record-level releases for models, aligned with the rows of the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class CodedRelease:
-    """A record-level release as coded rows.
+    """The rows of a record-level release as integer codes.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class CodedRelease:
 def code_release(
     read: RecordTable, made: Anonymized, ranked: Ranked, rows: CodedTable, names: Sequence[str]
 ) -> CodedRelease:
-    """Code the scored columns of a release.
+    """Encode the scored columns of a release.
 
     Released values of a quasi-identifier are ordered by the mean rank of their original values, so
     that "[5, 9]" comes before "[10, 20]". Values of other columns keep their order.
@@ -108,7 +108,7 @@ def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:
 
 
 def _require_same_order(rows: CodedTable, ranks: dict[str, Codes]) -> None:
-    """Raise `EngineError` unless both codings of the rows agree on which values are equal."""
+    """Raise `EngineError` unless both encodings agree on which rows have equal values."""
     for name, codes in ranks.items():
         if name in rows.codes:
             pairs = np.unique(np.stack([codes, rows.codes[name]]), axis=1)

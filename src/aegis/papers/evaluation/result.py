@@ -1,4 +1,5 @@
-"""The result of an evaluation: metrics of trained models, and how measures agree with them."""
+"""Hold the result of an evaluation: metrics of trained models, and their agreement with measures.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ UNMASKED = "(unmasked)"
 
 @dataclass(frozen=True)
 class Score:
-    """One metric of one model on one configuration.
+    """A metric of one model on one configuration.
 
     Attributes
     ----------
@@ -119,7 +120,7 @@ class Evaluation:
 
     @cached_property
     def _values(self) -> dict[tuple[str, str], dict[str, dict[int, float]]]:
-        """Metric by (model, metric), configuration and split."""
+        """The metric of each split, by model and metric, then by configuration."""
         figures: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
         for training in self.trainings:
             for metric, value in training.metrics.items():

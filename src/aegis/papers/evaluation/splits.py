@@ -1,4 +1,4 @@
-"""Splits into training and test rows: seeded, stratified, and equal for all configurations."""
+"""Split rows into training and test rows: seeded, stratified, and equal for all configurations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One split of the labelled rows.
+    """A split of the labelled rows into training and test rows.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def _members(label: npt.NDArray[np.int64]) -> list[Rows]:
 
 
 def _of_rows(split: Split, labelled: Rows, person: Rows) -> Split:
-    """Return the rows for a split of persons; `person` is the person of each labelled row."""
+    """Turn a split of persons into a split of rows; `person` is the person of each labelled row."""
     tested = np.isin(person, split.test)
     return Split(split.number, labelled[~tested], labelled[tested])
 
@@ -109,7 +109,7 @@ def _split(number: int, members: list[Rows], test_share: float, seed: int) -> Sp
 
 
 def rare_classes(splits: tuple[Split, ...], label: npt.NDArray[np.int64]) -> Rows:
-    """Return the classes that have only one row in the training part of some split."""
+    """Return the classes with a single training row in any split."""
     classes = int(label.max(initial=-1)) + 1
     counts = np.array([np.bincount(label[s.train], minlength=classes) for s in splits])
     return np.flatnonzero((counts == 1).any(axis=0))

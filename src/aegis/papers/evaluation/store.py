@@ -1,4 +1,4 @@
-"""A store of finished trainings on disk, so that an evaluation can continue after it was killed."""
+"""Store finished trainings on disk, so that an evaluation can continue after it was killed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from aegis.papers.evaluation.training import Task, Training
 class Store:
     """A file of finished trainings, one JSON object per line, each written immediately.
 
-    The key of a training has everything that determines its result: the masked rows, the label, the
-    split, the model with its settings and seed, and the version of scikit-learn. So one file can be
-    used for many evaluations, and results are never reused after the table or policy has changed.
+    The key of a training is a hash of everything that determines its result: the masked rows, the
+    label, the split, the model with its settings and seed, and the version of scikit-learn. So one
+    file can be used for many evaluations, and results are never reused after the table or policy
+    has changed.
 
     Parameters
     ----------
     path
-        The file, which is made when the first training is done; None keeps results in memory.
+        The file, which is created when the first training is done; None keeps results in memory.
 
     Raises
     ------

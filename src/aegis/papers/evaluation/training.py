@@ -1,4 +1,4 @@
-"""Train one model on one masked table, and test it."""
+"""Train a model on a masked table, and test it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One training to run, with everything that determines its result, so that it can run anywhere.
+    """A training to run, with everything that determines its result.
 
     Attributes
     ----------
@@ -88,9 +88,9 @@ class Task:
     seed
         Seed of the model.
     response
-        The number to predict of each row, shape (n,); None where classes are predicted.
+        The numeric label of each row, shape (n,); None if classes are predicted.
     weights
-        The weight of each row in effective rows, shape (n,); None where each counts once.
+        The weight of each row in effective rows, shape (n,); None if each row counts once.
     """
 
     configuration: str
@@ -125,19 +125,19 @@ class Task:
         return self._key["key"]
 
     def weights_of(self, rows: Rows) -> Floats | None:
-        """Return the weights of some rows; None where each counts once."""
+        """Return the weights of some rows; None if each row counts once."""
         return None if self.weights is None else self.weights[rows]
 
     def weighing(self) -> dict[str, Floats]:
-        """Return what a model is fitted with besides rows: their weights, where they have some."""
+        """Return the keyword arguments that pass row weights to a model; empty without weights."""
         own = self.weights_of(self.train)
         return {} if own is None else {"sample_weight": own}
 
 
 def train(task: Task) -> Training:
-    """Train and test one model, on one thread.
+    """Train and test a model on one thread.
 
-    If the solver does not converge, the result says so.
+    The result states whether the solver converged.
     """
     started = time.perf_counter()
     if task.response is not None:
@@ -163,7 +163,7 @@ def train(task: Task) -> Training:
 
 
 def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Train a model of a number.
+    """Train a regression model; return predictions for the test rows, shape (n,), and its warnings.
 
     Returns its predictions for the test rows, (n,), and its warnings.
     """
@@ -178,7 +178,8 @@ def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...
 
 
 def measure(prediction: Prediction | NumberPrediction) -> dict[str, float | None]:
-    """Return every metric by name; None if it is not defined."""
+    """Compute all metrics that fit the prediction, by name; None for a metric that is not defined.
+    """
     is_number = isinstance(prediction, NumberPrediction)
     kind = LabelKind.NUMBER if is_number else LabelKind.CLASSES
     values = {
@@ -237,7 +238,7 @@ class Fitted:
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context that limits BLAS and OpenMP to one thread.
 
-    Threads that wait for each other waste the time of a busy machine.
+    On a busy machine, threads that wait for each other waste time.
     """
     from threadpoolctl import threadpool_limits
 
@@ -246,7 +247,7 @@ def one_thread() -> AbstractContextManager[Any]:
 
 
 def fit(task: Task) -> Fitted:
-    """Train one model; return it as `Fitted`."""
+    """Train a classifier on the training rows of a task."""
     label = task.label[task.train]
     if len(np.unique(label)) < 2:
         only = "the training rows hold one class only, which is predicted always"
@@ -274,7 +275,7 @@ def _features(task: Task, rows: Rows, columns: npt.NDArray[np.int64] | None) -> 
 
 
 def _scores(classifier: Any, features: Any, probabilistic: bool) -> Floats:
-    """Return one score per class that occurs in training, shape (n, classes)."""
+    """Return one score for each class of the training rows, shape (n, classes)."""
     if probabilistic:
         return np.asarray(classifier.predict_proba(features), dtype=np.float64)
     margin = np.asarray(classifier.decision_function(features), dtype=np.float64)

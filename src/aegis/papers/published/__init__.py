@@ -1,4 +1,4 @@
-"""The papers' publisher setting: masked tables or their counts, and raw histograms."""
+"""Support the papers' publisher setting: masked tables or their counts, and raw histograms."""
 
 from aegis.papers.published.build import publish
 from aegis.papers.published.contingencies import read_contingencies

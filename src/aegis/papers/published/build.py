@@ -1,4 +1,4 @@
-"""Summarise masked tables, and compare them with the information on their raw values."""
+"""Count masked tables, and check them against the known information on their raw values."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ def publish(
 def _given(
     masked: Mapping[str, Any], counted: Mapping[str, Contingencies], policy: Policy
 ) -> dict[str, Any]:
-    """Return every table by its name; for contingency tables, some table that has them."""
+    """Return the tables by name; contingency tables are turned into a table that has these counts.
+    """
     if not masked and not counted:
         raise PolicyError("No masked table is given.", hint="Give at least one, by name.")
     twice = [name for name in counted if name in masked]
@@ -150,7 +151,7 @@ def _summarised(table: Any, policy: Policy, *, exact: bool, seed: int) -> Summar
 
 
 def as_it_stands(policy: Policy) -> Policy:
-    """Return the policy with `identity` as the only mask, for tables that are masked already."""
+    """Return the policy with `identity` as the only mask, for tables that are already masked."""
     attributes = {
         a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight)
         if a.scored and a.name != policy.label.column
@@ -176,7 +177,7 @@ def _check_names(
 
 
 def _check_tables(published: Published) -> None:
-    """Raise `DataError` if the tables cannot have the same rows."""
+    """Raise `DataError` if the tables cannot come from the same rows."""
     first_name, first = next(iter(published.tables.items()))
     for name, other in published.tables.items():
         if other.rows != first.rows:
@@ -232,7 +233,7 @@ def _check_mapping(published: Published, name: str, attribute: str, possible: Po
 
 
 def _check_against(published: Published) -> None:
-    """Raise `DataError` if a histogram and a table differ in the rows of a masked value."""
+    """Raise `DataError` if a histogram and a table disagree on the rows of a masked value."""
     for attribute, histogram in published.histograms.items():
         domain = published.domain(attribute)
         rows = np.array([histogram[value] for value in domain], dtype=np.int64)

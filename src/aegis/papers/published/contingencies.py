@@ -1,4 +1,5 @@
-"""Contingency tables instead of a masked table; measures of single attributes need no more."""
+"""Read contingency tables in place of a masked table; measures of single attributes need no more.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ MOST_ROWS = 100_000_000
 
 
 def read_contingencies(table: Any) -> dict[str, dict[tuple[str | None, str], int]]:
-    """Return the contingency tables of a configuration: rows by value and label, per attribute.
+    """Read the contingency tables of a configuration: rows by attribute, value and label.
 
     Parameters
     ----------
@@ -74,8 +75,9 @@ def _rows(origin: str, line: Mapping[str, Any]) -> int:
 
 
 def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
-    """Return a table with these contingency tables; combinations of values in its rows are
-    arbitrary.
+    """Return a table of rows that has these contingency tables.
+
+    Combinations of values in its rows are arbitrary.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ def table_of(cells: Contingencies, label: str, name: str) -> pa.Table:
 
 
 def _classes(cells: Contingencies, name: str) -> dict[str, int]:
-    """Return the rows of each class, which must be equal for all attributes."""
+    """Return the rows of each class; raise `DataError` if attributes disagree."""
     first_name, first = "", dict[str, int]()
     for attribute, of in cells.items():
         sums: dict[str, int] = {}

@@ -1,4 +1,5 @@
-"""One file for the publisher's data: a ZIP of bundles, with a manifest of names and digests."""
+"""Store the publisher's data in one file: a ZIP of bundles, with a manifest of names and digests.
+"""
 
 from __future__ import annotations
 

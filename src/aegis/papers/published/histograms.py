@@ -17,7 +17,7 @@ from aegis.summary import Information, Summary
 
 
 def read_histograms(path: str | Path) -> dict[str, dict[str, int]]:
-    """Return rows by attribute and raw value.
+    """Read the rows of each raw value, by attribute.
 
     Parameters
     ----------
@@ -73,7 +73,10 @@ def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | 
 
 
 def _document(place: Path, what: str) -> dict[str, Any]:
-    """Return a mapping from JSON or YAML. JSON keeps keys as text; YAML is read like a policy."""
+    """Read a mapping from JSON or YAML.
+
+    JSON keys stay text; YAML is read in the same way as a policy.
+    """
     if place.suffix.lower() != ".json":
         return read_mapping(place, "configuration")
     try:
@@ -146,9 +149,9 @@ def _possible(path: str | Path, values: object) -> Possible:
 
 
 def histograms_of(summary: Summary) -> dict[str, dict[str, int]]:
-    """Return the labelled rows by attribute and raw value, in the form of `read_histograms`.
+    """Count the labelled rows by attribute and raw value.
 
-    Attributes whose histogram is not in the summary are left out.
+    Attributes whose histogram the summary lacks are left out.
     """
     told = {}
     for name, attribute in summary.attributes.items():

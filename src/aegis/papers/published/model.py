@@ -1,4 +1,4 @@
-"""Masked tables as aggregates by name, with the known information on their raw values."""
+"""Hold the counts of masked tables by name, with the known information on their raw values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Possible = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """Counts of masked tables of the same rows, as a publisher has them.
+    """The counts of masked tables of the same rows, as a publisher has them.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Published:
 
     @property
     def terms(self) -> Terms | None:
-        """The policy that the data was made under, and whether its rule is locked."""
+        """The policy under which the data was made, and whether its rule is locked."""
         return self.first.terms
 
     def domain(self, attribute: str) -> tuple[str, ...]:
@@ -89,9 +89,9 @@ class Published:
 def codes_of(
     domain: tuple[str, ...], shown: tuple[str, ...], possible: Possible | None
 ) -> npt.NDArray[np.int64] | None:
-    """Return the index in `shown` of the masked value of each raw value, shape (V,).
+    """Return for each raw value the index in `shown` of its masked value, shape (V,).
 
-    None if it is not known. If `possible` is None, only two cases are known: a table that shows one
+    None if that is not known. Without `possible`, it is known in two cases: a table that shows one
     value hides all, and a table that shows all raw values hides nothing.
     """
     place = {text: i for i, text in enumerate(shown)}

@@ -136,11 +136,11 @@ def rank_published(
 def _with_errors(
     published: Published, ranking: list[Ranked], measure: Measure, progress: Progress
 ) -> tuple[list[Ranked], tuple[str, ...]]:
-    """Return the ranking with standard errors and ties, or with a sentence if there are none.
+    """Add standard errors and ties to the ranking, or return a sentence if there are none.
 
     Each table is scored again without each fold of its rows. Folds depend on the masked values, so
     the folds of two tables are unrelated. The error of a difference is then the sum of both errors,
-    and ties are found rather too often than too rarely.
+    which reports ties too often rather than too rarely.
     """
     if published.marginal:
         return ranking, (NO_ERRORS,)
@@ -160,13 +160,14 @@ def _with_errors(
 
 
 def _known(published: Published) -> Information:
-    """Return the information on attributes that is known in addition to the tables."""
+    """Return the setting `histogram` if the histograms of all attributes are known, else `nothing`.
+    """
     whole = all(name in published.histograms for name in published.first.attributes)
     return Information.HISTOGRAM if whole else Information.NOTHING
 
 
 def _check_marginal(published: Published, policy: Policy, measure: Measure) -> None:
-    """Raise `PolicyError` if contingency tables do not have the information for the request."""
+    """Raise `PolicyError` if the request needs more than the contingency tables contain."""
     if not published.marginal:
         return
     names = ", ".join(sorted(published.marginal))
@@ -192,7 +193,7 @@ def _override(published: Published, policy: Policy, meant: bool) -> RuleOverride
 
 
 def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -> Ranked:
-    """Return a masked table with its score and the verdict of the rule."""
+    """Score a masked table, check the rule, and return it as an entry of the ranking."""
     summary = replace(published.tables[name], terms=None)
     scorer = Scorer(summary)
     plan = plan_of(summary, as_it_stands(policy))
@@ -207,7 +208,7 @@ def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -
 
 
 def _shows(published: Published, name: str, attribute: str) -> str:
-    """Return what is known of the mask of a table's column, as text."""
+    """Describe in words how many values a column of a masked table shows."""
     size = published.tables[name].attributes[attribute].unmasked.size
     if size <= 1:
         return f"{name}: hidden"
@@ -216,7 +217,7 @@ def _shows(published: Published, name: str, attribute: str) -> str:
 
 
 def _shows_all(published: Published, joint: MaskedJoint | None, attribute: str) -> bool:
-    """Whether a table is known to show every raw value of an attribute separately."""
+    """Return whether a table is known to show every raw value of an attribute separately."""
     return joint is not None and len(joint.joint) == len(published.domain(attribute))
 
 
@@ -242,7 +243,7 @@ def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
 
 
 class _PublishedEstimator:
-    """Estimates the deviation of masked tables from the tables and the histograms of raw values."""
+    """Estimates the deviation of masked tables from their counts and histograms of raw values."""
 
     def __init__(self, published: Published, case: PaperEstimate, measure: Measure) -> None:
         if case.know is Information.RAW:
@@ -316,7 +317,7 @@ class _PublishedEstimator:
         values: int,
         used: Sequence[MaskedJoint],
     ) -> tuple[float | None, float | None]:
-        """Return bounds for the measure of the raw attribute; a mask cannot increase it."""
+        """Return bounds for the measure of the raw attribute, which masks cannot increase."""
         classes = used[0].joint.sum(axis=0)
         if not self.measure.monotone or self.measure.limit is None:
             return None, None

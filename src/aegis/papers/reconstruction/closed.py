@@ -1,4 +1,4 @@
-"""Closed forms: the result of IPF for one deterministic mask (Theorem 1)."""
+"""Compute the result of IPF for one deterministic mask in closed form (Theorem 1)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def closed_form(evidence: Evidence) -> Reconstruction:
 
 
 def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
-    """Return the joint counts of the only mask in `evidence`.
+    """Return the joint counts of the only mask in the evidence; raise `PolicyError` if it is not
+    the only one.
 
     Raise `PolicyError` if `evidence` does not have exactly one mask.
     """
@@ -67,10 +68,10 @@ def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
 
 
 def spread(mask: MaskedJoint, histogram: FloatArray | None) -> FloatArray:
-    """Spread each row of a masked joint over its atoms, in proportion to the histogram or equally.
+    """Spread each row of a masked joint over its atoms; return the (V, C) table.
 
-    Returns a (V, C) table. Raises `DataError` if a group's total in the histogram differs from its
-    rows in the joint.
+    The rows are divided in proportion to the histogram, or equally without one. Raise `DataError`
+    if the histogram's total of a group differs from the joint's.
     """
     if histogram is None:
         weights = np.ones(len(mask.codes))

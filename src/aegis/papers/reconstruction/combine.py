@@ -1,4 +1,5 @@
-"""The method `all-evidence`: use the joints of all candidate masks of an attribute together."""
+"""Reconstruct from the joint counts of all candidate masks of an attribute (method `all-evidence`).
+"""
 
 from __future__ import annotations
 
@@ -115,10 +116,10 @@ def merge_intervals(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJo
 
 
 def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint]:
-    """Drop every mask that is a coarsening of another remaining mask.
+    """Drop every mask that another one refines.
 
-    Raises `DataError`, naming both, if the finer joint does not add up to the coarser one within
-    `slack` rows.
+    Raise `DataError`, naming both masks, if the finer joint does not add up to the coarser one
+    within `slack` rows.
     """
     joints: list[MaskedJoint] = []
     for mask in sorted(masks, key=lambda mask: -len(np.unique(mask.codes))):
@@ -148,13 +149,13 @@ def common_refinement(groupings: Sequence[IntArray]) -> tuple[IntArray, int]:
 
 
 def _is_runs(codes: IntArray) -> bool:
-    """Whether every group is one run of consecutive atoms."""
+    """Return whether every group consists of consecutive atoms."""
     starts = codes[np.flatnonzero(np.diff(codes, prepend=-1))]
     return len(starts) == len(np.unique(starts))
 
 
 def _coarsening(fine: IntArray, coarse: IntArray, groups: int) -> IntArray | None:
-    """Return the coarse group of each fine group, or None if a fine group is split."""
+    """Return the coarse group of each fine group; None if a fine group is split."""
     onto = np.zeros(groups, dtype=np.int64)
     onto[fine] = coarse
     return onto if bool((onto[fine] == coarse).all()) else None

@@ -1,4 +1,4 @@
-"""The penalised composite link model: ungroup the counts of groups smoothly."""
+"""Ungroup counts smoothly with the penalised composite link model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ zero for ever, in steps that stop to matter long before."""
 
 @dataclass(frozen=True, eq=False)
 class SmoothFit:
-    """A penalised composite link model fitted to the counts of groups.
+    """The fit of a penalised composite link model to the counts of groups.
 
     Attributes
     ----------
@@ -137,7 +137,9 @@ class _Model:
         return np.full(self.basis.shape[1], level)
 
     def fit(self, start: FloatArray, penalty: float) -> tuple[FloatArray, SmoothFit]:
-        """Return the coefficients, as a start for the next penalty, and the fit."""
+        """Fit the model at one penalty; return the coefficients, as a start for the next penalty,
+        and the fit.
+        """
         coefficients, objective = start, self._objective(start, penalty)
         converged, iteration = False, 0
         while iteration < MAX_ITERATIONS and not converged:
@@ -198,7 +200,9 @@ class _Model:
         return solution
 
     def _penalised(self, information: FloatArray, penalty: float) -> tuple[FloatArray, float]:
-        """Return Q'WQ + lambda D'D plus the ridge, and the ridge that makes it factorisable."""
+        """Return Q'WQ + lambda D'D plus a ridge, and the ridge, which makes the matrix positive
+        definite.
+        """
         matrix = information + penalty * self.roughness
         ridge = float(1e-9 * np.trace(information) / len(matrix) + 1e-13 * penalty)
         matrix[np.diag_indices_from(matrix)] += ridge
@@ -229,10 +233,10 @@ def _trace_of_quotient(
     q: scipy.sparse.csr_matrix,
     mu: FloatArray,
 ) -> float:
-    """Return trace(M^-1 Q'WQ) from the Cholesky factor of M, one right-hand side at a time.
+    """Return trace(M^-1 Q'WQ) from the Cholesky factor of M.
 
-    Many right-hand sides at once would need only one call, but of threaded BLAS. The trace is over
-    groups or over coefficients, whichever are fewer.
+    Right-hand sides are solved one at a time: all at once would be a single call, but to threaded
+    BLAS. The trace is over groups or over coefficients, whichever are fewer.
     """
     if len(mu) < len(information):
         terms = [

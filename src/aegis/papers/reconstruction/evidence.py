@@ -1,4 +1,6 @@
-"""Evidence on an attribute: the joints of its masks, its histogram, and noisy reports."""
+"""Hold the evidence on an attribute: the joint counts of its masks, its histogram, and noisy
+reports.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ AGREEMENT = 1e-8
 
 
 def aggregate(codes: IntArray, table: FloatArray, groups: int) -> FloatArray:
-    """Return the sums of the rows of a (V, C) table by group code, shape (groups, C)."""
+    """Sum the rows of a (V, C) table by group, to shape (groups, C)."""
     labels = table.shape[1]
     cells = (codes[:, None] * labels + np.arange(labels)).ravel()
     return group_sums(cells, table.ravel(), groups * labels).reshape(groups, labels)
@@ -98,7 +100,7 @@ class NoisyJoint:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All evidence on one attribute and the label, except their joint counts.
+    """All that is known of one attribute and the label, except their joint counts.
 
     Attributes
     ----------
@@ -149,7 +151,7 @@ class Evidence:
 
     @property
     def rows(self) -> float:
-        """Number of rows N, from the first piece of evidence."""
+        """Number of rows N, which all evidence must share."""
         if self.masked:
             return float(self.masked[0].joint.sum())
         if self.noisy:
@@ -205,9 +207,9 @@ class Evidence:
 
 
 def check_sizes(mask: MaskedJoint, histogram: FloatArray) -> FloatArray:
-    """Return the rows of each group of a mask in the histogram, shape (groups,).
+    """Return the rows of each group of a mask according to the histogram, shape (groups,).
 
-    Raises `DataError` if they differ from those of the joint, because such rows cannot be spread.
+    Raise `DataError` if they differ from those of the joint, because such rows cannot be spread.
     """
     sizes = group_sums(mask.codes, histogram, mask.groups)
     gap = np.abs(sizes - mask.joint.sum(axis=1))

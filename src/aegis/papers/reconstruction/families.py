@@ -1,4 +1,4 @@
-"""Constraint families of IPF, and the cells that they determine."""
+"""Define the constraint families of IPF, and find the cells that they determine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from aegis.papers.reconstruction.result import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A constraint family: disjoint groups of cells, and the required total of each.
+    """A constraint family: a partition of the cells into groups, and the required total of each
+    group.
 
     Attributes
     ----------
@@ -42,7 +43,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Margin:
-    """A constraint family that fixes a margin of a table: one group per cell of the kept axes.
+    """A constraint family that fixes a margin of a table: one group for each cell of the margin.
 
     Attributes
     ----------
@@ -99,7 +100,7 @@ Family = Groups | Margin
 
 @dataclass(frozen=True, eq=False)
 class Determined:
-    """The remaining problem after the cells that the families determine are set.
+    """The problem that remains after the determined cells are set.
 
     Attributes
     ----------

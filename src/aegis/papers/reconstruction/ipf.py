@@ -1,4 +1,4 @@
-"""Iterative proportional fitting (IPF) with any families of disjoint groups of cells."""
+"""Run iterative proportional fitting (IPF) with any families of disjoint groups of cells."""
 
 from __future__ import annotations
 
@@ -144,7 +144,8 @@ def _check(
 
 
 def _needs_elimination(seed: FloatArray, families: Sequence[Family]) -> bool:
-    """Whether the families may determine a cell; False if all are proper, positive margins."""
+    """Return whether the families may determine a cell; False if all are proper, positive margins.
+    """
     return not all(
         isinstance(family, Margin)
         and family.targets.size < seed.size
@@ -154,7 +155,7 @@ def _needs_elimination(seed: FloatArray, families: Sequence[Family]) -> bool:
 
 
 def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
-    """Drop every margin that is contained in a larger one, after checking that both agree."""
+    """Drop every margin that a larger margin contains, after checking that both agree."""
     others: list[Family] = [family for family in families if not isinstance(family, Margin)]
     margins = [(set(family.axes), family) for family in families if isinstance(family, Margin)]
     for number, (axes, family) in enumerate(margins):
@@ -186,7 +187,7 @@ def _margin_of(family: Margin, axes: tuple[int, ...]) -> FloatArray:
 def _prepare(
     start: FloatArray, families: Sequence[Family], slack: float
 ) -> tuple[Fit, Callable[[Fit], FloatArray]]:
-    """Return the fit to run, and a function that reads the whole table from it."""
+    """Choose the way to run IPF; return it, and a function that reads the whole table from it."""
     margins = [family for family in families if isinstance(family, Margin)]
     if not _needs_elimination(start, families):
         if PairFit.suits(start, families):

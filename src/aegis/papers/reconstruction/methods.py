@@ -1,4 +1,4 @@
-"""The registry of reconstruction methods."""
+"""Register the methods of reconstruction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from aegis.registry import Registry
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of all methods; each method uses those that concern it.
+    """Settings for all reconstruction methods; each method uses only some of them.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Method:
-    """A method to estimate the joint counts F(A,Y).
+    """A registered method that estimates the joint counts F(A,Y).
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The result of a reconstruction, and its distance from the truth."""
+"""Hold the result of a reconstruction, and its distance from the true counts."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Reconstruction:
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
 
     def against(self, truth: npt.ArrayLike) -> Reconstruction:
-        """Return the result with its total variation distance from `truth`.
+        """Return the result with its total variation distance from the true counts.
 
-        Raises `DataError` if `truth` is empty or does not have the shape of `table`.
+        Raise `DataError` if `truth` is empty or does not have the shape of `table`.
         """
         return replace(self, total_variation=total_variation(self.table, truth))
 

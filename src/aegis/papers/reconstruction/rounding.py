@@ -1,4 +1,4 @@
-"""Round estimated counts to whole rows, as in the papers."""
+"""Round estimated counts to integers, as the papers do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampling of original values, the comparator of the AEGIS paper."""
+"""Draw original values at random: the comparator SAMPLING of the AEGIS paper."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from aegis.papers.reconstruction.result import Reconstruction
 
 
 def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
-    """Return one draw: each masked row gets a compatible original value, and keeps its label.
+    """Draw a compatible original value for each masked row, which keeps its label; return the
+    counts.
 
     Values are drawn with replacement. Compatible values are equally likely, or have the
-    probabilities of the histogram if it is known. The expectation is the closed form, so a draw has
-    no ranking signal either, only noise.
+    probabilities of the histogram if it is known. The expectation is the closed form, so a draw
+    contains no information on the order of configurations, only noise.
 
     Parameters
     ----------

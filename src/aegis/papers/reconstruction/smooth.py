@@ -1,4 +1,4 @@
-"""Smooth reconstruction of ordered attributes, used as far as smoothness predicts."""
+"""Reconstruct ordered attributes smoothly, as far as smoothness predicts the evidence."""
 
 from __future__ import annotations
 
@@ -141,7 +141,8 @@ def _notes(
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """The evidence on the ordered atoms: the joint of their groups, and the weight of each atom.
+    """The evidence on the ordered atoms: the joint counts of their groups, and the weight of each
+    atom.
 
     Attributes
     ----------
@@ -173,7 +174,7 @@ class _Seen:
         return cls(atoms, codes, grouped, offset)
 
     def fits(self, penalty: float | None = None, step: int = 1) -> list[SmoothFit | None]:
-        """Return the model of each label; None for a label without rows."""
+        """Fit the model for each label; None for a label without rows."""
         return [
             composite_link(column, self.codes, offset=self.offset, penalty=penalty, step=step)
             if column.sum() > 0
@@ -187,7 +188,8 @@ class _Seen:
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
     def blend(self, curves: FloatArray, weight: float) -> FloatArray:
-        """Return the weighted geometric mean of the curves and a table flat in every group."""
+        """Return the weighted geometric mean of the curves and a table that is flat in every group.
+        """
         if weight == 1:
             return curves
         flat = np.ones(len(self.codes)) if self.offset is None else self.offset
@@ -195,7 +197,7 @@ class _Seen:
         return blended
 
     def weight(self) -> float:
-        """Return the weight of the curve that best predicts how pairs of groups are split."""
+        """Return the weight at which the curve best predicts how pairs of groups are split."""
         if len(self.grouped) < FEWEST_GROUPS:
             return self._untested_weight()
         missed = np.zeros(len(WEIGHTS))
@@ -216,7 +218,7 @@ class _Seen:
         return WEIGHTS[int((missed <= missed.min() * (1 + 1e-9)).argmax())]
 
     def _untested_weight(self) -> float:
-        """Return the weight of the curve if there are too few groups for predictions.
+        """Return the weight of the curve if there are too few groups to test predictions.
 
         The share of a label is between 0 and 1 and is mostly monotone, so two groups have some
         information on it. An exception is a very short group, from which the curve would be
@@ -228,7 +230,7 @@ class _Seen:
         return float(np.bincount(self.codes).min() >= LEAST_EXTENT * len(self.codes))
 
     def met(self, seed: FloatArray) -> FloatArray:
-        """Return the seed, fitted to the grouped joint and roughly to the histogram."""
+        """Fit the seed to the grouped joint and roughly to the histogram."""
         table = seed
         for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
             if self.offset is not None:

@@ -1,4 +1,4 @@
-"""Three ways to run a sweep of IPF: on cells, on one factor per axis, and on two families."""
+"""Run a sweep of IPF in one of three ways: on cells, on one factor per axis, or on two families."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SMALL = 4096
 
 
 class Fit(Protocol):
-    """A table that is being fitted to the targets."""
+    """A table that IPF is fitting to the totals of families."""
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to fit."""
+        """Whether no cell is left to fit."""
 
     def sweep(self) -> float:
         """Fit all families in turn; return a deviation that occurred during the sweep, in rows.
@@ -34,7 +34,8 @@ class Fit(Protocol):
         """
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table, and its family."""
+        """Return the largest deviation of the current table from a target, in rows, and its family.
+        """
 
     def cells(self) -> FloatArray:
         """Return the current table."""
@@ -42,7 +43,9 @@ class Fit(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FamilySweep:
-    """A constraint family: `measure` sums the cells by group, `scale` multiplies them in place."""
+    """The step of one constraint family: `measure` sums the cells by group, `scale` multiplies them
+    in place.
+    """
 
     name: str
     targets: FloatArray
@@ -51,7 +54,7 @@ class FamilySweep:
 
 
 class CellFit:
-    """IPF on the cells, for families of any kind.
+    """IPF that updates every cell, for families of any kind.
 
     `values` is changed in place.
     """
@@ -62,13 +65,13 @@ class CellFit:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to fit."""
+        """Whether no cell is left to fit."""
         return not self._steps
 
     def sweep(self) -> float:
         """Fit all families in turn; return the correction by the first one, in rows.
 
-        After the sweep before, the last family is exact, so the first one shows the remaining
+        After the previous sweep the last family is exact, so the first one shows the remaining
         deviation.
         """
         values, correction = self._values, 0.0
@@ -80,7 +83,8 @@ class CellFit:
         return correction
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table, and its family."""
+        """Return the largest deviation of the current table from a target, in rows, and its family.
+        """
         return max(
             (_largest(step.measure(self._values) - step.targets), step.name) for step in self._steps
         )
@@ -91,7 +95,7 @@ class CellFit:
 
 
 class FactorFit:
-    """IPF for one margin per axis: one factor per axis is fitted, and the seed does not change.
+    """IPF for one margin per axis: it fits one factor per axis and leaves the seed unchanged.
 
     The margin of axis k is the seed contracted with all other factors. Contracting from the last
     axis backwards gives every partial table that a sweep needs. So a sweep over any number of axes
@@ -105,7 +109,7 @@ class FactorFit:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to fit."""
+        """Whether no cell is left to fit."""
         return not self._named
 
     def sweep(self) -> float:
@@ -113,7 +117,8 @@ class FactorFit:
         return self._pass(update=True)[0]
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table, and its family."""
+        """Return the largest deviation of the current table from a target, in rows, and its family.
+        """
         return self._pass(update=False)
 
     def cells(self) -> FloatArray:
@@ -145,7 +150,7 @@ class FactorFit:
 
 
 class PairFit:
-    """IPF for two families: one factor per group; only sums K of the seed are needed.
+    """IPF for two families: it fits one factor per group, and needs only sums K of the seed.
 
     The fixed point is seed * u[first group] * v[second group]. The current totals of both families
     are u (K v) and v (K' u), where K (G1, G2) has the sums of the seed's cells by both groups. So a
@@ -178,14 +183,14 @@ class PairFit:
 
     @classmethod
     def suits(cls, seed: FloatArray, families: Sequence[Family]) -> bool:
-        """Whether there are two families, and K is not much larger than the table."""
+        """Return whether there are two families, and K is not much larger than the table."""
         if len(families) != 2:
             return False
         return len(families[0].targets) * len(families[1].targets) <= max(2 * seed.size, SMALL)
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to fit."""
+        """Whether no cell is left to fit."""
         return False
 
     def sweep(self) -> float:
@@ -201,7 +206,8 @@ class PairFit:
         return math.sqrt(off.dot(off) / len(off))
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table, and its family."""
+        """Return the largest deviation of the current table from a target, in rows, and its family.
+        """
         off_first = _largest(self._first * self._bare - self._targets[0])
         two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])
         return max((off_first, self._names[0]), (two, self._names[1]))
@@ -219,7 +225,7 @@ class PairFit:
 def grouped_steps(
     families: Sequence[Family], remaining: Sequence[FloatArray], where: IntArray
 ) -> list[FamilySweep]:
-    """Return one step per family, for the cells `where` of the flattened table."""
+    """Return one step for each family, restricted to the cells `where` of the flattened table."""
     steps = []
     for family, left in zip(families, remaining, strict=True):
         # Groups without open cells are done, and numbering the rest afresh keeps sums short.
@@ -229,7 +235,7 @@ def grouped_steps(
 
 
 def margin_step(family: Margin) -> FamilySweep:
-    """Return the step of a margin, for the unflattened table."""
+    """Return the step that fits a margin on the table in its original shape."""
     summed = tuple(axis for axis in range(len(family.shape)) if axis not in family.axes)
     place = [size if axis in family.axes else 1 for axis, size in enumerate(family.shape)]
 

@@ -1,4 +1,4 @@
-"""Unfolding of noise masks: estimate the true joint counts from reports and channel, by EM."""
+"""Unfold noise masks: estimate the true joint counts from reports and channel, by EM."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ may be needed to meet a constraint, and this keeps them open."""
 
 @dataclass(frozen=True, eq=False)
 class Unfolding:
-    """Maximum-likelihood estimate of the true counts from noisy reports.
+    """A maximum-likelihood estimate of the true counts from noisy reports.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ def channel_em(
 
 
 def _of_exact_evidence(evidence: Evidence) -> FloatArray:
-    """Return the table from all exact evidence, which includes the label totals."""
+    """Reconstruct the table from all exact evidence, which includes the label totals."""
     totals = evidence.noisy[0].joint.sum(axis=0, keepdims=True)
     everything = MaskedJoint("label", np.zeros(evidence.atoms, dtype=np.int64), totals)
     return all_evidence(replace(evidence, masked=(*evidence.masked, everything), noisy=())).table
@@ -278,7 +278,7 @@ def _maximise(
 
 
 def _extrapolated(start: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the squared extrapolation of two EM steps, kept positive and with the same totals.
+    """Extrapolate two EM steps quadratically; values stay positive and totals unchanged.
 
     The step length is chosen for each label separately, because their problems are independent.
     """

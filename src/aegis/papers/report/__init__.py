@@ -1,1 +1,1 @@
-"""The section on trained models in the report."""
+"""Render the report section on trained models."""

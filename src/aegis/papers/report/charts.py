@@ -1,4 +1,4 @@
-"""Charts of trained models: rank correlations of measures, and metrics against scores."""
+"""Draw charts of trained models: rank correlations of measures, and metrics against scores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from aegis.report.palette import variable
 def agreement_chart(
     measures: Sequence[str], models: Sequence[str], cells: Points, width: int
 ) -> Plot:
-    """Return Spearman's correlation by measure (rows) and model (columns), as a heat map."""
+    """Draw Spearman's correlation by measure (rows) and model (columns), as a heat map."""
     import altair as alt
 
     names = fitted(measures, width)
@@ -59,7 +59,7 @@ def agreement_chart(
 
 
 def trained_chart(models: Sequence[Mapping[str, Any]], score: str, metric: str, width: int) -> Plot:
-    """Return the metric of each model against the score, with one panel per model.
+    """Draw the metric of each model against the score, one panel for each model.
 
     Each entry of `models` has a `title` and `points` with `utility`, `reached`, `admissible` and
     `recommended`.

@@ -1,4 +1,4 @@
-"""The results of trained models as a section of the report."""
+"""Render the results of trained models as a section of the report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def trained_section(evaluation: EvaluationResult, advice: Advice) -> ReportSecti
 
 
 def trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Drawing]:
-    """Return the charts of trained models for which there are figures."""
+    """Draw the charts of trained models for which figures exist."""
     drawings = {}
     ranks, metric = evaluation["ranks"], evaluation["metric"]
     if ranks["cells"]:
@@ -110,7 +110,7 @@ def evaluation_section(
 
 
 def _reached(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, str]]:
-    """Return each model's metrics on the recommendation and on the unmasked table."""
+    """Return each model's metrics for the recommended configuration and for the unmasked table."""
     best = advice.best
     return [
         {
@@ -128,8 +128,7 @@ def _reached(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, str
 
 
 def _ranks(agreement: Sequence[AgreementRow]) -> dict[str, Any]:
-    """Return the rank correlations as cells of a heat map, with measures as rows, models as
-    columns.
+    """Return the rank correlations as cells of a heat map: rows are measures, columns are models.
     """
     measures = list(dict.fromkeys(agreement_.measure for agreement_ in agreement))
     models = list(dict.fromkeys(agreement_.model for agreement_ in agreement))

@@ -1,4 +1,5 @@
-"""Protocols for results of trained models, so that the report does not import the training."""
+"""Define protocols for results of trained models, so that the report need not import the training.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ class AgreementRow(Protocol):
 
 
 class EvaluationResult(Protocol):
-    """Results of models that were trained on the releases."""
+    """The metrics of models trained on releases, and their agreement with measures."""
 
     @property
     def metric(self) -> str:

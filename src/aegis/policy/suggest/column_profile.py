@@ -1,4 +1,4 @@
-"""Facts about one column, and the proposal for it."""
+"""Hold facts about one column, and the proposal for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aegis.policy.suggest.facts import ColumnFacts
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """Facts about one column, and the proposal for it.
+    """The facts about one column, with its proposed role and masks.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class ColumnProfile:
 
     @property
     def ordered(self) -> bool:
-        """Whether the policy states an order.
+        """Whether the policy states an order of the values.
 
         It does if the column is a quasi-identifier whose texts are ranges of numbers.
         """
@@ -67,7 +67,7 @@ class ColumnProfile:
         return self.role is not Role.IDENTIFIER and not doubtful
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the profile as plain data, without values that may identify persons."""
+        """Return the profile as JSON values, without values that may identify persons."""
         facts = self.facts
         hidden = not self.quoted
         return {
@@ -92,5 +92,5 @@ class ColumnProfile:
 
 
 def _plain(value: Any) -> Any:
-    """Return a number or date as plain data that JSON can hold."""
+    """Return a number, or a date as text, which JSON can store."""
     return value if value is None or isinstance(value, int | float) else str(value)

@@ -1,4 +1,4 @@
-"""Facts about a column for a first policy: measured figures and conclusions from them."""
+"""Hold facts about a column for a first policy: measured figures and conclusions from them."""
 
 from __future__ import annotations
 

@@ -105,7 +105,10 @@ def find_fixed(
 
 
 def stacked(tables: Sequence[ir.Table]) -> ir.Table:
-    """Return the rows of all tables, as a balanced tree of unions: a long chain is too deep to compile."""
+    """Return the rows of all tables, as a balanced tree of unions.
+
+    A long chain of unions would be too deep to compile.
+    """
     if len(tables) == 1:
         return tables[0]
     middle = len(tables) // 2
@@ -113,12 +116,14 @@ def stacked(tables: Sequence[ir.Table]) -> ir.Table:
 
 
 def _compared(traits: Sequence[Trait]) -> list[Trait]:
-    """Return the traits that vary: of one that hardly does, nothing can be told."""
+    """Return the traits that vary; a trait that hardly varies proves nothing."""
     return [trait for trait in traits if trait.distinct > 1 and 0 < trait.peak < 1]
 
 
 def _counts(table: ir.Table, key: str, trait: Trait) -> ir.Table:
-    """Return one row: how many values come back with a known trait, and how many with one alone."""
+    """Return a query for two numbers: values with several rows of known trait, and those with a
+    single trait.
+    """
     known = table.filter(table[key].notnull() & table[trait.name].notnull())
     column = known[trait.name]
     if column.type().is_boolean():  # some engines have no least flag

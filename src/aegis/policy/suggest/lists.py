@@ -1,4 +1,4 @@
-"""The word lists for reading column names: `words.toml` in this folder."""
+"""Load the word lists for column names: `words.toml` in this folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @cache
 def read_lists() -> dict[str, Any]:
-    """Return the file's content: `concept`, a list of concepts, and `words`, lists by name."""
+    """Read the file: `concept` is a list of concepts, `words` has lists of words by name."""
     text = files("aegis.policy.suggest").joinpath("words.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 

@@ -93,7 +93,7 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
 
 
 def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
-    """Return `identity` alone, or the finest coarser masks of a column whose values are nearly keys."""
+    """Return `identity` only, or else the finest coarser masks if the values are nearly keys."""
     identity = parse_mask("identity")
     rounded = _rounded(facts)
     if _risky(facts) and is_amount(facts):
@@ -121,12 +121,12 @@ def _differing(facts: ColumnFacts) -> str:
 
 
 def _risky(facts: ColumnFacts) -> bool:
-    """Return whether a column alone nearly distinguishes every row from the others."""
+    """Return whether a column alone distinguishes nearly every row from the others."""
     return facts.unique_share > RISKY_SHARE and facts.values >= FEWEST_FOR_UNIQUE
 
 
 def _rounded(facts: ColumnFacts) -> list[Spec]:
-    """Return masks that take exact values away and keep their order and size."""
+    """Return masks that round numbers, so that exact values are lost but order and size remain."""
     if facts.kind not in (Kind.INTEGER, Kind.NUMBER) or facts.coded:
         return []
     if facts.kind is Kind.INTEGER and abs((facts.quantiles or {}).get(0.5, 0.0)) < 100:
@@ -135,7 +135,7 @@ def _rounded(facts: ColumnFacts) -> list[Spec]:
 
 
 def _parse(specs: Sequence[Spec], facts: ColumnFacts) -> list[Mask]:
-    """Return the masks of `specs`, those left out that cannot work on numbers of such a size."""
+    """Parse the masks of `specs`, without those that do not fit numbers of this size."""
     masks: list[Mask] = []
     for spec in specs:
         try:
@@ -198,7 +198,9 @@ def _day(value: Any) -> date | None:
 
 
 def _period(day: date, unit: str) -> tuple[int, ...]:
-    """Return the period in which a day falls, such that different periods differ."""
+    """Return an identifier of the period that contains a day; different periods have different
+    ones.
+    """
     return {
         "day": (day.toordinal(),),
         "week": day.isocalendar()[:2],
@@ -249,7 +251,7 @@ def _numbers(facts: ColumnFacts, *, is_age: bool) -> tuple[list[Spec], str]:
 
 
 def _skewed(facts: ColumnFacts) -> bool:
-    """Return whether half the values coincide, or Kelly's skewness of the deciles exceeds 1/2."""
+    """Return whether half the values are equal, or Kelly's skewness of the deciles exceeds 1/2."""
     cuts = facts.quantiles or {}
     if len(cuts) < 7:
         return False
@@ -275,7 +277,12 @@ def _skewed_specs(facts: ColumnFacts) -> list[Spec]:
 
 
 def _top(facts: ColumnFacts, *, is_age: bool) -> list[Spec]:
-    """Return top coding where the largest hundredth reaches further than half the values do."""
+    """Return a top code if the largest hundredth of the values is spread wider than the half below
+    it.
+
+    More precisely: the maximum is farther above the 99 % quantile than that is above the median.
+    Ages are always cut at `OLDEST_AGE`.
+    """
     if is_age and facts.high > OLDEST_AGE:
         return [{"top_code": {"at": OLDEST_AGE}}]
     cuts = facts.quantiles or {}
@@ -287,13 +294,13 @@ def _top(facts: ColumnFacts, *, is_age: bool) -> list[Spec]:
 
 
 def _round_up(value: float) -> int | float:
-    """Return `value` rounded up to two significant digits, whole where it is 10 or more."""
+    """Round `value` up to two significant digits, to an integer if it is at least 10."""
     rounded = Context(prec=2, rounding=ROUND_CEILING).create_decimal(Decimal(repr(value)))
     return int(rounded) if rounded == rounded.to_integral_value() else float(rounded)
 
 
 def _widths(facts: ColumnFacts) -> list[int | float]:
-    """Return up to three widths of the 1-2-5 ladder that cut the bulk of the values."""
+    """Return up to three widths of the 1-2-5 series that divide the bulk of the values."""
     cuts = facts.quantiles or {}
     low, high = float(facts.low), float(facts.high)
     bulk = cuts.get(0.99, high) - cuts.get(0.01, low)
@@ -311,7 +318,7 @@ def _widths(facts: ColumnFacts) -> list[int | float]:
 
 
 def _ladder(rung: int) -> int | float:
-    """Return rung 0, 1, 2, 3, ... of 1, 2, 5, 10, ...; negative rungs are below 1."""
+    """Return entry 0, 1, 2, 3, ... of the series 1, 2, 5, 10, ...; negative entries are below 1."""
     power, step = divmod(rung, 3)
     digit = (1, 2, 5)[step]
     return digit * 10**power if power >= 0 else float(f"{digit}e{power}")

@@ -23,7 +23,7 @@ from aegis.policy.suggest.persons import NameBearer, whose_name
 
 @dataclass(frozen=True)
 class Concept:
-    """A concept that column names refer to.
+    """A concept to which column names refer, such as a date of birth.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Words:
-    """A column's name as words, with and without accents."""
+    """A column's name as words, both with and without accents."""
 
     plain: tuple[str, ...]
     bare: tuple[str, ...]
@@ -129,7 +129,8 @@ def read_words(name: str) -> Words:
 
 @cache
 def _concepts_by_phrase() -> dict[str, list[Concept]]:
-    """Return the concepts of every phrase, spaces left out: `date of birth` is `dateofbirth`."""
+    """Return the concepts of every phrase; the phrase is written without spaces, as `dateofbirth`.
+    """
     by_phrase: dict[str, list[Concept]] = {}
     for concept in CONCEPTS:
         for phrase in concept.phrases:
@@ -143,7 +144,7 @@ def _concept(name: str) -> Concept:
 
 
 def names_thing(name: str) -> bool:
-    """Return whether the column has names of things, such as `product_name`."""
+    """Return whether the name says that the values are names of things, such as `product_name`."""
     return whose_name(read_words(name).bare) is NameBearer.THING
 
 
@@ -188,7 +189,7 @@ def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
 
 
 def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
-    """Yield every phrase of a name with the concepts that it may speak of."""
+    """Yield every phrase of a name with the concepts that it may refer to."""
     by_phrase = _concepts_by_phrase()
     for phrase in words.phrases():
         whole = phrase.ends and phrase.start == 0
@@ -209,7 +210,7 @@ def numbers_person(name: str) -> bool:
 
 
 def _numbers_somebody(words: tuple[str, ...]) -> bool:
-    """Return whether two words are one for a person or record and one for a number of it."""
+    """Return whether one of two words means a person or record, and the other a number of it."""
     if len(words) != 2:
         return False
     numbered = word_list("person") | word_list("record")
@@ -227,7 +228,9 @@ def _only_rated_or_counted(
 
 
 def _of_a_thing_or_time(words: Words, phrase: Phrase, concept: Concept) -> bool:
-    """Return whether an age is a thing's (`account_age`, `age of the house`), a job only a time."""
+    """Return whether an age belongs to a thing (`account_age`, `age of the house`), or a job is
+    only a time.
+    """
     if concept.name == OCCUPATION:
         return not word_list("tenure").isdisjoint(set(words.bare) - set(phrase.words))
     if concept.name != AGE:

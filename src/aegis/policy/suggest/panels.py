@@ -25,7 +25,7 @@ ONCE = 0.999
 def find_once_each(
     source: Source, table: ir.Table, keys: Mapping[str, float], times: Mapping[str, float]
 ) -> dict[str, str]:
-    """Return for each key a column of times that never has the same time twice for one value of the key.
+    """Return for each key a column of times in which no time occurs twice for one value of the key.
 
     Suppose two columns are unrelated, and p and q are the shares of pairs of rows that agree in
     each. Then n rows have about n (n - 1) / 2 p q pairs that agree in both, and no such pair with a
@@ -63,7 +63,7 @@ def find_once_each(
 
 
 def _count(table: ir.Table, key: str, time: str) -> ir.Table:
-    """Return one row: how many rows have both, and how many different pairs there are."""
+    """Return a query for two numbers: rows with both values, and different pairs of values."""
     known = table.filter(table[key].notnull() & table[time].notnull())
     cells = known.group_by(key_value=known[key], time_value=known[time]).aggregate(n=known.count())
     return cells.aggregate(rows=cells["n"].sum(), cells=cells.count()).mutate(

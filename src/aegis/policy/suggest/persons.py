@@ -1,9 +1,9 @@
 """Decide whether a column called "... name" has names of persons or of things.
 
-`name` refers to a person, alone or with words for persons and parts of a name: `name`,
+`name` refers to a person, alone or with words for persons and components of a name: `name`,
 `guest_name`, `name_of_child`, `nom complet`, `Kundenname`. With a word for a thing it refers to the
-thing: `product_name`, `file name`, `nom_produit`. Of several such words, the one next to it
-decides. With any other word the header is ambiguous, and the values decide
+thing: `product_name`, `file name`, `nom_produit`. If there are several such words, the one next to
+`name` decides. With any other word the header is ambiguous, and the values decide
 (`aegis.policy.suggest.roles`).
 """
 
@@ -60,7 +60,7 @@ def whose_name(words: Sequence[str]) -> NameBearer | None:
 
 
 def _compound(word: str) -> tuple[str, ...]:
-    """Split `guestname` and `Kundenname` in two, where the first part is known."""
+    """Split a compound such as `guestname` or `Kundenname` in two, if its first word is known."""
     for ending in _ENDINGS:
         start = word.removesuffix(ending)
         if start != word and start in word_list("person") | word_list("thing"):

@@ -3,8 +3,8 @@
 The first query aggregates over all columns of the whole table: it counts nulls, finds ranges and,
 if the table is not large, counts distinct values. The second finds quantiles and the forms of
 texts; for a large table it uses a seeded sample. The third finds the most frequent values of all
-categories at once. The last one tests which traits possible keys of persons fix. Only wide tables
-need several queries for each of these.
+categories at once. The last one tests which lifelong traits each possible key of persons
+determines. Only wide tables need several queries for each of these.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def finite(column: ir.Column) -> ir.Value:
 
 
 def _row(source: Source, table: ir.Table, wanted: Mapping[str, ir.Value]) -> dict[str, Any]:
-    """Run one aggregation and return its one row; of wide tables some aggregates at a time."""
+    """Run aggregations over all rows, and return the results; wide tables need several queries."""
     names = list(wanted)
     at_once = _AT_ONCE if source.engine.in_process else _MOST_AT_ONCE
     row: dict[str, Any] = {}
@@ -119,7 +119,7 @@ def _row(source: Source, table: ir.Table, wanted: Mapping[str, ir.Value]) -> dic
 
 
 def _count(source: Source) -> list[ColumnFacts]:
-    """Count nulls and find ranges, of all columns in one query over the whole table."""
+    """Count nulls and find ranges of all columns, in one query over the whole table."""
     table, exact = source.table, source.rows <= EXACT_ROWS
     wanted: dict[str, ir.Value] = {}
     for i, name in enumerate(source.columns):
@@ -193,7 +193,7 @@ def estimate_distinct(rows: int, sampled: int, seen: int) -> int:
 
 
 def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Find quantiles of numbers, of all columns in one query."""
+    """Find quantiles of all numeric columns, in one query."""
     wanted: dict[str, ir.Value] = {}
     for i, told in enumerate(facts):
         if told.kind is None or (told.exact and told.distinct < 2):
@@ -222,7 +222,8 @@ def _described(facts: ColumnFacts, i: int, row: Mapping[str, Any]) -> ColumnFact
 
 
 def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
-    """Return the facts with the number of values estimated; the whole table tells 0, 1 and more."""
+    """Add the estimated number of values to the facts; 0 or 1 value is known from the whole table.
+    """
     distinct = estimate_distinct(facts.values, sampled, seen) if seen else 0
     least = min(facts.values, int(facts.low is not None) + int(facts.low != facts.high))
     ordered = facts.kind is not None and facts.kind.ordered
@@ -237,9 +238,11 @@ def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
 def _find_repetition(
     source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Find how values repeat, the form of texts and the most frequent values, in two queries.
+    """Find how often values repeat, the forms of texts and the most frequent values, in two
+    queries.
 
-    Of wide tables some columns at a time: the engine takes far longer to stack very many at once.
+    Wide tables need several such queries: the engine takes far longer if very many columns are
+    stacked at once.
     """
     at_once = _STACKED_AT_ONCE if source.engine.in_process else _MOST_AT_ONCE
     asked = [i for i, column in enumerate(facts) if _repeats(column)]
@@ -255,9 +258,10 @@ def _find_repetition(
 def _find_values(
     source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Find what `_find_repetition` does, of columns that are asked for together.
+    """Find the facts of `_find_repetition` for some columns.
 
-    Columns are stacked and grouped by value, so that a form is looked for once per different value.
+    Columns are stacked and grouped by value, so that the form of each different value is tested
+    once.
     """
     wanted = {f"c{i}": sample[column.name].cast("string") for i, column in enumerate(facts)}
     stacked = sample.select(**wanted).pivot_longer(
@@ -276,7 +280,7 @@ def _find_values(
 
 
 def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
-    """Return what is asked of the values of each column, by name."""
+    """Return the aggregations over the values of each column, by name."""
     size, value = grouped["n"].cast("float64"), grouped["value"]
     rows = size.sum()
     wanted: dict[str, ir.Value] = {
@@ -296,7 +300,7 @@ def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
 
 
 def _repeated(facts: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
-    """Return the facts with `peak`, `separation` and, of texts, their lengths and forms."""
+    """Add `peak`, `separation` and, for texts, lengths and forms to the facts."""
     if row is None:
         return facts
     rows = row["rows"]
@@ -338,7 +342,7 @@ def _find_frequent(
 
 
 def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: int) -> ColumnFacts:
-    """Return the facts with the values that may be quoted, and ranges if all values are some."""
+    """Add the values that may be quoted to the facts, and ranges if all values are ranges."""
     frequent = [(r["value"], r["n"] / total) for r in rows[:SHOWN_VALUES] if r["n"] >= FEWEST_ROWS]
     known = [str(row["value"]) for row in rows]
     ranges = in_order(known) if _ranged(facts) and len(known) == facts.distinct else ()
@@ -346,7 +350,8 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
 
 
 def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Find which columns fix what a person has for life, of the sample where the table is large."""
+    """Find which columns determine lifelong traits of persons, on a sample if the table is large.
+    """
     traits = [
         Trait(column.name, column.distinct, column.peak)
         for column in facts
@@ -365,7 +370,10 @@ def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -
 def _find_once_each(
     source: Source, possible: Sequence[ColumnFacts], facts: Sequence[ColumnFacts]
 ) -> dict[str, str]:
-    """Find keys of what is observed time and again; of a sample nothing is once that is not."""
+    """Find columns whose values occur at most once at each time, only on complete tables.
+
+    In a sample, a value that occurs once may occur more often in the table.
+    """
     if source.rows > EXACT_ROWS:
         return {}
     keys = {
@@ -384,7 +392,9 @@ def _find_once_each(
 
 
 def _may_be_key(facts: ColumnFacts) -> bool:
-    """Return whether a column is of whole numbers or texts that come back, and no name tells of what."""
+    """Return whether a column may number persons: repeated integers or texts whose name has no
+    other meaning.
+    """
     if facts.kind not in (Kind.INTEGER, Kind.TEXT) or not facts.distinct >= FEWEST_KEYS:
         return False
     if facts.distinct >= NEARLY_ALL * facts.values:
@@ -396,12 +406,14 @@ def _may_be_key(facts: ColumnFacts) -> bool:
 
 
 def _ranged(facts: ColumnFacts) -> bool:
-    """Return whether a column's texts are so few ranges that they can be listed."""
+    """Return whether a column has texts that are ranges, few enough to be listed."""
     return facts.shape("range") > NEARLY_ALL and 2 < facts.distinct <= MOST_RANGES
 
 
 def _repeats(facts: ColumnFacts) -> bool:
-    """Return whether it is asked how values repeat: of all but measured numbers."""
+    """Return whether to measure how values of the column repeat: all columns except measured
+    numbers.
+    """
     return _countable(facts) or facts.kind in (Kind.INTEGER, Kind.DATE)
 
 

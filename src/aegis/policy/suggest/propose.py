@@ -69,7 +69,9 @@ class ProposedPolicy:
 
     @property
     def person(self) -> str | None:
-        """The column that identifies the rows of one person: an identifier whose values repeat; or None."""
+        """The column that identifies persons, an identifier whose values repeat; None if there is
+        none.
+        """
         return self.policy.person
 
     @property
@@ -94,7 +96,7 @@ class ProposedPolicy:
         write_text(Path(path), self.yaml)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return label, rule and profiles as plain data."""
+        """Return label, rule and profiles as JSON values."""
         label = self.policy.label
         return {
             "label": {"column": label.column, "bins": label.bins} if label else None,
@@ -121,7 +123,7 @@ def _policy(
     reading: Reading | None,
     weight: str | None,
 ) -> Policy:
-    """Return the policy of the proposed columns."""
+    """Build the policy from the proposals for the columns."""
     rule = _propose_rule(profiles.values())
     return Policy(
         label=label,
@@ -199,7 +201,7 @@ def init_policy(
 
 
 def _opened(table: Any, labels: Sequence[str], weight: str | None) -> Source:
-    """Open a table that has the columns that were named."""
+    """Open a table, and check that it has the columns that the user named."""
     source = open_proposing(table)
     for label in labels:
         source.require(label, where="the label")
@@ -211,7 +213,7 @@ def _opened(table: Any, labels: Sequence[str], weight: str | None) -> Source:
 def _profiles(
     facts: Mapping[str, ColumnFacts], labels: Sequence[str], weight: str | None
 ) -> dict[str, ColumnProfile]:
-    """Return what is proposed for every column but the labels."""
+    """Return the proposal for every column except the labels."""
     return {
         name: declared_weight(column) if name == weight else _propose(column)
         for name, column in facts.items()
@@ -220,7 +222,7 @@ def _profiles(
 
 
 def _attribute(profile: ColumnProfile, role: Role) -> Attribute:
-    """Return the entry of a column; ranges of numbers written as text have their order."""
+    """Return the policy's entry for a column; ranges written as text get their order."""
     if profile.ordered:
         ordinal, ranges = AttributeKind.ORDINAL, profile.facts.ranges
         return Attribute(profile.name, role, profile.masks, kind=ordinal, order=ranges)
@@ -250,7 +252,7 @@ def _outside(profiles: Mapping[str, ColumnProfile]) -> list[ColumnFacts]:
 
 
 def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
-    """Return the profiles with copies of quasi-identifiers given their role, or asked about."""
+    """Give copies of quasi-identifiers the same role, or add a question about them."""
     quasi = [p.facts for p in profiles.values() if p.role is Role.QUASI_IDENTIFIER]
     twins = find_twins(source, quasi, _outside(profiles))
     changed = dict(profiles)
@@ -283,9 +285,10 @@ def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[s
 def _with_questions(
     source: Source, profiles: Mapping[str, ColumnProfile]
 ) -> tuple[dict[str, ColumnProfile], str]:
-    """Return the profiles with what to ask of few columns that single out rows, and all in a sentence.
+    """Add questions about a few columns that together single out rows; also return them as one
+    sentence.
 
-    Columns that are masked already are not asked about.
+    Columns that are already masked are not considered.
     """
     as_they_are = {n: p for n, p in profiles.items() if "identity" in map(str, p.masks)}
     identifying = find_identifying(source, _outside(as_they_are))
@@ -313,7 +316,7 @@ def _with_questions(
 
 
 def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
-    """Return the label: a number to predict where it has many values, else its classes."""
+    """Return the label: a number if it has many values, otherwise classes."""
     if facts.kind is None:
         raise DataError(
             f"The label {facts.name!r} has type {facts.dtype}, which cannot be a class.",
@@ -356,7 +359,7 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
 
 
 def _propose_rule(profiles: Any) -> PrivacyRule:
-    """Return k-anonymity, and 2-diversity of the first sensitive attribute with enough values."""
+    """Return k-anonymity, and 2-diversity for the first sensitive attribute with enough values."""
     rule: dict[str, object] = {"k": K, "suppression": SUPPRESSION}
     for profile in profiles:
         facts = profile.facts
@@ -368,7 +371,8 @@ def _propose_rule(profiles: Any) -> PrivacyRule:
 
 
 def _propose_person(profiles: Iterable[ColumnProfile]) -> ColumnProfile | None:
-    """Return the identifier by which rows of one person belong together: the one that differs most."""
+    """Return the identifier that groups the rows of one person: the one with most values, if any.
+    """
     keys = [
         profile
         for profile in profiles
@@ -378,7 +382,7 @@ def _propose_person(profiles: Iterable[ColumnProfile]) -> ColumnProfile | None:
 
 
 def _check_scored(profiles: Sequence[ColumnProfile], label: str | None) -> None:
-    """Raise when nothing is left to score."""
+    """Raise an error if no column is left to score."""
     besides = "" if label is None else f" besides the label {label!r}"
     if not profiles:
         raise PolicyError(

@@ -1,4 +1,4 @@
-"""Ranges of numbers written as text, `[70-80)`, `18-24`, `<20`, `90+`, in the order of their bounds."""
+"""Sort ranges of numbers that are written as text, such as `[70-80)`, `18-24`, `<20`, `90+`."""
 
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ def in_order(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def merged(ranges: Sequence[str], size: int) -> dict[str, Any]:
-    """Return the mask that shows `size` neighbouring ranges as one; the last group may be smaller."""
+    """Return a mask that merges every `size` neighbouring ranges into one; the last may have fewer.
+    """
     groups = [ranges[start : start + size] for start in range(0, len(ranges), size)]
     named = {_name(group): list(group) for group in groups}
     return {"group": {"groups": named, "rest": "other"}}
 
 
 def _name(group: Sequence[str]) -> str:
-    """Return the range from the first of some neighbours to the last."""
+    """Return a name for merged ranges, from the first to the last."""
     first, last = _BOTH.fullmatch(group[0].strip()), _BOTH.fullmatch(group[-1].strip())
     if first is not None and last is not None:
         return f"{first[1]}{first[2]}{first[3]}{last[4]}{last[5]}"

@@ -1,7 +1,7 @@
-"""Relations between columns: copies of quasi-identifiers, and columns that identify together.
+"""Find relations between columns: copies of quasi-identifiers, and columns that identify together.
 
-Proposing a role for each column separately misses both. For example, a title reveals sex, a code
-its name, and months an age in years. And four harmless numbers together may single out nearly every
+A proposal for each column separately misses both. For example, a title reveals sex, a code its
+name, and months an age in years. And four harmless numbers together may single out nearly every
 row.
 """
 
@@ -53,7 +53,7 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Twin:
-    """A quasi-identifier that another column reveals.
+    """A quasi-identifier that another column reveals, and how well.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
 
 
 def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[str, pa.Array]:
-    """Return columns of a sample of rows, in one query."""
+    """Fetch columns of a sample of rows, in one query."""
     table = source.table if source.rows <= most else source.sample(most, seed=0)
     selected = table.select(**{f"c{i}": table[own.name] for i, own in enumerate(facts)})
     collected = source.collect(selected)
@@ -157,7 +157,7 @@ def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[st
 
 
 def _codes(column: pa.Array) -> Codes:
-    """Return a code for each row, equal where values are, null being one of its own."""
+    """Return a code for each row, equal for equal values; null has a separate code."""
     encoded = column.dictionary_encode(null_encoding="encode")
     codes: Codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
@@ -171,7 +171,9 @@ def _numbers(column: pa.Array) -> npt.NDArray[np.float64]:
 
 
 def _together(columns: Sequence[Codes]) -> Codes:
-    """Return one code per row from 0 without gaps, equal where all columns are."""
+    """Return one code per row, equal for rows with equal codes in all columns, numbered without
+    gaps.
+    """
     key = columns[0]
     for column in columns[1:]:
         key = key * (int(column.max(initial=0)) + 1) + column
@@ -200,7 +202,7 @@ def _predicted(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 
 def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
-    """Return a twin where the other column is a quasi-identifier in fewer and larger groups."""
+    """Return a twin if the other column is the quasi-identifier in fewer, larger groups."""
     if 2 * codes[other].max() > codes[own].max():
         return None
     right, gain = _guessed(codes[other], codes[own])
@@ -208,7 +210,9 @@ def _coarser(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
 
 
 def _guessed(values: Codes, groups: Codes) -> tuple[float, float]:
-    """Return the share of rows whose value is guessed right from the group, and its lift; else 0."""
+    """Return the share of rows whose value the group predicts, and its lift; zeros if that proves
+    nothing.
+    """
     rows = len(values)
     sizes = np.bincount(values)
     if rows - sizes.max() < FEWEST_OTHERS or (groups.max() + 1) * ROWS_PER_VALUE > rows:

@@ -100,7 +100,7 @@ def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
 
 
 def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
-    """Return the role that values alone suggest, as a list of one, or none."""
+    """Return the role that the values alone suggest, as a list with one entry, or an empty list."""
     quasi = Role.QUASI_IDENTIFIER
     if is_code(facts):
         return [(quasi, "digits of one length, as postcodes have them")]
@@ -165,7 +165,9 @@ def _speaks(facts: ColumnFacts) -> bool:
 
 
 def _doubt(facts: ColumnFacts) -> str | None:
-    """Return why the texts of a column may point at persons, though its name does not say so."""
+    """Return why texts may identify persons although the column's name does not say so; None if
+    they do not.
+    """
     concept = facts.concept
     if facts.kind is not Kind.TEXT or is_amount(facts):
         return None
@@ -190,8 +192,8 @@ def _doubt(facts: ColumnFacts) -> str | None:
 def _tells_apart(facts: ColumnFacts) -> bool:
     """Return whether many texts have few rows each, or nearly all pairs of rows differ.
 
-    These are ARX's two measures of a quasi-identifier, distinction and separation, of one column
-    (Prasser and others 2020, doi 10.1002/spe.2812).
+    These are ARX's two measures of a quasi-identifier, distinction and separation, applied to one
+    column (Prasser and others 2020, doi 10.1002/spe.2812).
     """
     if facts.kind is not Kind.TEXT or facts.distinct < MANY_VALUES or is_amount(facts):
         return False
@@ -209,7 +211,8 @@ def is_amount(facts: ColumnFacts) -> bool:
 
 
 def _is_on_a_grid(facts: ColumnFacts) -> bool:
-    """Return whether `x` or `y` is as large as metres on the grid of a national map."""
+    """Return whether a column called `x` or `y` has values as large as metres on a national grid.
+    """
     large = abs((facts.quantiles or {}).get(0.5, 0.0)) >= LEAST_ON_GRID
     return large and facts.spoken.strip().lower() in ("x", "y")
 
@@ -277,7 +280,7 @@ def _reason_to_identify(facts: ColumnFacts, concept: Concept | None) -> str | No
 
 
 def _identifying_forms(facts: ColumnFacts) -> tuple[float, str]:
-    """Return the share of texts in forms that name persons, and what these are, the most frequent first."""
+    """Return the share of texts in forms that identify persons, and names of these forms."""
     by_share = sorted(
         ((facts.shape(shape), name) for shape, name in _IDENTIFYING_SHAPES.items()), reverse=True
     )
@@ -291,7 +294,7 @@ def _how_many(share: float) -> str:
 
 
 def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> bool:
-    """Return whether a column called like an identifier has the values of one."""
+    """Return whether a column whose name suggests an identifier has values that fit."""
     if concept.name == PERSON_NAME and facts.kind is Kind.TEXT:
         return many or (facts.distinct > ROWS_PER_VALUE and not facts.coded_name)
     if facts.fractional or (names_measure(facts.spoken) and facts.kind is Kind.NUMBER):
@@ -307,14 +310,14 @@ def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> b
 
 
 def _is_bare(facts: ColumnFacts) -> bool:
-    """Return whether the name is one word: what is before an `id` says of what it is the key."""
+    """Return whether the name is a single word, such as `id` without a word for its owner."""
     return len(facts.name.split()) == 1 and facts.name.isalpha()
 
 
 def _comes_back(facts: ColumnFacts) -> bool:
-    """Return whether many values have few rows each and none has many, as keys of persons have.
+    """Return whether many values have few rows each and none has many rows, as for keys of persons.
 
-    Codes of things that are called by the same weak names, such as `id`, heap up at some of them.
+    Columns of codes with the same weak names, such as `id`, have many rows for some values.
     """
     few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
     return few_rows and 0 < facts.peak <= KEY_PEAK and facts.kind in (Kind.INTEGER, Kind.TEXT)
@@ -333,7 +336,7 @@ def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | No
 
 
 def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return the reason where each value comes with one sex, race or date of birth, as persons do."""
+    """Return the reason if each value has only one sex, race or date of birth, as for a person."""
     if concept is not None or not facts.fixes:
         return None
     return (
@@ -342,7 +345,7 @@ def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None
 
 
 def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return the reason where many values hold a common given name, as names of persons do."""
+    """Return the reason if many values contain a common given name, as names of persons do."""
     if concept is not None or facts.distinct < FEWEST_FOR_UNIQUE or names_thing(facts.spoken):
         return None
     if facts.shape("given") < GIVEN or facts.shape("prose") > 0.5:
@@ -351,7 +354,7 @@ def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return the reason where values repeat as the numbers of persons or records do."""
+    """Return the reason if values repeat as numbers of persons or records do."""
     few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
     if concept is not None or not few_rows:
         return None
@@ -367,10 +370,10 @@ def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def _repeats_like_a_key(facts: ColumnFacts) -> bool:
-    """Return whether whole numbers are large, mostly different and not such as people state.
+    """Return whether integers are large, mostly different, and neither round nor typical amounts.
 
-    Amounts and measurements heap up at zero, at round and at typical values; the number of a
-    person comes back as often as the person does.
+    Amounts and measurements often are zero, round, or at typical values; numbers of persons are
+    not.
     """
     return (
         not names_measure(facts.spoken)
@@ -382,7 +385,8 @@ def _repeats_like_a_key(facts: ColumnFacts) -> bool:
 
 
 def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:  # noqa: ARG001 - one of several tests
-    """Return the reason where texts are sentences that mostly differ: they may name anyone."""
+    """Return the reason if texts are sentences that mostly differ, because they may name anybody.
+    """
     if facts.unique_share > 0.5 and facts.distinct >= MANY_VALUES and facts.shape("prose") > 0.5:
         return f"free text, {facts.distinct:,} different ones in {facts.values:,} rows: it may name anyone"
     return None

@@ -1,6 +1,7 @@
-"""Forms of text that identify the content of a column, as regular expressions for every engine.
+"""Define forms of text, such as e-mail addresses, as regular expressions for every engine.
 
-None of them uses look-ahead, word boundaries or flags, which engines write differently.
+The expressions use no look-ahead, word boundaries or flags, because engines write these
+differently.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which column holds the weights of a survey, and what is said of it."""
+"""Find the column with the weights of a survey, and propose how to treat it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_KILOGRAMS = 400
 
 
 def declared_weight(facts: ColumnFacts) -> ColumnProfile:
-    """Return what is proposed for the column that is said to hold weights: it is not released.
+    """Return the proposal for the column that the user names as weights: it is not released.
 
     Raises
     ------
@@ -39,12 +39,16 @@ def declared_weight(facts: ColumnFacts) -> ColumnProfile:
 
 
 def likely_weight(facts: Iterable[ColumnFacts]) -> str | None:
-    """Return the column that most likely holds weights, by its name and values; None without one."""
+    """Return the column that most likely has weights, by its name and values; None if there is
+    none.
+    """
     return next((own.name for own in facts if _is_likely(own)), None)
 
 
 def _is_likely(facts: ColumnFacts) -> bool:
-    """Whether all values are positive numbers under a name for weights, which are hardly those of bodies."""
+    """Return whether a column's name suggests survey weights, and all its values are positive
+    numbers.
+    """
     positive = facts.kind is not None and facts.kind.numeric and facts.low is not None
     if not positive or facts.low <= 0 or facts.nulls or facts.special:
         return False

@@ -146,7 +146,7 @@ def render(
 
 
 def _reading(policy: Policy) -> Iterator[str]:
-    """Yield how the table's file is written, where that is to be said."""
+    """Yield the lines that state how the table's file is written, if that must be stated."""
     if policy.reading is None:
         return
     yield "# How the table's file is written; options such as --encoding and --null go first."
@@ -205,7 +205,7 @@ def _measure(policy: Policy) -> str:
 
 
 def _labels(policy: Policy, labels: tuple[ColumnProfile, ...]) -> Iterator[str]:
-    """Yield the label, or the list of several with what was found on each."""
+    """Yield the lines on the label, or on several labels, with the facts about each."""
     if not labels:
         yield "# Nobody knows yet which column will be predicted: each one is, from all others. Name one if the"
         yield "# release is for predicting it."
@@ -227,7 +227,7 @@ def _labels(policy: Policy, labels: tuple[ColumnProfile, ...]) -> Iterator[str]:
 
 
 def _found(label: Label, profile: ColumnProfile) -> Iterator[str]:
-    """Yield what was found on a label, as comments."""
+    """Yield comment lines with the facts about a label."""
     yield f"# The {'number' if label.is_number else 'class'} to predict: {describe(profile.facts)}"
     if shown := frequent_values(profile.facts):
         yield f"# most frequent: {shown}"

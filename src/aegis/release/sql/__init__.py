@@ -1,1 +1,1 @@
-"""Write a release as a single SQL query: its steps and its rule."""
+"""Write a release as a single SQL query."""

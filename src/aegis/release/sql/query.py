@@ -58,7 +58,7 @@ class Dialect(StrEnum):
 
 
 class Form(StrEnum):
-    """The SQL statement for the release: a query, or one that creates a view or table."""
+    """The SQL statement of a release: a query, or the creation of a view or table."""
 
     SELECT = "select"
     VIEW = "view"
@@ -67,7 +67,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True)
 class ReleaseQuery:
-    """A release as SQL.
+    """A release as an SQL statement.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class ReleaseQuery:
 
 
 def _check_columns(columns: Sequence[str], dialect: Dialect) -> None:
-    """Raise for names of columns that the query cannot hold."""
+    """Raise an error for column names that the query cannot contain."""
     for column in columns:
         if column.lower().startswith(RESERVED):
             raise DataError(
@@ -104,14 +104,14 @@ def _check_columns(columns: Sequence[str], dialect: Dialect) -> None:
 def _choice(
     configuration: Configuration, fitted: Mapping[str, Mask | None], label: str
 ) -> Configuration:
-    """Return a configuration with its masks fitted, that of the label among them."""
+    """Return a configuration with fitted masks, including that of the label."""
     named = (*configuration.masks, label)
     masks = {n: m for n, m in fitted.items() if m and n in named}
     return Configuration(configuration.name, masks)
 
 
 def _fitted(source: Source, policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
-    """Return the masks of a release, fitted; none of them may hold a secret."""
+    """Fit the masks of a release; raise an error if a mask needs a secret."""
     masks = release_masks(policy, configuration)
     _refuse_secrets(masks)
     return fit_masks(source, masks, policy.shared_rows)
@@ -240,7 +240,7 @@ def create_statements(
 
 
 def _check_lines(column: str, dialect: Dialect) -> None:
-    """Raise where a dialect is not known to take names of several lines."""
+    """Raise an error if a column name has several lines and the dialect may not accept that."""
     if _BREAK.search(column) and dialect not in (Dialect.DUCKDB, Dialect.POSTGRES):
         raise DataError(
             f"Column {' '.join(column.split())!r} has a line break in its name, which {dialect} may "
@@ -257,7 +257,7 @@ def _member(kind: type[Dialect] | type[Form], what: str, given: str) -> Any:
 
 
 def _check_target(into: str | None, place: tuple[str, ...], form: Form, dialect: Dialect) -> None:
-    """Raise unless the name of a view or table is used, and is not that of the input."""
+    """Raise an error if the target's name is missing, superfluous, or equal to the input's."""
     if into is None:
         return
     if form is Form.SELECT:
@@ -308,7 +308,8 @@ def _quoted(name: str, dialect: Dialect) -> str:
 
 
 def _comment(policy: Policy, configuration: Configuration) -> str:
-    """Return the comment on top; names are kept to one line, so that none can end it."""
+    """Return the comment above the query; names are reduced to one line, so that none can end it.
+    """
     lines = [
         f"Masked release by Aegis {__version__}, configuration {configuration.name}.",
         f"Rule: {policy.privacy}.",
@@ -330,7 +331,7 @@ def _opening(form: Form, target: Sequence[str], dialect: Dialect) -> list[str]:
 
 
 class _QueryWriter:
-    """Writes the query of one release."""
+    """Writes the SQL query of one release."""
 
     def __init__(
         self,
@@ -397,7 +398,7 @@ class _QueryWriter:
         return _compiled(table.select(shown), self.dialect)
 
     def _check_partitions(self, shown: Mapping[str, ir.Value]) -> None:
-        """Raise where the dialect cannot group by what the masks show."""
+        """Raise an error if the dialect cannot group by the masked columns."""
         if self.dialect is not Dialect.BIGQUERY:
             return
         person = [] if self.policy.person is None else [PERSON]
@@ -416,7 +417,7 @@ def _located(location: Any) -> dict[str, Any]:
 
 
 def _unseen(table: ir.Table, masks: Mapping[str, Mask | None]) -> ir.Value:
-    """Return 1 for a row with a value that a mask does not know, else 0."""
+    """Return an expression that is 1 for a row with a value unknown to its mask, else 0."""
     known = [m.known(table[n]) for n, m in masks.items() if m is not None]
     cases: list[tuple[Any, Any]] = [
         ((~met).fill_null(False), ibis.literal(1)) for met in known if met is not None
@@ -425,7 +426,7 @@ def _unseen(table: ir.Table, masks: Mapping[str, Mask | None]) -> ir.Value:
 
 
 def _compiled(query: ir.Table, dialect: Dialect) -> str:
-    """Return a query in the words of the dialect, for which its engine need not be installed."""
+    """Write a query in an SQL dialect, whose engine need not be installed."""
     try:
         compiler, tree = compile_query(query, str(dialect))
         tree = tree.transform(_fold)
@@ -443,7 +444,8 @@ def _compiled(query: ir.Table, dialect: Dialect) -> str:
 
 
 def _fold(node: exp.Expression) -> exp.Expression:
-    """Return the first position of a text as the number 1, where the compiler writes a CASE."""
+    """Replace the CASE that the compiler writes for the first position of a text by the number 1.
+    """
     if not isinstance(node, exp.Substring):
         return node
     start = node.args.get("start")

@@ -1,7 +1,7 @@
-"""The privacy rule as SQL: window functions over the classes, and the conditions on each row.
+"""Write the privacy rule as SQL: window functions over the classes, and conditions on each row.
 
-All windows partition by the masked quasi-identifiers. SQL's partitions treat nulls as equal, like
-equivalence classes.
+All windows partition by the masked quasi-identifiers. SQL's partitions treat nulls as equal, in the
+same way as equivalence classes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RuleQuery:
 
 
 def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQuery:
-    """Return the rule as SQL.
+    """Write the rule as SQL expressions.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class _CriteriaWriter:
         self.conditions.append(f"{name} >= {least}")
 
     def _same(self, place: int) -> str:
-        """Return the count of rows of the class that share the row's sensitive value."""
+        """Return the expression that counts rows of the class with the row's sensitive value."""
         column = self.quote(self.sensitive[place])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
         name = f"aegis_same_{place}"
@@ -145,7 +145,7 @@ class _CriteriaWriter:
 
 
 class _PersonWriter(_CriteriaWriter):
-    """Collects the same expressions for distinct persons.
+    """Collects the expressions of a rule that counts distinct persons.
 
     Not every dialect has COUNT(DISTINCT ...) as a window function. The largest dense rank by person
     gives the same number, one query later; rows without a person share a rank.
@@ -162,7 +162,7 @@ class _PersonWriter(_CriteriaWriter):
             self.conditions.append(f"{self._most(place)} < aegis_rows")
 
     def _same(self, place: int) -> str:
-        """Return the count of persons of the class who have the row's sensitive value."""
+        """Return the expression that counts persons of the class with the row's sensitive value."""
         column = self.quote(self.sensitive[place])
         inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
         rank, name = f"aegis_same_rank_{place}", f"aegis_same_{place}"
@@ -171,7 +171,8 @@ class _PersonWriter(_CriteriaWriter):
         return name
 
     def _most(self, place: int) -> str:
-        """Return the most persons of the class who share a value."""
+        """Return the expression for the largest number of persons of the class who share a value.
+        """
         name = f"aegis_most_{place}"
         self.comparisons[name] = f"MAX({self._same(place)}) OVER ({self.partition})"
         return name

@@ -1,4 +1,4 @@
-"""The steps of a release's query: counts, conditions on rows, limits of the whole table."""
+"""Write the steps of a release's query: counts, conditions on rows, limits on the whole table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LOST = (
 
 
 def limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool, person: bool) -> str:
-    """Return the step that computes the limited numbers over the whole table."""
+    """Return the step that computes the numbers for which the rule sets limits."""
     carried = list(listed)
     added = []
     if rule.conditions:

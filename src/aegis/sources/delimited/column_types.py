@@ -48,7 +48,7 @@ OTHER_SPELLING = "aegis: a text of another type"
 
 @dataclass(frozen=True)
 class CsvColumn:
-    """How a column of a text file is read.
+    """The type of a column of a text file, and the SQL that reads it.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ Ask = Callable[[Sequence[str], bool], list[Any]]
 
 @dataclass(frozen=True)
 class _Form:
-    """A type that a column may have.
+    """A type that a column may have, with the SQL that checks and converts its texts.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ def types_of(
     text: Iterable[str] = (),
     numbers: Iterable[str] = (),
 ) -> list[CsvColumn]:
-    """Return the types of columns and how to read them.
+    """Choose the type of each column, and how to read it.
 
     Parameters
     ----------
@@ -166,12 +166,14 @@ def types_of(
 
 
 def _open(forms: Sequence[_Form]) -> bool:
-    """Return whether the first rows do not show what a column is."""
+    """Return whether the first rows leave the type of a column undecided."""
     return forms[0].doubtful or len({form.order for form in forms if form.order}) > 1
 
 
 def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
-    """Return forms as they are asked for: all orders of dates at once, others one by one."""
+    """Return the forms in the order in which they are tested: all orders of dates at once, others
+    one by one.
+    """
     ordered = [form for form in forms if form.order]
     rest = [[form] for form in forms if not form.order]
     return [*rest, ordered] if ordered else rest
@@ -180,10 +182,11 @@ def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
 def _first_met(
     waiting: Mapping[str, list[list[_Form]]], ask: Ask, *, first_rows: bool = False
 ) -> tuple[dict[str, tuple[int, list[_Form]]], set[str]]:
-    """Return the first turn of a column of which any form is met, with the forms that are.
+    """Return for each column the first test that it passes, with the forms that all its values
+    have.
 
-    Columns without values meet none, and come second. Each turn is one question for all columns
-    that are still waiting.
+    The second result has the columns without values. Each test is one query for all columns that
+    are still undecided.
     """
     by_column: dict[str, tuple[int, list[_Form]]] = {}
     without: set[str] = set()
@@ -223,7 +226,7 @@ def _trimmed(name: str) -> str:
 def _meeting(
     forms: Mapping[str, Sequence[_Form]], ask: Ask, first_rows: bool
 ) -> tuple[dict[str, list[_Form]], set[str]]:
-    """Return the forms of each column that all its values meet, and the columns without values."""
+    """Return for each column the forms that all its values have, and the columns without values."""
     if not forms:
         return {}, set()
     listed = [(name, form) for name in forms for form in forms[name]]
@@ -238,7 +241,8 @@ def _meeting(
 
 
 def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list[_Form]:
-    """Return the types that a column may have by its first values, the strictest first."""
+    """Return the types that a column may have, judging from its first values, the strictest first.
+    """
     values = [value.strip(" ") for value in first if value is not None and value.strip(" ")]
     marks = re.escape(dialect.decimal + dialect.thousands)
     number = re.compile(rf"[-+0-9.eE{marks}]+|nan", re.IGNORECASE)
@@ -268,7 +272,7 @@ def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list
 
 
 def _is_written(value: str, form: str) -> bool:
-    """Return whether a text is a date in a form; where days have no zero before them, too."""
+    """Return whether a text is a date in this form; days need no leading zero."""
     try:
         datetime.strptime(value, form)
     except ValueError:
@@ -277,9 +281,9 @@ def _is_written(value: str, form: str) -> bool:
 
 
 def _named_dates(text: str, form: str) -> Iterator[_Form]:
-    """Yield the forms of dates with the name of a month: each text is the spelling of its date.
+    """Yield the forms of dates with the name of a month, in which each date has one spelling.
 
-    So no two texts become one date, whatever weekday is written before them.
+    So no two texts become one date, whatever weekday precedes them.
     """
     parsed = f"try_strptime({text}, {literal(form)})"
     for spelling in dict.fromkeys((form, form.replace("%d", "%-d"))):
@@ -290,14 +294,14 @@ def _named_dates(text: str, form: str) -> Iterator[_Form]:
 
 
 def _without(value: str, unit: str, before: bool) -> str | None:
-    """Return a number without the unit before or behind it; None if it is not there."""
+    """Return a number without the unit before or after it; None if it has no such unit."""
     pattern = _unit_before(unit) if before else _unit_behind(unit)
     stripped, replaced = re.subn(pattern, r"\1" if before else "", value)
     return stripped if replaced else None
 
 
 def _bare(text: str, unit: str, before: bool) -> str:
-    """Return SQL of what `_without` returns of a text."""
+    """Return the SQL expression that does the same as `_without`."""
     pattern = literal(_unit_before(unit) if before else _unit_behind(unit))
     sign = literal("\\1" if before else "")
     stripped = f"regexp_replace({text}, {pattern}, {sign})"
@@ -313,10 +317,11 @@ def _unit_behind(unit: str) -> str:
 
 
 def _numbers(plain: str, first: Sequence[str]) -> list[_Form]:
-    """Return the forms of numbers: those in which each has one spelling, and then any.
+    """Return the forms of numbers: first those in which each number has one spelling, then any
+    spelling.
 
-    One spelling is the shortest, with .0 behind all whole numbers or behind none, or a fixed
-    number of decimals.
+    One spelling is the shortest, with .0 after all integers or after none, or a fixed number of
+    decimals.
     """
     number, whole = f"TRY_CAST({plain} AS DOUBLE)", f"TRY_CAST({plain} AS BIGINT)"
     shortest = f"CAST({number} AS VARCHAR)"
@@ -370,7 +375,9 @@ def _dates(text: str, order: str, day: str) -> list[_Form]:
 
 
 def _plain_number(text: str, dialect: TextDialect) -> str:
-    """Return SQL of a number's text as the engine writes it: with a point, without thousands."""
+    """Return the SQL of a number as the engine writes it: with a decimal point, without thousands
+    separators.
+    """
     if not dialect.thousands and dialect.decimal == ".":
         return text
     between = dialect.thousands and f"[{dialect.thousands}]"
@@ -385,7 +392,7 @@ def _plain_number(text: str, dialect: TextDialect) -> str:
 
 
 def _settled(name: str, met: Sequence[_Form], dialect: TextDialect) -> CsvColumn:
-    """Return how a column is read; dates of which two orders are possible as text."""
+    """Return how to read a column; dates stay text if two orders of day and month are possible."""
     orders = {form.order: form for form in reversed(met) if form.order}
     if len(orders) < 2 or dialect.dates in orders:
         form = orders.get(dialect.dates, met[0])
@@ -398,7 +405,7 @@ def _settled(name: str, met: Sequence[_Form], dialect: TextDialect) -> CsvColumn
 
 
 def _by_context(form: _Form, dialect: TextDialect) -> bool:
-    """Return whether a value alone does not say what it is."""
+    """Return whether the meaning of a value depends on other values of the column."""
     if form.order:
         return form.order != "year-first" and "%d.%m.%Y" not in form.value
     if form.type not in ("BIGINT", "DOUBLE"):
@@ -417,7 +424,9 @@ def _merged(name: str) -> CsvColumn:
 
 
 def _merging(forms: Mapping[str, _Form], dialect: TextDialect, ask: Ask) -> list[str]:
-    """Return the columns of which two texts would become one number; the sign of zero is no code."""
+    """Return the columns in which two texts would become one number; the sign of zero does not
+    count.
+    """
     asked = []
     for name, form in forms.items():
         text = _plain_number(_trimmed(name), dialect)

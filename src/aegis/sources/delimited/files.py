@@ -45,7 +45,7 @@ _MISLEADING = frozenset("*?[]{}\\\n\r\t")
 
 @dataclass(frozen=True)
 class Delimited:
-    """The result of reading text files.
+    """The rows of text files, with how they were read.
 
     Attributes
     ----------
@@ -67,7 +67,8 @@ class Delimited:
 
 @dataclass(frozen=True)
 class _CsvPart:
-    """One file in the form that the engine reads: UTF-8, with a single kind of line end.
+    """One file of a table, in the form that the engine reads: UTF-8, with a single kind of line
+    end.
 
     Attributes
     ----------
@@ -94,7 +95,7 @@ class _CsvPart:
 
 
 def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delimited:
-    """Read the text files of one table.
+    """Read the text files of one table into the embedded engine.
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delim
 def _read(
     parts: Sequence[_CsvPart], names: Sequence[str], dialect: TextDialect, reading: Reading
 ) -> tuple[ir.Table, list[CsvColumn]]:
-    """Return the rows with the types of their columns, and how these were read."""
+    """Return the rows with typed columns, and how each column was read."""
     scan = _scan(parts, names, dialect)
     counted = sum(part.rows for part in parts)
     with _first_rows(scan, len(names), counted) as (sample, rows, limit):
@@ -176,7 +177,8 @@ def _read(
 
 @contextmanager
 def _first_rows(scan: str, columns: int, counted: int) -> Iterator[tuple[str, int, int]]:
-    """Yield a table of the first rows as texts, how many there are, and how many there may be."""
+    """Yield a table of the first rows as texts, the number of its rows, and their largest number.
+    """
     limit = max(_FIRST_ROWS, min(SAMPLE, _SAMPLE_CELLS // columns))
     if counted <= 2 * limit:  # to read half of the rows twice takes longer than to read all once
         limit = 2 * limit + 1
@@ -192,7 +194,9 @@ def _first_rows(scan: str, columns: int, counted: int) -> Iterator[tuple[str, in
 
 
 def _answers(aggregates: Sequence[str], rows: str, at_once: int) -> list[Any]:
-    """Return SQL aggregates, some at a time: the engine compares each with all others of a query."""
+    """Compute SQL aggregates, a few per query, because the engine compares each with all others of
+    a query.
+    """
     answers: list[Any] = []
     with embedded().con.cursor() as cursor:
         for asked in batched(aggregates, at_once):
@@ -209,7 +213,7 @@ def _texts(sample: str, names: Sequence[str]) -> dict[str, list[str | None]]:
 
 
 def _scan(parts: Sequence[_CsvPart], names: Sequence[str], dialect: TextDialect) -> str:
-    """Return SQL of the rows as texts."""
+    """Return the SQL that reads the files as texts."""
     longest = max(_LONGEST, *(part.longest + 2 for part in parts))
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     options = {
@@ -233,7 +237,7 @@ def _scan(parts: Sequence[_CsvPart], names: Sequence[str], dialect: TextDialect)
 
 
 def _stored(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
-    """Parse the files once for all: a view would parse them again in every query."""
+    """Parse the files into a table once; a view would parse them again in every query."""
     name = ibis.util.gen_name("aegis")
     listed = ", ".join(column.select() for column in columns)
     connection = embedded()
@@ -244,14 +248,14 @@ def _stored(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
 
 
 def _rows(table: ir.Table) -> int:
-    """Return how many rows a stored table has; `to_pyarrow` of Ibis would load pandas for it."""
+    """Count the rows of a stored table; `to_pyarrow` of Ibis would import pandas for that."""
     with embedded().con.cursor() as cursor:
         counted = cursor.execute(f"SELECT count(*) FROM memory.main.{quoted(table.get_name())}")
         return int(counted.fetchall()[0][0])
 
 
 def _prepared(file: Path, dialect: TextDialect, target: Path, columns: int) -> _CsvPart:
-    """Return a file as the engine reads it; a copy under `target` where it cannot read the file."""
+    """Return a file in the form that the engine reads; if needed, write a copy under `target`."""
     path = file
     if dialect.encoding != "utf-8" or dialect.skip:
         path = target.with_suffix(".csv")
@@ -273,7 +277,7 @@ def _prepared(file: Path, dialect: TextDialect, target: Path, columns: int) -> _
 
 
 def _refuse_mixed(parts: Sequence[_CsvPart]) -> None:
-    """Raise for a file in which CR alone may end lines next to others."""
+    """Raise an error if a file has lines that end in CR alone next to other line ends."""
     for part in parts:
         if part.returns:
             raise DataError(
@@ -283,7 +287,7 @@ def _refuse_mixed(parts: Sequence[_CsvPart]) -> None:
 
 
 def _count_lines(parts: Sequence[_CsvPart], dialect: TextDialect, columns: int) -> int:
-    """Return the number of rows that a second reader finds; raise for a line that it cannot explain."""
+    """Count the rows with a second reader; raise an error for a line that it cannot read."""
     rows = 0
     for part in parts:
         with text_of(part.file, dialect) as text:
@@ -292,7 +296,7 @@ def _count_lines(parts: Sequence[_CsvPart], dialect: TextDialect, columns: int) 
 
 
 def _check_alike(files: Sequence[Path], dialect: TextDialect, names: Sequence[str]) -> None:
-    """Raise when files have other columns than the first."""
+    """Raise an error if a file has other columns than the first file."""
     for file in files[1:] if dialect.header else ():
         with opened(file) as bytes_read:
             start = bytes_read.read(_START)

@@ -1,4 +1,4 @@
-"""The column names of a text file: from its header, or made up if it has none."""
+"""Read the column names of a text file from its header, or invent names if it has none."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def names_of(
 
 
 def _numbers_rows(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether each line begins with its number, for which the first line has no name.
+    """Return whether each line begins with its row number, for which the header has no name.
 
-    So R writes a table (`write.table`), whose rows have names: by default 1, 2, 3, ... Where the
-    first column says that it counts rows, or the last one is empty, another name is lacking.
+    R writes tables in this way (`write.table`): its rows have names, by default 1, 2, 3, ... If the
+    first column is named as a counter, or the last column is empty, another name is missing.
     """
     filled = [row for row in rows if row]
     return (
@@ -114,10 +114,10 @@ def _free(names: Iterable[str], taken: Collection[str]) -> str:
 
 
 def _is_row(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first line is like those below it.
+    """Return whether the first line looks like the rows below it.
 
-    It is where each column of numbers begins with a number, and where there are none each column
-    begins with one of its own values. Numbers that count the columns are names.
+    It does if each column of numbers begins with a number. If there are no such columns, each
+    column must begin with one of its later values. Numbers that count the columns are names.
     """
     if not rows or [text.strip() for text in first] in (
         [str(i) for i in range(len(first))],

@@ -1,6 +1,8 @@
-"""Engines: one module for each known engine, and `AnyEngine` for all others that Ibis supports.
+"""Describe engines: one module for each known engine, and `AnyEngine` for all others that Ibis
+supports.
 
-Code outside `aegis.sources` does not ask which engine it is, but uses the properties of `Engine`.
+Code outside `aegis.sources` does not ask for the name of an engine, but uses the properties of
+`Engine`.
 """
 
 from typing import Any

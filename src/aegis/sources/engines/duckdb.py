@@ -1,4 +1,4 @@
-"""DuckDB, which runs within this process."""
+"""Describe DuckDB, which runs within this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "duckdb"
 
 
 def _hashed(value: int) -> int:
-    """Give the signature of the engine's hash function to Ibis, which never calls this one."""
+    """Declare the signature of the engine's hash function for Ibis; this body is never called."""
     return value
 
 

@@ -1,4 +1,4 @@
-"""The interface of engines, and an implementation for engines of unknown kind."""
+"""Define the interface of engines, and an implementation for unknown engines."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class Engine(Protocol):
         """Return a pseudo-random number below `BUCKETS` for each row; None if it cannot."""
 
     def samples(self, table: ir.Table) -> bool:
-        """Return whether its TABLESAMPLE works on this table and draws the same rows for the same seed."""
+        """Return whether the engine's TABLESAMPLE works on this table and is reproducible by its
+        seed.
+        """
 
     def digest(self, table: ir.Table) -> str | None:
         """Return a digest of the rows, computed by the engine; None if rows can be transferred."""
@@ -91,7 +93,9 @@ class AnyEngine:
             yield from self.backend.to_pyarrow_batches(expression, chunk_size=rows)
 
     def turn(self, *, stream: bool = False) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Keep all other threads from using the connection while the context lasts, if that does harm."""
+        """Keep other threads from using the connection while the context lasts, if their use would
+        do harm.
+        """
         return nullcontext()
 
     @contextmanager
@@ -111,7 +115,7 @@ class AnyEngine:
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """Make rows be read in the same order each time while the context lasts."""
+        """Keep the order in which rows are read constant while the context lasts."""
         yield
 
     def upload(self, table: pa.Table) -> ir.Table:
@@ -123,7 +127,9 @@ class AnyEngine:
         return None
 
     def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
-        """Return True: the engine is asked to sample, and raises an error if it cannot."""
+        """Return True: the engine's own sampling is used, which raises an error if it is not
+        supported.
+        """
         return True
 
     def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002
@@ -144,7 +150,7 @@ class AnyEngine:
 
 
 def offset_of(seed: int) -> ir.Scalar:
-    """Return a number below 2**62 that is very likely far from that of any other seed."""
+    """Return a number below 2**62 that is very likely far from those of other seeds."""
     number = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:8]) >> 2
     return ibis.literal(number, type="int64")
 

@@ -1,4 +1,4 @@
-"""PostgreSQL."""
+"""Describe PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "postgres"
 
 
 def _keyed(value: int, seed: int) -> int:  # noqa: ARG001
-    """Give the signature of the engine's hash function to Ibis, which never calls this one."""
+    """Declare the signature of the engine's hash function for Ibis; this body is never called."""
     return value
 
 
@@ -34,7 +34,7 @@ class Postgres(AnyEngine):
         return _HASH(ibis.row_number(), offset_of(seed)) & (BUCKETS - 1)
 
     def samples(self, table: ir.Table) -> bool:
-        """Return whether it is a table: TABLESAMPLE does not work on views."""
+        """Return whether the source is a table, because TABLESAMPLE does not work on views."""
         node = table.op()
         if not isinstance(node, DatabaseTable):
             return False
@@ -47,7 +47,7 @@ class Postgres(AnyEngine):
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """Make rows be read in the same order each time, so that their numbers stay the same."""
+        """Keep the order in which rows are read constant, so that row numbers stay the same."""
         settings = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off"}
 
         def reset() -> None:

@@ -31,12 +31,12 @@ _WORDS = 8
 
 
 def _keyed(value: int, seed: int) -> int:  # noqa: ARG001
-    """Give the signature of the engine's hash function to Ibis, which never calls this one."""
+    """Declare the signature of the engine's hash function for Ibis; this body is never called."""
     return value
 
 
 def _place() -> int:
-    """Give the signature of the engine's numbers of rows to Ibis, which never calls this one."""
+    """Declare the signature of the engine's row numbers for Ibis; this body is never called."""
     return 0
 
 
@@ -116,13 +116,13 @@ def as_table(backend: Any, frame: Any) -> ir.Table:
 
 
 def _digest(backend: Any, table: ir.Table) -> str:
-    """Return a digest of the rows of a table that does not depend on their order.
+    """Compute a digest of the rows of a table that does not depend on their order.
 
-    The executors take the SHA-256 of each row as JSON, and add these up as vectors of numbers of
-    32 bits; the digest is the SHA-256 of the schema, the number of rows and the sums. (Bellare
-    and Micciancio, A new paradigm for collision-free hashing, EUROCRYPT 1997, section 1.3:
-    hashes of parts combined by addition.) It distinguishes tables that differ by chance or mistake;
-    the sums of 32 bits are not meant to stop someone who constructs another table to match.
+    The executors take the SHA-256 of each row as JSON, and add these up as vectors of 32-bit
+    numbers; the digest is the SHA-256 of the schema, the number of rows and the sums. (Bellare and
+    Micciancio, A new paradigm for collision-free hashing, EUROCRYPT 1997, section 1.3: hashes of
+    parts combined by addition.) It distinguishes tables that differ by chance or mistake; 32-bit
+    sums do not stop somebody who constructs another table to match.
     """
     row = (
         "sha2(to_json(struct(*), map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
@@ -147,7 +147,7 @@ def _forget(session: Any, name: str) -> None:
 
 
 def _compared(node: Any, changed: dict[str, Any] | None) -> Any:
-    """Return the comparison that answers `IsInf`; any other node with what has changed below it."""
+    """Replace `IsInf` by a comparison; for any other node, apply the changes below it."""
     node = node.__recreate__(changed) if changed else node
     if not isinstance(node, ops.IsInf):
         return node
@@ -157,7 +157,7 @@ def _compared(node: Any, changed: dict[str, Any] | None) -> Any:
 
 
 def _null_alone(node: exp.Expression) -> exp.Expression:
-    """Return `x IS NULL` for `x IS NULL OR isnan(x)`, and its contrary likewise."""
+    """Replace `x IS NULL OR isnan(x)` by `x IS NULL`, and the negated form in the same way."""
     if not isinstance(node, exp.Or | exp.And):
         return node
     left, right = node.this, node.expression

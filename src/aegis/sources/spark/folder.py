@@ -1,4 +1,4 @@
-"""Folders of Parquet files that Spark's executors write completely or not at all."""
+"""Write folders of Parquet files with Spark's executors, completely or not at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SUFFIXES = ("", ".parquet", ".pq")
 
 @dataclass(frozen=True)
 class SparkFolder:
-    """A folder to write on a file system that all executors can access.
+    """A folder that Spark writes, on a file system that all executors can access.
 
     Attributes
     ----------
@@ -94,7 +94,9 @@ class SparkFolder:
             raise
 
     def _replace(self, partial: str) -> None:
-        """Give what was written its name; what has that name steps aside, and back on failure."""
+        """Give the written folder its final name; an existing folder is moved away, and back on
+        failure.
+        """
         written, target, old = map(self._path, (partial, self.place, f"{partial}.old"))
         there = self._files.exists(target)
         if there:
@@ -117,7 +119,8 @@ class SparkFolder:
             )
 
     def _discard(self, partial: str, error: BaseException) -> None:
-        """Delete what was written, after `error`; where Spark has ended, what this process can."""
+        """Delete the written files after `error`; if Spark has ended, delete those on this machine.
+        """
         try:
             self._files.delete(self._path(partial), True)
         except Exception:  # noqa: BLE001 - whatever it is, `error` came first and is told
@@ -127,7 +130,9 @@ class SparkFolder:
                 error.hint = f"{error.hint} Delete {partial}, if it is there.".strip()
 
     def _is_read(self) -> bool:
-        """Return whether the table is read from within the folder, or the folder is within it."""
+        """Return whether the table is read from within the folder, or the folder is inside the
+        table.
+        """
         with engine_errors(self.place):
             place = _closed(self._files.makeQualified(self._path(self.place)))
             frame = frame_of(self.source.backend, self.source.table)
@@ -143,12 +148,12 @@ class SparkFolder:
 
 
 def _closed(path: Any) -> str:
-    """Return a path of Hadoop as a text with a / behind it."""
+    """Return a Hadoop path as a text that ends in /."""
     return str(path.toString()).rstrip("/") + "/"
 
 
 def _roots(frame: Any) -> list[Any]:
-    """Return the files and folders that Spark was told to read."""
+    """Return the files and folders that the query's input paths name."""
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
     roots = []
     for i in range(leaves.size()):

@@ -1,4 +1,4 @@
-"""Spark sessions, and the Parquet files and catalog tables that they open."""
+"""Open Spark sessions, and Parquet files and catalog tables in them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def is_frame(table: Any) -> bool:
 
 
 def _is_of_spark(given: Any, name: str) -> bool:
-    """Return whether an object's class has that name in Spark; `PolicyError` for Spark Connect."""
+    """Return whether an object has Spark's class of that name; raise `PolicyError` for Spark
+    Connect.
+    """
     kind = next((k for k in type(given).__mro__ if k.__module__.split(".")[0] == NAME), object)
     if kind.__name__ != name:
         return False
@@ -114,7 +116,7 @@ def open_spark(given: str, backend: Any) -> Source:
 
 
 def open_frame(frame: Any, origin: str = "Spark DataFrame", backend: Any = None) -> Source:
-    """Return a Spark DataFrame as a `Source`; for pandas on Spark without its index."""
+    """Return a Spark DataFrame as a `Source`; a pandas-on-Spark frame loses its index."""
     if hasattr(frame, "to_spark"):
         frame = frame.to_spark()
     connection = backend or ibis.pyspark.connect(frame.sparkSession)
@@ -143,7 +145,7 @@ def _session(master: str | None) -> Any:
 
 
 def _started(master: str | None) -> Any:
-    """Return a new session; what its Java program prints is shown with AEGIS_DEBUG=1 only."""
+    """Start a new session; the output of its Java program is shown only with AEGIS_DEBUG=1."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -188,7 +190,7 @@ def _check_java() -> None:
 
 
 def _check_master(master: str | None) -> None:
-    """Raise when nobody answers there: Spark itself would try for a minute and say less."""
+    """Raise an error if no master answers; Spark itself would try for a minute and explain less."""
     if master is None or not master.startswith("spark://"):
         if master is not None and master.startswith("sc://"):
             raise PolicyError(
@@ -213,7 +215,9 @@ def _check_master(master: str | None) -> None:
 
 
 def _told(printed: bytes) -> str:
-    """Return the line in which Spark's Java program says why it ended; empty if none does."""
+    """Return the line of the Java program's output that explains why it ended; empty if there is
+    none.
+    """
     lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
     told = (line for line in lines if re.search(r"Exception[: ]|Error[: ]", line))
     return without_secrets(next(told, ""))
@@ -263,13 +267,15 @@ def _unreadable(error: Exception, given: str) -> DataError | EngineError:
 
 
 def _condition(error: Exception) -> str:
-    """Return Spark's own name of an error."""
+    """Return Spark's name for an error."""
     name = getattr(error, "getCondition", lambda: None)()
     return str(name or "").partition(".")[0]
 
 
 def _check_schemas(session: Any, files: list[str], given: str) -> None:
-    """Raise when files differ in columns or types: Spark would take one's schema for all."""
+    """Raise an error if files differ in columns or types; Spark would use one file's schema for
+    all.
+    """
     if len(files) < 2:
         return
     with ThreadPoolExecutor(8) as pool:
@@ -283,7 +289,7 @@ def _check_schemas(session: Any, files: list[str], given: str) -> None:
 
 
 def _schema(session: Any, file: str) -> list[tuple[str, str]]:
-    """Return names and types of the columns of one file."""
+    """Return the names and types of a file's columns."""
     place = urlsplit(file)
     with _translated(file):
         if place.scheme == "file" and Path(unquote(place.path)).exists():
