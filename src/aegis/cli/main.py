@@ -294,7 +294,9 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
         streams.lose(sys.stdout, error)
         code = 0
     except (KeyboardInterrupt, typer.Abort) as error:
-        if isinstance(error.__cause__, EOFError):  # Typer reads a file that ends too early as Ctrl-D
+        if isinstance(
+            error.__cause__, EOFError
+        ):  # Typer reads a file that ends too early as Ctrl-D
             return fail(error.__cause__, arguments, made)
         code = INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the outermost place: nothing escapes unexplained
