@@ -373,6 +373,7 @@ AUDIT = ("audit", "table.csv", "--quasi-identifiers", "sex")
         (RuntimeError("can't start new thread"), 2, "engine"),
         (RuntimeError("Resource temporarily unavailable"), 2, "engine"),
         (ImportError("cannot import name 'x'"), 70, "internal"),
+        (EOFError("Ran out of input"), 70, "internal"),
     ],
 )
 def test_every_failure_has_its_exit_code(raised, code, kind, shell, monkeypatch):

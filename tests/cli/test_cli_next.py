@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
 
 import pytest
 import yaml
 from cli_support import plain
 
 from aegis.cli.files import repeated
+from aegis.sources import limit_memory
+from aegis.sources.embedded import limits
 
 SEVERAL = """\
 version: 1
@@ -27,13 +30,21 @@ configurations:
 """
 
 
+@pytest.fixture
+def engine_as_before() -> Iterator[None]:
+    """Give the engine its memory limit back: --memory-limit holds for the rest of the process."""
+    before = limits()
+    yield
+    limit_memory(before.memory)
+
+
 def suggested(out: str) -> list[str]:
     """Return the words after `aegis` of the command that a page ends with."""
     command = out.partition("Next: ")[2].partition("\n")[2]
     return shlex.split(command.replace("\\\n", " "))[1:]
 
 
-@pytest.mark.usefixtures("unhurried")
+@pytest.mark.usefixtures("unhurried", "engine_as_before")
 @pytest.mark.parametrize(
     "options",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -484,3 +485,22 @@ def test_files_of_other_writers_are_read_as_they_are(
     file.write_bytes(text.getvalue().encode())
     said = {"header": True, "delimiter": ",", "text": ("a", "b")}
     assert [[row["a"], row["b"]] for row in read(file, **said)] == [*rows, ["x", "y"]]
+
+
+def stored() -> int:
+    """Return how many tables the engine of this process stores."""
+    gc.collect()
+    return int(embedded().con.execute("SELECT count(*) FROM duckdb_tables()").fetchall()[0][0])
+
+
+def test_the_rows_of_a_file_go_when_nobody_can_ask_for_them(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("age,name\n" + "".join(f"{i},p{i}\n" for i in range(50)))
+    before = stored()
+    source = open_table(path)
+    older = source.table.filter(source.table.age >= 40)
+    del source
+    assert stored() == before + 1
+    assert older.count().to_pyarrow().as_py() == 10
+    del older
+    assert stored() == before

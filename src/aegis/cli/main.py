@@ -296,7 +296,11 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
     except BrokenPipeError as error:  # of what a library prints
         streams.lose(sys.stdout, error)
         code = 0
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as error:
+        if isinstance(
+            error.__cause__, EOFError
+        ):  # Typer reads a file that ends too early as Ctrl-D
+            return fail(error.__cause__, arguments, made)
         code = INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the outermost place: nothing escapes unexplained
         if not is_interrupt(error):

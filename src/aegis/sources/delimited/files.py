@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -244,7 +245,16 @@ def _stored(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
     with connection.con.cursor() as cursor:
         cursor.execute(f"CREATE TABLE memory.main.{quoted(name)} AS SELECT {listed} FROM {scan}")
     with turn():
-        return connection.table(name)
+        table: ir.Table = connection.table(name)
+    # The rows go when no query can ask for them any more.
+    weakref.finalize(table.op(), _drop, connection, name).atexit = False
+    return table
+
+
+def _drop(connection: Any, name: str) -> None:
+    """Drop a stored table; it may be in use, or the engine be closed, as the program ends."""
+    with suppress(duckdb.Error), connection.con.cursor() as cursor:
+        cursor.execute(f"DROP TABLE memory.main.{quoted(name)}")
 
 
 def _rows(table: ir.Table) -> int:
