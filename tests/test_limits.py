@@ -20,9 +20,7 @@ FIELDS = 12
 
 LONG_FUNCTIONS: frozenset[str] = frozenset(
     {
-        "papers/evaluation/comparators.py:compare",
         "papers/evaluation/evaluate.py:evaluate_models",
-        "papers/evaluation/proxy.py:train_proxy",
         "papers/published/build.py:publish",
         "papers/published/rank.py:rank_published",
         "papers/reconstruction/composite.py:composite_link",
@@ -31,22 +29,11 @@ LONG_FUNCTIONS: frozenset[str] = frozenset(
         "papers/reconstruction/unfold.py:channel_em",
         "papers/reconstruction/unfold.py:unfold",
         "release/sql/query.py:release_sql",
-        "service/catalog/data_sets.py:register",
-        "service/catalog/deliveries.py:release",
-        "service/catalog/exports.py:croissant",
         "service/catalog/migrations/versions/0001_make_the_tables_of_the_catalog.py:upgrade",
-        "service/commands/agent.py:command",
-        "service/commands/catalog/data_sets.py:register",
-        "service/commands/serve.py:command",
-        "service/pages/charts.py:_chart",
     }
 )
 MANY_PARAMETERS: frozenset[str] = frozenset(
     {
-        "papers/evaluation/evaluate.py:evaluate_models",
-        "service/commands/catalog/data_sets.py:log",
-        "service/commands/catalog/data_sets.py:register",
-        "service/commands/serve.py:command",
         "service/pages/data_sets.py:register",
     }
 )

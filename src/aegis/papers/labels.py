@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice
+from aegis.options import asked
+from aegis.papers.requests import NUMBER_MODELS, EvaluationRequest
 from aegis.policy import Configuration, LabelTask
 
 if TYPE_CHECKING:
@@ -55,9 +57,8 @@ def evaluate_labels(
             alone.summary,
             alone.plan,
             alone.policy,
-            configurations=masked,
+            asked(EvaluationRequest, None, {**own, "configurations": masked}),
             progress=study.progress,
-            **own,
         )
         judged = _with_verdicts(evaluation.advice, advice)
         evaluations[task.label.column] = replace(evaluation, advice=judged)
@@ -67,12 +68,11 @@ def evaluate_labels(
 def _suiting(task: LabelTask, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the requested models and metric that suit a label, or else the label's defaults."""
     from aegis.papers.evaluation import METRICS
-    from aegis.papers.evaluation.evaluate import NUMBER_MODELS
 
     suiting: dict[str, Any] = {}
     metric, models = options.get("metric"), options.get("models")
     if metric is not None and METRICS.get(metric).label is not task.label.kind:
-        suiting["metric"] = "accuracy"  # which stands for R2 of a number
+        suiting["metric"] = None
     if models is not None and task.label.is_number:
         suiting["models"] = [m for m in models if m in NUMBER_MODELS] or list(NUMBER_MODELS)
     return suiting

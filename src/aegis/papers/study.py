@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice, Scorer, with_privacy
 from aegis.advisor.released import ReleasedRows, with_utility
+from aegis.options import asked
 from aegis.papers.labels import FINALISTS, evaluate_labels
+from aegis.papers.requests import EvaluationRequest
 from aegis.policy import Configuration
 from aegis.summary import Information
 
@@ -26,7 +28,7 @@ def check_evaluation(study: Study, **options: Any) -> None:
     from aegis.papers.evaluation import check_request
 
     study.rows_to("train models on")
-    check_request(**options)
+    check_request(asked(EvaluationRequest, None, options))
 
 
 def evaluate(
@@ -57,15 +59,14 @@ def _evaluated(
     from aegis.papers.evaluation import check_request, evaluate_models
 
     source = study.rows_to("train models on")
-    check_request(**options)
+    request = asked(
+        EvaluationRequest,
+        None,
+        {"seed": study.seed, **options, "configurations": configurations},
+    )
+    check_request(request)
     return evaluate_models(
-        source,
-        study.summary,
-        study.plan,
-        study.policy,
-        configurations=configurations,
-        progress=study.progress,
-        **{"seed": study.seed, **options},
+        source, study.summary, study.plan, study.policy, request, progress=study.progress
     )
 
 

@@ -132,8 +132,7 @@ class Study(Advising):
             trained on its first three entries that meet the rule, and the evaluation contains that
             advice.
         options
-            Options of `aegis.papers.evaluation.evaluate_models`: `generate_count`, `models`,
-            `metric`, `splits`, `test_share`, `unmasked`, `comparators`, `methods`, `store`, `jobs`.
+            The fields of `aegis.papers.requests.EvaluationRequest`, such as `models` and `metric`.
 
         Examples
         --------

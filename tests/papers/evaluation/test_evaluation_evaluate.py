@@ -14,7 +14,7 @@ from aegis import evaluate
 from aegis import evaluate as _evaluate
 from aegis.errors import DataError, PolicyError
 from aegis.masking import masked_table
-from aegis.papers.evaluation import DEFAULT_MODELS, MODELS
+from aegis.papers.evaluation import CLASS_MODELS, MODELS
 from aegis.papers.evaluation.coding import Design
 from aegis.papers.evaluation.models import Model
 from aegis.papers.evaluation.result import UNMASKED
@@ -138,9 +138,9 @@ def test_every_model_learns_the_easy_part():
     masks = {"age": {"bucketize": {"width": 10}}, "town": {"keep_frequent": {"count": 2}}}
     policy = make_policy(configurations={"coarse": {**masks, "size": "suppress"}})
     found = evaluate(
-        table.set_column(3, "sick", old), policy, models=DEFAULT_MODELS, unmasked=False, seed=0
+        table.set_column(3, "sick", old), policy, models=CLASS_MODELS, unmasked=False, seed=0
     )
-    assert set(found.models) == set(DEFAULT_MODELS)  # experiments of other tests register more
+    assert set(found.models) == set(CLASS_MODELS)  # experiments of other tests register more
     for training in found.trainings:
         assert training.metrics["roc_auc"] > 0.95, training.model
     # Support vector machines and SGD have no probabilities, hence no log loss.
@@ -148,7 +148,7 @@ def test_every_model_learns_the_easy_part():
         s.model for s in found.scores if s.metric == "log_loss"
     }
     assert without == {"svm", "sgd"}
-    assert {a.model for a in found.agreement_by("log_loss")} == set(DEFAULT_MODELS) - without
+    assert {a.model for a in found.agreement_by("log_loss")} == set(CLASS_MODELS) - without
 
 
 def test_what_does_not_converge_is_kept_counted_and_said(monkeypatch):

@@ -23,6 +23,7 @@ from aegis.cli.options import (
 from aegis.cli.output import Output, RunOptions
 from aegis.cli.progress import reporting
 from aegis.errors import DataError
+from aegis.papers.requests import EvaluationRequest
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -44,39 +45,14 @@ FEWEST = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedTrainings:
-    """Options on the models to train, the splits, and the estimators to compare with."""
+class EvaluateCommand:
+    """All options of `aegis evaluate`."""
 
-    models: Annotated[
-        str,
-        typer.Option(
-            "--models",
-            metavar="A,B,...",
-            help="Models to train: lr (logistic regression), svm (linear), rf (random forest), "
-            "sgd, nb (naive Bayes), mlp, gbdt (gradient boosting). A number is predicted by lr (ridge "
-            "regression), rf and gbdt.",
-        ),
-    ] = "lr,svm,rf,sgd,nb,mlp,gbdt"
-    metric: Annotated[
-        str,
-        typer.Option(
-            "--metric",
-            metavar="NAME",
-            help="Metric of the trained models to compare with: accuracy, roc_auc, log_loss or f1; for a "
-            "number r2, rmse or mae.",
-        ),
-    ] = "accuracy"
-    splits: Annotated[
-        int,
-        typer.Option(
-            "--splits",
-            metavar="N",
-            help="How often to divide the rows into training and test rows; means are shown.",
-        ),
-    ] = 1
-    test_share: Annotated[
-        float, typer.Option("--test-share", metavar="SHARE", help="Share of the rows to test on.")
-    ] = 0.3
+    table: Table
+    policy_file: PolicyFile
+    configurations: Configurations = None
+    generate: Generate = None
+    asked: EvaluationRequest
     comparators: Annotated[
         bool,
         typer.Option(
@@ -122,9 +98,25 @@ class EvaluateCommand:
     opening: Opening
     running: RunOptions
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options in the form of `Study.evaluate`."""
+        asked = self.asked
+        return {
+            "generate_count": self.generate,
+            "models": None if asked.models is None else split_names([str(asked.models)]),
+            "metric": asked.metric,
+            "splits": asked.splits,
+            "test_share": asked.test_share,
+            "comparators": None if self.comparators else (),
+            "methods": split_names(self.methods),
+            "store": asked.store,
+            "jobs": asked.jobs,
+        }
+
 
 @opens_table
-def command(asked: EvaluateCommand) -> None:
+def command(given: EvaluateCommand) -> None:
     """Train models on every masked table and compare them with the advice.
 
     You give a table and its policy. Aegis prints what each model reaches on each
@@ -138,27 +130,26 @@ def command(asked: EvaluateCommand) -> None:
     from aegis import Study
     from aegis.policy import load_configurations, load_policy
 
-    table, report, given = asked.table, asked.report, asked.configurations
-    inputs = (table, asked.policy_file, given)
-    check_outputs([(report, HTML)], force=asked.running.force, inputs=inputs)
+    table, report, listed = given.table, given.report, given.configurations
+    inputs = (table, given.policy_file, listed)
+    check_outputs([(report, HTML)], force=given.running.force, inputs=inputs)
     if is_bundle(table):
         raise DataError(
             f"{table} is a summary: it holds no rows to train on.", hint="Give the table."
         )
-    policy = load_policy(asked.policy_file)
+    policy = load_policy(given.policy_file)
     if report is not None:
         policy.refuse_several("A report with trained models")
-    with reporting(quiet=asked.running.quiet) as progress:
-        subject = asked.opening.subject(table, policy, quiet=asked.running.quiet)
-        study = Study(subject, policy, seed=asked.running.seed, progress=progress)
+    with reporting(quiet=given.running.quiet) as progress:
+        subject = given.opening.subject(table, policy, quiet=given.running.quiet)
+        study = Study(subject, policy, seed=given.running.seed, progress=progress)
         evaluation = study.evaluate(
-            None if given is None else load_configurations(given, policy),
-            generate_count=asked.generate,
-            **asked.trainings.options,
+            None if listed is None else load_configurations(listed, policy),
+            **given.options,
         )
         if report is not None:
-            study.report(evaluation, report, force=asked.running.force)
-    shell = asked.running.shell
+            study.report(evaluation, report, force=given.running.force)
+    shell = given.running.shell
     if isinstance(evaluation, dict):
         _print_labels(shell, evaluation, table)
     else:

@@ -1,17 +1,19 @@
 """Train models on every masked table, and compare the results with the advice."""
 
 from aegis.papers.evaluation.comparators import COMPARATORS, Reconstructed, compare, mascara
-from aegis.papers.evaluation.evaluate import DEFAULT_MODELS, check_request, evaluate_models
+from aegis.papers.evaluation.evaluate import check_request, evaluate_models
 from aegis.papers.evaluation.metrics import METRICS
 from aegis.papers.evaluation.models import MODELS, Model
 from aegis.papers.evaluation.result import Evaluation
+from aegis.papers.requests import CLASS_MODELS, EvaluationRequest
 
 __all__ = [
+    "CLASS_MODELS",
     "COMPARATORS",
-    "DEFAULT_MODELS",
     "METRICS",
     "MODELS",
     "Evaluation",
+    "EvaluationRequest",
     "Model",
     "Reconstructed",
     "check_request",

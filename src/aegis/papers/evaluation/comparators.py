@@ -301,9 +301,7 @@ def compare(
     PolicyError
         A name is unknown, or comparators are named although a configuration has noise.
     """
-    if any(
-        candidate.noise is not None for choice in choices.values() for candidate in choice.values()
-    ):
+    if _has_noise(choices):
         if names:
             raise PolicyError(
                 f"Comparator {names[0]!r} is not defined for masks that draw what they show.",
@@ -345,3 +343,10 @@ def _attribute_measure(name: str) -> Measure:
             hint=f"Use one of {', '.join(PUBLISHED)}.",
         )
     return measure
+
+
+def _has_noise(choices: Mapping[str, Choice]) -> bool:
+    """Return whether a mask of a configuration draws what it shows."""
+    return any(
+        candidate.noise is not None for choice in choices.values() for candidate in choice.values()
+    )

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aegis.advisor import Advice, Choice, PrivacyPlan, Scorer, rank_configurations
 from aegis.errors import PolicyError
@@ -22,6 +21,7 @@ from aegis.papers.evaluation.result import UNMASKED, Evaluation
 from aegis.papers.evaluation.splits import Split, make_splits, rare_classes
 from aegis.papers.evaluation.store import Store
 from aegis.papers.evaluation.training import Task, Training, train
+from aegis.papers.requests import CLASS_MODELS, NUMBER_MODELS, EvaluationRequest
 from aegis.policy import Configuration, Policy
 from aegis.progress import SILENT, Progress, Step
 from aegis.sources import Source
@@ -29,22 +29,17 @@ from aegis.summary import Summary
 from aegis.words import counted
 
 if TYPE_CHECKING:
-    from aegis.anonymizers import Recipe
     from aegis.papers.evaluation.releases import CodedRelease
 
-DEFAULT_MODELS = ("lr", "svm", "rf", "sgd", "nb", "mlp", "gbdt")
-NUMBER_MODELS = ("lr", "rf", "gbdt")
-"""What is trained by default where a number is predicted."""
 
-
-def check_request(
-    models: Sequence[str] = DEFAULT_MODELS, metric: str = "accuracy", jobs: int = 1, **_: Any
-) -> None:
+def check_request(request: EvaluationRequest) -> None:
     """Raise `PolicyError` for invalid options of an evaluation, before the table is read."""
-    choose_models(models)
-    METRICS.get(metric)
-    if jobs < 1:
-        raise PolicyError(f"{jobs} jobs were asked for.", hint="Ask for at least 1.")
+    if request.models is not None:
+        choose_models(request.models)
+    if request.metric is not None:
+        METRICS.get(request.metric)
+    if request.jobs < 1:
+        raise PolicyError(f"{request.jobs} jobs were asked for.", hint="Ask for at least 1.")
 
 
 def evaluate_models(
@@ -52,19 +47,8 @@ def evaluate_models(
     summary: Summary,
     plan: PrivacyPlan,
     policy: Policy,
+    request: EvaluationRequest,
     *,
-    configurations: Mapping[str, Configuration] | Sequence[Configuration] | None = None,
-    generate_count: int | None = None,
-    models: Sequence[str] = DEFAULT_MODELS,
-    metric: str = "accuracy",
-    splits: int = 1,
-    test_share: float = 0.3,
-    unmasked: bool = True,
-    comparators: Sequence[str] | None = None,
-    methods: Sequence[str | Recipe] | None = None,
-    seed: int = 0,
-    store: str | Path | None = None,
-    jobs: int = 1,
     progress: Progress = SILENT,
 ) -> Evaluation:
     """Train every model on every configuration, and compare with every measure.
@@ -78,40 +62,10 @@ def evaluate_models(
 
     Parameters
     ----------
-    source
-        The table.
-    summary
-        The aggregates of the table.
-    plan
-        The plan that checks configurations against the rule.
-    policy
-        Roles, candidate masks, the label and the rule.
-    configurations, generate_count
-        As in `aegis.advise`.
-    models
-        Names of registered models.
-    metric
-        Metric that measures are compared with: accuracy, roc_auc, log_loss or f1; for a numeric
-        label r2 (the default), rmse or mae. All metrics are computed.
-    splits
-        Number of splits of the rows into training and test rows.
-    test_share
-        Share of the rows to test on.
-    unmasked
-        Whether to train also on the unmasked table.
-    comparators
-        Names of estimators from the literature to compare in addition to the measures; by default
-        all.
-    methods
-        Record-level methods whose releases are also used for training: names of registered
-        anonymizers, or recipes; by default those of the policy. Rows that a method leaves out are
-        not used.
-    seed
-        Seed of the generator, the splits, the models, the comparators and the methods.
-    store
-        A file of finished trainings (see `Store`), which are not repeated.
-    jobs
-        Number of parallel trainings, each in a separate process.
+    source, summary, plan, policy
+        The table, its aggregates, the check of its rule, and its policy.
+    request
+        What to train on, which models, and how.
     progress
         Receives one step per stage.
 
@@ -123,44 +77,38 @@ def evaluate_models(
     DataError
         No row is left to test on.
     """
-    check_request(models, metric, jobs)
-    policy.require_label("Training", number=True)
-    chosen, metric = _models_of(policy, models, metric)
-    if comparators or methods or policy.anonymizers:
-        policy.require_label("Training on record-level releases, or with comparators,")
-        policy.refuse_weight("Training on record-level releases, or with comparators,")
+    chosen, metric = _checked(policy, request)
     started = time.perf_counter()
     advice = rank_configurations(
         summary,
         plan,
         policy,
-        configurations=configurations,
-        generate_count=generate_count,
-        seed=seed,
+        configurations=request.configurations,
+        generate_count=request.generate_count,
+        seed=request.seed,
         progress=progress,
     )
     listed = _in_order(advice)
     scorer = Scorer(summary)
     choices = {name: scorer.choose(configuration) for name, configuration in listed.items()}
-    judged = (
-        *judge(scorer, choices, progress),
-        *(
-            compare(scorer, choices, comparators, seed=seed, progress=progress)
-            if not policy.label.is_number and policy.weight is None
-            else ()
-        ),
-    )
-    rows = code_table(source, summary, policy, seed=seed)
+    judged = judge(scorer, choices, progress)
+    if not policy.label.is_number and policy.weight is None:
+        judged += compare(
+            scorer, choices, request.comparators, seed=request.seed, progress=progress
+        )
+    rows = code_table(source, summary, policy, seed=request.seed)
     divided = make_splits(
-        rows.label, count=splits, test_share=test_share, seed=seed, persons=rows.persons
+        rows.label,
+        count=request.splits,
+        test_share=request.test_share,
+        seed=request.seed,
+        persons=rows.persons,
     )
-    advice, releases = _releases(source, policy, advice, rows, summary, methods, seed, progress)
+    advice, releases = _releases(source, policy, advice, rows, summary, request, progress)
     ready = time.perf_counter()
-    trained = {**choices, UNMASKED: scorer.unmasked} if unmasked else choices
-    trainings, reused = _train_all(
-        rows, trained, releases, chosen, divided, seed, Store(store), jobs, progress
-    )
-    shifts = _shifts(rows, scorer, advice, choices, releases, divided[0], seed)
+    trained = {**choices, UNMASKED: scorer.unmasked} if request.unmasked else choices
+    trainings, reused = _train_all(rows, trained, releases, chosen, divided, request, progress)
+    shifts = _shifts(rows, scorer, advice, choices, releases, divided[0], request.seed)
     now = time.perf_counter()
     evaluation = Evaluation(
         models=tuple(model.name for model in chosen),
@@ -171,9 +119,9 @@ def evaluate_models(
         trainings=trainings,
         releases={name: release.ranked for name, release in releases.items()},
         importance_shift=shifts,
-        splits=splits,
-        test_share=test_share,
-        seed=seed,
+        splits=request.splits,
+        test_share=request.test_share,
+        seed=request.seed,
         train_rows=len(divided[0].train),
         test_rows=len(divided[0].test),
         reused=reused,
@@ -192,11 +140,10 @@ def _models_of(policy: Policy, models: Sequence[str], metric: str) -> tuple[tupl
     """
     kind = policy.label.kind
     if kind is LabelKind.NUMBER:
-        metric = "r2" if metric == "accuracy" else metric
-        names = NUMBER_MODELS if tuple(models) == DEFAULT_MODELS else models
-        chosen = tuple(model.of_number() for model in choose_models(names))
+        chosen = tuple(m.of_number() for m in choose_models(request.models or NUMBER_MODELS))
     else:
-        chosen = choose_models(models)
+        chosen = choose_models(request.models or CLASS_MODELS)
+    metric = request.metric or ("r2" if kind is LabelKind.NUMBER else "accuracy")
     if policy.weight is not None:
         for model in (model for model in chosen if not model.takes_weights):
             policy.refuse_weight(f"Model {model.name!r}, which takes no weights,")
@@ -239,8 +186,7 @@ def _releases(
     advice: Advice,
     rows: CodedTable,
     summary: Summary,
-    methods: Sequence[str | Recipe] | None,
-    seed: int,
+    request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[Advice, dict[str, CodedRelease]]:
     """Make and encode the record-level releases; return the advice with them, and the encoded rows.
@@ -338,19 +284,21 @@ def _train_all(
     releases: Mapping[str, CodedRelease],
     models: Sequence[Model],
     splits: Sequence[Split],
-    seed: int,
-    store: Store,
-    jobs: int,
+    request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[tuple[Training, ...], int]:
     """Return all trainings in a fixed order, and how many of them came from the store."""
     total = (len(choices) + len(releases)) * len(models) * len(splits)
     known: list[Training] = []
     done: list[Training] = []
+    store, wanted = (
+        Store(request.store),
+        tasks(rows, choices, models, splits, request.seed, releases),
+    )
     with progress.step("Training models", total) as step:
-        waiting = _unknown(tasks(rows, choices, models, splits, seed, releases), store, known, step)
+        waiting = _unknown(wanted, store, known, step)
         try:
-            for key, training in _run(waiting, jobs):
+            for key, training in _run(waiting, request.jobs):
                 store.add(key, training)
                 done.append(training)
                 step.note(f"{training.model} on {training.configuration}")

@@ -10,7 +10,7 @@ import numpy as np
 from aegis.advisor import Advice, Scorer
 from aegis.advisor.figures import ProxyFigures
 from aegis.measures import MEASURES
-from aegis.papers.evaluation.coding import code_table
+from aegis.papers.evaluation.coding import CodedTable, code_table
 from aegis.papers.evaluation.evaluate import run_task, tasks
 from aegis.papers.evaluation.models import choose_models
 from aegis.papers.evaluation.splits import make_splits
@@ -66,14 +66,8 @@ def train_proxy(
     able = [ranked for ranked in advice.ranking if ranked.admissible and ranked.method is None][
         :FINALISTS
     ]
-    rows = code_table(source, summary, policy, seed=seed)
-    random = np.random.default_rng(seed)
-    known = np.flatnonzero(rows.label >= 0)
-    drawn = random.choice(known, min(ROWS, len(known)), replace=False)
-    label = np.full_like(rows.label, -1)
-    label[drawn] = rows.label[drawn]
-    sample = replace(rows, label=label)
-    splits = make_splits(label, count=SPLITS, test_share=TEST_SHARE, seed=seed)
+    sample = _drawn(code_table(source, summary, policy, seed=seed), seed)
+    splits = make_splits(sample.label, count=SPLITS, test_share=TEST_SHARE, seed=seed)
     metric = METRICS.get(MEASURES.get(advice.measure).unit, "roc_auc")
     scorer = Scorer(summary)
     choices = {ranked.name: scorer.choose(ranked.configuration) for ranked in able}
@@ -87,9 +81,18 @@ def train_proxy(
             step.advance()
     figures = ProxyFigures(
         models=tuple(model.name for model in chosen),
-        rows=len(drawn),
+        rows=int((sample.label >= 0).sum()),
         splits=SPLITS,
         metric=metric,
         reached={name: float(np.mean(values)) for name, values in reached.items()},
     )
     return replace(advice, proxy=figures)
+
+
+def _drawn(rows: CodedTable, seed: int) -> CodedTable:
+    """Return the table with the label of at most `ROWS` drawn rows; the others have none."""
+    known = np.flatnonzero(rows.label >= 0)
+    drawn = np.random.default_rng(seed).choice(known, min(ROWS, len(known)), replace=False)
+    label = np.full_like(rows.label, -1)
+    label[drawn] = rows.label[drawn]
+    return replace(rows, label=label)

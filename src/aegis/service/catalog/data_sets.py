@@ -96,6 +96,27 @@ def register(
         The name is taken or malformed, or a number is out of range.
     """
     authorise(by, Action.REGISTER)
+    _check_names(session, identifier, source, public_key)
+    data_set = DataSet(
+        id=identifier,
+        title=title or identifier,
+        provider_id=by.account,
+        source=source,
+        population=population or identifier,
+        public_key=public_key,
+        former_keys=[],
+    )
+    _set(data_set, about)
+    populations.join(session, by, data_set.population, identifier)
+    session.add(data_set)
+    session.flush()
+    new = {name: getattr(data_set, name) for name in LOGGED}
+    append(session, by.name, "data set registered", data_set=identifier, new=new)
+    return data_set
+
+
+def _check_names(session: Session, identifier: str, source: str, public_key: str) -> None:
+    """Refuse a name that is taken, and a name, a source or a key that is malformed."""
     if not _SLUG.fullmatch(identifier):
         raise CatalogError(
             f"{identifier!r} cannot be a data set's name.",
@@ -115,22 +136,6 @@ def register(
             "The public key is no Ed25519 key in hexadecimal.",
             hint="Make one with: aegis keygen NAME.",
         )
-    data_set = DataSet(
-        id=identifier,
-        title=title or identifier,
-        provider_id=by.account,
-        source=source,
-        population=population or identifier,
-        public_key=public_key,
-        former_keys=[],
-    )
-    _set(data_set, about)
-    populations.join(session, by, data_set.population, identifier)
-    session.add(data_set)
-    session.flush()
-    new = {name: getattr(data_set, name) for name in LOGGED}
-    append(session, by.name, "data set registered", data_set=identifier, new=new)
-    return data_set
 
 
 def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSet:

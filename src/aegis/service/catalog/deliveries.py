@@ -171,15 +171,7 @@ def release(
     WrongState
         The job belongs to another attempt now.
     """
-    if len(content) > catalog.limits.release:
-        raise TooLarge(
-            f"The file has {len(content):,} bytes.",
-            hint=f"At most {catalog.limits.release:,} are taken.",
-        )
-    if Path(file_name).suffix.lower() not in FORMATS or Path(file_name).name != file_name:
-        raise CatalogError(
-            f"{file_name!r} is no name of a masked file.", hint=f"Allowed: {', '.join(FORMATS)}."
-        )
+    _check_file(catalog, file_name, content)
     digest = sha256(content)
     shape = shape_of(file_name, content, catalog.limits)
     with catalog.database.reading() as session:
@@ -214,6 +206,19 @@ def release(
         jobs.finish(session, job_id, attempt, {"release": made.id, "digest": digest})
         requests.complete(session, by, request, digest)
         return made
+
+
+def _check_file(catalog: Catalog, file_name: str, content: bytes) -> None:
+    """Refuse a file that is too large, or whose name is no file name of a known format."""
+    if len(content) > catalog.limits.release:
+        raise TooLarge(
+            f"The file has {len(content):,} bytes.",
+            hint=f"At most {catalog.limits.release:,} are taken.",
+        )
+    if Path(file_name).suffix.lower() not in FORMATS or Path(file_name).name != file_name:
+        raise CatalogError(
+            f"{file_name!r} is no name of a masked file.", hint=f"Allowed: {', '.join(FORMATS)}."
+        )
 
 
 def failed(

@@ -250,8 +250,11 @@ def croissant(told: Described) -> dict[str, Any]:
             for f in told.fields
         ],
     }
-    if told.file is None:
-        return document
+    return document if told.file is None else document | _croissant_file(told, told.file)
+
+
+def _croissant_file(told: Described, file: File) -> dict[str, Any]:
+    """Return the parts of a Croissant document on a file and on its columns."""
     fields = [
         {
             "@type": "cr:Field",
@@ -263,19 +266,17 @@ def croissant(told: Described) -> dict[str, Any]:
         }
         for place, field in enumerate(told.fields)
     ]
-    return document | {
+    return {
         "distribution": [
             {
                 "@type": "cr:FileObject",
                 "@id": "masked",
-                "name": told.file.name,
+                "name": file.name,
                 "description": "The masked table.",
-                "contentUrl": told.file.url,
-                "contentSize": f"{told.file.size} B",
-                "encodingFormat": "application/x-parquet"
-                if told.file.media == _PARQUET
-                else told.file.media,
-                "sha256": told.file.digest,
+                "contentUrl": file.url,
+                "contentSize": f"{file.size} B",
+                "encodingFormat": "application/x-parquet" if file.media == _PARQUET else file.media,
+                "sha256": file.digest,
             }
         ],
         "recordSet": [

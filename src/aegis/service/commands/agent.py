@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from aegis.cli.options import Quiet
 from aegis.cli.output import Output
+from aegis.cli.parameters import takes_records
 
 if TYPE_CHECKING:
     from aegis.service.catalog.limited import WorkLimits
@@ -24,7 +26,10 @@ EXAMPLES = (
 )
 
 
-def command(
+@dataclass(frozen=True, kw_only=True)
+class AgentCommand:
+    """All options of `aegis agent`."""
+
     settings: Annotated[
         Path,
         typer.Argument(
@@ -32,7 +37,7 @@ def command(
             help="YAML: url of the service, key (PEM, as aegis keygen makes it), sources (each with "
             "table, policy and floor), approvers; optionally approvals, ledger, certificate, name.",
         ),
-    ],
+    ]
     token: Annotated[
         str,
         typer.Option(
@@ -42,8 +47,8 @@ def command(
             help="The provider's token with the scopes work and upload-summary; better given by "
             "the environment than on the command line.",
         ),
-    ],
-    once: Annotated[bool, typer.Option("--once", help="Stop when no job is waiting.")] = False,
+    ]
+    once: Annotated[bool, typer.Option("--once", help="Stop when no job is waiting.")] = False
     job_seconds: Annotated[
         float | None,
         typer.Option(
@@ -52,7 +57,7 @@ def command(
             min=1,
             help="Longest time of one job, in seconds; each job then runs in a separate process.",
         ),
-    ] = None,
+    ] = None
     job_memory: Annotated[
         float | None,
         typer.Option(
@@ -61,16 +66,19 @@ def command(
             min=0.5,
             help="Most memory of one job, in GiB, in a separate process (Linux).",
         ),
-    ] = None,
+    ] = None
     rotate: Annotated[
         bool,
         typer.Option(
             "--rotate",
             help="Make another key, have the service believe it, and stop; the former one is kept.",
         ),
-    ] = False,
-    quiet: Quiet = False,
-) -> None:
+    ] = False
+    quiet: Quiet = False
+
+
+@takes_records
+def command(given: AgentCommand) -> None:
     """Work next to the data for a catalog: summarise, check, mask, sign, hand in.
 
     You give a file that names the service, the provider's key, the tables that the
@@ -84,16 +92,16 @@ def command(
     from aegis.service.agent import Agent
     from aegis.service.agent_settings import AgentSettings, rotate_key
 
-    shell = Output(quiet=quiet)
-    if rotate:
-        changed = rotate_key(settings, token)
+    shell = Output(quiet=given.quiet)
+    if given.rotate:
+        changed = rotate_key(given.settings, given.token)
         sets = "1 data set" if changed == 1 else f"{changed} data sets"
         shell.say(f"Signed by another key from now on: {sets}. The former key is kept beside it.")
         return
-    work = _limits(job_seconds, job_memory)
-    agent = Agent(AgentSettings.load(settings, token, work), say=shell.say)
+    work = _limits(given.job_seconds, given.job_memory)
+    agent = Agent(AgentSettings.load(given.settings, given.token, work), say=shell.say)
     shell.say(f"Working for {agent.settings.url} as {agent.settings.name} (Ctrl-C ends it)")
-    if once:
+    if given.once:
         while agent.once():
             continue
         return

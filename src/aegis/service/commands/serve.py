@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ import typer
 
 from aegis.cli.options import Quiet
 from aegis.cli.output import Output
+from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
 from aegis.service.commands.service_options import (
     CATALOG,
@@ -27,8 +29,8 @@ from aegis.service.commands.service_options import (
 )
 
 if TYPE_CHECKING:
-    from aegis.service.notifying import Channel
     from aegis.service.oidc import Provider
+    from aegis.service.settings import Operation, ServiceSettings
 
 PANEL = "Serve a catalog"
 """Group of the command in the help."""
@@ -50,31 +52,10 @@ FIRST = (
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-def command(
-    local: Annotated[
-        Path | None,
-        typer.Option(
-            "--local",
-            metavar="FOLDER",
-            help="Open the tables of this folder in a workbench: no accounts, this machine alone.",
-        ),
-    ] = None,
-    database: Database = CATALOG,
-    objects: Objects = None,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on.")
-    ] = 8080,
-    origin: Annotated[
-        str | None,
-        typer.Option(
-            "--origin",
-            metavar="URL",
-            help="Address under which browsers see the service (https://...), behind a proxy.",
-        ),
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class SignInOptions:
+    """Options on an identity provider at which people may also sign in."""
+
     issuer: Annotated[
         str | None,
         typer.Option(
@@ -82,7 +63,7 @@ def command(
             metavar="URL",
             help="Identity provider (OpenID Connect) at which people may also sign in.",
         ),
-    ] = None,
+    ] = None
     client: Annotated[
         str | None,
         typer.Option(
@@ -91,7 +72,7 @@ def command(
             help="The ID under which it knows this service; the secret is read from "
             "AEGIS_OIDC_SECRET.",
         ),
-    ] = None,
+    ] = None
     roles_claim: Annotated[
         str | None,
         typer.Option(
@@ -99,7 +80,7 @@ def command(
             metavar="CLAIM",
             help="Claim with the functions of people, such as groups; it then decides instead of the page Accounts.",
         ),
-    ] = None,
+    ] = None
     roles: Annotated[
         str,
         typer.Option(
@@ -107,11 +88,34 @@ def command(
             metavar="VALUE=ROLE,...",
             help="The role of each value of that claim; other values give none.",
         ),
-    ] = "",
-    worker: Annotated[
-        bool,
-        typer.Option("--worker/--no-worker", help="Work on background jobs in this process, too."),
-    ] = True,
+    ] = ""
+
+    @property
+    def provider(self) -> Provider | None:
+        """The identity provider; None if no option names it.
+
+        Raises
+        ------
+        PolicyError
+            Its address or the ID of this service is missing, or a role has no value.
+        """
+        from aegis.service.oidc import Provider
+
+        if self == SignInOptions():
+            return None
+        if self.issuer is None or self.client is None:
+            raise PolicyError(
+                "An identity provider has an address and knows this service by a name.",
+                hint="Give both --oidc-issuer and --oidc-client.",
+            )
+        secret = os.environ.get("AEGIS_OIDC_SECRET")
+        return Provider(self.issuer, self.client, secret, self.roles_claim, _roles(self.roles))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationOptions:
+    """Options on processes, limits of jobs, kept files, proxies, and where the service writes."""
+
     processes: Annotated[
         int,
         typer.Option(
@@ -121,10 +125,10 @@ def command(
             max=64,
             help="Processes that answer calls, such as one for each processor (Linux, macOS).",
         ),
-    ] = 1,
-    job_seconds: JobSeconds = JOB_SECONDS,
-    job_memory: JobMemory = JOB_MEMORY,
-    keep_days: KeepDays = None,
+    ] = 1
+    job_seconds: JobSeconds = JOB_SECONDS
+    job_memory: JobMemory = JOB_MEMORY
+    keep_days: KeepDays = None
     proxies: Annotated[
         list[str] | None,
         typer.Option(
@@ -133,7 +137,7 @@ def command(
             help="Trusted proxy, whose X-Forwarded-For gives the caller's address, as an address or a network "
             "(10.1.0.0/16); by default this machine, where --origin is https://.",
         ),
-    ] = None,
+    ] = None
     access_log: Annotated[
         str | None,
         typer.Option(
@@ -141,7 +145,7 @@ def command(
             metavar="FILE",
             help="Append a line of JSON for each call; - for standard output.",
         ),
-    ] = None,
+    ] = None
     notify: Annotated[
         Path | None,
         typer.Option(
@@ -150,9 +154,80 @@ def command(
             help="YAML with mail or webhook, to notify people of requests that wait for them. Give it to "
             "one service of a database.",
         ),
-    ] = None,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+
+    @property
+    def operation(self) -> Operation:
+        """The proxies, the log of calls, the time for which files are kept, and the notifications."""
+        from aegis.service.notifying import load_channels
+        from aegis.service.settings import Operation
+
+        return Operation(
+            proxies=_proxies(self.proxies),
+            access_log=self.access_log,
+            keep=kept_for(self.keep_days),
+            channels=() if self.notify is None else load_channels(self.notify),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeCommand:
+    """All options of `aegis serve`."""
+
+    local: Annotated[
+        Path | None,
+        typer.Option(
+            "--local",
+            metavar="FOLDER",
+            help="Open the tables of this folder in a workbench: no accounts, this machine alone.",
+        ),
+    ] = None
+    database: Database = CATALOG
+    objects: Objects = None
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
+    ] = "127.0.0.1"
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on.")
+    ] = 8080
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            "--origin",
+            metavar="URL",
+            help="Address under which browsers see the service (https://...), behind a proxy.",
+        ),
+    ] = None
+    sign_in: SignInOptions
+    worker: Annotated[
+        bool,
+        typer.Option("--worker/--no-worker", help="Work on background jobs in this process, too."),
+    ] = True
+    operating: OperationOptions
+    quiet: Quiet = False
+
+    @property
+    def settings(self) -> ServiceSettings:
+        """The settings of the service."""
+        from aegis.service.settings import ServiceSettings
+
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        return ServiceSettings(
+            database=self.database,
+            objects=self.objects,
+            local=self.local is not None,
+            folder=self.local,
+            origin=self.origin or f"http://{shown}:{self.port}",
+            worker=self.worker,
+            processes=self.operating.processes,
+            provider=self.sign_in.provider,
+            work=work_limits(self.operating.job_seconds, self.operating.job_memory),
+            operation=self.operating.operation,
+        )
+
+
+@takes_records
+def command(given: ServeCommand) -> None:
     """Serve the catalog between providers, operators and consumers, or a workbench.
 
     You give a database, which Aegis makes if it is missing, or with `--local` a folder
@@ -160,8 +235,17 @@ def command(
     holds an unmasked row: agents mask next to the data. Ctrl-C ends it.
     """
     from aegis.service.run import serve
-    from aegis.service.settings import Operation, ServiceSettings
 
+    _check(given.local, given.host)
+    if given.operating.processes > 1:
+        _require_several(given.operating.processes, given.local, given.port)
+    settings = given.settings
+    Output(quiet=given.quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
+    serve(settings, given.host, given.port)
+
+
+def _check(local: Path | None, host: str) -> None:
+    """Raise for a workbench that others could reach, or without a folder."""
     if local is not None and host not in _LOOPBACK:
         raise PolicyError(
             f"A workbench without accounts would be open to all who reach {host}.",
@@ -169,28 +253,6 @@ def command(
         )
     if local is not None and not local.is_dir():
         raise PolicyError(f"{local} is no folder.", hint="Give the folder of your tables.")
-    if processes > 1:
-        _require_several(processes, local, port)
-    shown = f"[{host}]" if ":" in host else host
-    settings = ServiceSettings(
-        database=database,
-        objects=objects,
-        local=local is not None,
-        folder=local,
-        origin=origin or f"http://{shown}:{port}",
-        worker=worker,
-        processes=processes,
-        provider=_provider(issuer, client, roles_claim, roles),
-        work=work_limits(job_seconds, job_memory),
-        operation=Operation(
-            proxies=_proxies(proxies),
-            access_log=access_log,
-            keep=kept_for(keep_days),
-            channels=_channels(notify),
-        ),
-    )
-    Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
-    serve(settings, host, port)
 
 
 def _require_several(processes: int, local: Path | None, port: int) -> None:
@@ -220,28 +282,6 @@ def _proxies(given: list[str] | None) -> tuple[str, ...] | None:
                 hint="Give an address such as 10.1.0.4, or a network such as 10.1.0.0/16.",
             ) from error
     return tuple(given) if given else None
-
-
-def _channels(notify: Path | None) -> tuple[Channel, ...]:
-    from aegis.service.notifying import load_channels
-
-    return () if notify is None else load_channels(notify)
-
-
-def _provider(
-    issuer: str | None, client: str | None, claim: str | None, roles: str
-) -> Provider | None:
-    from aegis.service.oidc import Provider
-
-    if issuer is None and client is None and claim is None and not roles:
-        return None
-    if issuer is None or client is None:
-        raise PolicyError(
-            "An identity provider has an address and knows this service by a name.",
-            hint="Give both --oidc-issuer and --oidc-client.",
-        )
-    secret = os.environ.get("AEGIS_OIDC_SECRET")
-    return Provider(issuer, client, secret, claim, _roles(roles))
 
 
 def _roles(text: str) -> dict[str, str]:

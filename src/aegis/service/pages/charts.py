@@ -44,18 +44,52 @@ def protected_front_chart(points: Sequence[ProtectedPoint]) -> Markup:
 def _chart(
     points: Sequence[tuple[str, float]], parameter: str, axis: str, without: Sequence[str]
 ) -> Markup:
+    """Return a line through points, each with a name and a percentage."""
     low = max(0.0, min(value for _, value in points) - 5)
     high = min(100.0, max(value for _, value in points) + 5)
     span = max(high - low, 1e-9)
     step = (_WIDTH - _LEFT - _RIGHT) / max(len(points) - 1, 1)
 
-    def place(index: int, value: float) -> tuple[float, float]:
-        height = _HEIGHT - _TOP - _BOTTOM
-        return _LEFT + index * step, _TOP + height * (1 - (value - low) / span)
+    def height(value: float) -> float:
+        return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - (value - low) / span)
 
-    places = [place(i, value) for i, (_, value) in enumerate(points)]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    marks = Markup("").join(
+    places = [(_LEFT + i * step, height(value)) for i, (_, value) in enumerate(points)]
+    ticks = Markup("").join(
+        Markup('<text x="{x}" y="{y:.1f}" text-anchor="end">{value:.0f} %</text>').format(
+            x=_LEFT - 8, y=height(value) + 4, value=value
+        )
+        for value in (low, (low + high) / 2, high)
+    )
+    drawn = Markup(
+        '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{said}">'
+        '<line class="axis" x1="{l}" y1="{b}" x2="{r}" y2="{b}"/>{ticks}'
+        '<polyline class="line" points="{line}"/>{marks}'
+        '<text x="{mid}" y="{h2}" text-anchor="middle">{axis}</text></svg>'
+    ).format(
+        w=_WIDTH,
+        h=_HEIGHT,
+        said="; ".join(f"{parameter} = {name}: {percent(value)}" for name, value in points),
+        l=_LEFT,
+        r=_WIDTH - _RIGHT,
+        b=_HEIGHT - _BOTTOM,
+        ticks=ticks,
+        line=" ".join(f"{x:.1f},{y:.1f}" for x, y in places),
+        marks=_marks(places, points, parameter),
+        mid=_WIDTH / 2,
+        h2=_HEIGHT - 4,
+        axis=axis,
+    )
+    if not without:
+        return drawn
+    note = '<p class="small quiet">None is admissible for {p} = {v}.</p>'
+    return drawn + Markup(note).format(p=parameter, v=", ".join(without))
+
+
+def _marks(
+    places: Sequence[tuple[float, float]], points: Sequence[tuple[str, float]], parameter: str
+) -> Markup:
+    """Return a dot for each point, with its name below the chart and its percentage as a title."""
+    return Markup("").join(
         Markup(
             '<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{title}</title></circle>'
             '<text x="{x:.1f}" y="{below}" text-anchor="middle">{name}</text>'
@@ -67,40 +101,4 @@ def _chart(
             title=f"{parameter} = {name}: {percent(value)} kept",
         )
         for (x, y), (name, value) in zip(places, points, strict=True)
-    )
-    ticks = Markup("").join(
-        Markup('<text x="{x}" y="{y:.1f}" text-anchor="end">{value:.0f} %</text>').format(
-            x=_LEFT - 8, y=place(0, value)[1] + 4, value=value
-        )
-        for value in (low, (low + high) / 2, high)
-    )
-    said = "; ".join(f"{parameter} = {name}: {percent(value)}" for name, value in points)
-    note = (
-        Markup('<p class="small quiet">None is admissible for {p} = {v}.</p>').format(
-            p=parameter, v=", ".join(without)
-        )
-        if without
-        else Markup("")
-    )
-    return (
-        Markup(
-            '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{said}">'
-            '<line class="axis" x1="{l}" y1="{b}" x2="{r}" y2="{b}"/>{ticks}'
-            '<polyline class="line" points="{line}"/>{marks}'
-            '<text x="{mid}" y="{h2}" text-anchor="middle">{axis}</text></svg>'
-        ).format(
-            w=_WIDTH,
-            h=_HEIGHT,
-            said=said,
-            l=_LEFT,
-            r=_WIDTH - _RIGHT,
-            b=_HEIGHT - _BOTTOM,
-            ticks=ticks,
-            line=line,
-            marks=marks,
-            mid=_WIDTH / 2,
-            h2=_HEIGHT - 4,
-            axis=axis,
-        )
-        + note
     )

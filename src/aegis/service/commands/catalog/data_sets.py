@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ import typer
 
 from aegis.cli.options import Force, Format, FormatOption
 from aegis.cli.output import Output
+from aegis.cli.parameters import takes_records
 from aegis.errors import PolicyError
 from aegis.files import check_output, write_text
 from aegis.service.commands.catalog.options import (
@@ -191,47 +193,67 @@ def costs(
     show_rows(rows, format)
 
 
-def register(
-    data_set: DataSet,
-    source: Annotated[
-        str, typer.Option("--source", metavar="NAME", help="The table in your agent's list.")
-    ],
-    key: Annotated[
-        Path, typer.Option("--key", metavar="FILE", help="Public key of your agent (PEM).")
-    ],
-    policy: Annotated[
-        Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
-    ],
+@dataclass(frozen=True, kw_only=True)
+class AskedSummary:
+    """Options on the protected summary that the agent is asked for."""
+
+    protect: Annotated[
+        str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
+    ] = "noise"
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")] = 1.0
+    delta: Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")] = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What others read of a data set, and who may see and approve."""
+
     title: Annotated[
         str, typer.Option("--title", metavar="TEXT", help="Title of the data set, for people.")
-    ] = "",
+    ] = ""
     description: Annotated[
         str, typer.Option("--description", metavar="TEXT", help="What it is about.")
-    ] = "",
+    ] = ""
     terms: Annotated[
         str, typer.Option("--terms", metavar="TEXT", help="Terms that a consumer must accept.")
-    ] = "",
+    ] = ""
     population: Annotated[
         str,
         typer.Option(
             "--population", metavar="NAME", help="The population that its persons belong to."
         ),
-    ] = "",
-    public: Annotated[bool, typer.Option("--public", help="Every consumer may see it.")] = False,
+    ] = ""
+    public: Annotated[bool, typer.Option("--public", help="Every consumer may see it.")] = False
     approvals: Annotated[
         int, typer.Option("--approvals", min=1, max=2, help="Persons who must approve.")
-    ] = 1,
+    ] = 1
     ceiling: Annotated[
         float | None, typer.Option("--ceiling", metavar="EPSILON", help="Budget of the population.")
-    ] = None,
-    protect: Annotated[
-        str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
-    ] = "noise",
-    epsilon: Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")] = 1.0,
-    delta: Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")] = 1e-6,
-    url: Url = "",
-    token: Token = "",
-) -> None:
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterCommand:
+    """All options of `aegis catalog register`."""
+
+    data_set: DataSet
+    source: Annotated[
+        str, typer.Option("--source", metavar="NAME", help="The table in your agent's list.")
+    ]
+    key: Annotated[
+        Path, typer.Option("--key", metavar="FILE", help="Public key of your agent (PEM).")
+    ]
+    policy: Annotated[
+        Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
+    ]
+    about: Description
+    summary: AskedSummary
+    url: Url = ""
+    token: Token = ""
+
+
+@takes_records
+def register(given: RegisterCommand) -> None:
     """Register a data set, and ask its agent for a protected summary.
 
     You give a name, the source as your agent lists it, the agent's public key, and a
@@ -240,22 +262,16 @@ def register(
     from aegis.policy import dump_policy, load_policy
     from aegis.signing import load_public_key
 
-    text = dump_policy(load_policy(policy))
-    with connected(url, token) as client:
+    text = dump_policy(load_policy(given.policy))
+    with connected(given.url, given.token) as client:
         client.register(
-            data_set,
-            source=source,
-            public_key=load_public_key(key).text,
-            title=title,
-            description=description,
-            terms=terms,
-            population=population,
-            public=public,
-            approvals=approvals,
-            ceiling=ceiling,
+            given.data_set,
+            source=given.source,
+            public_key=load_public_key(given.key).text,
+            **vars(given.about),
         )
-        client.ask_summary(data_set, text, protect=protect, epsilon=epsilon, delta=delta)
-    Output().say(f"Registered {data_set}; its agent was asked for a summary")
+        client.ask_summary(given.data_set, text, **vars(given.summary))
+    Output().say(f"Registered {given.data_set}; its agent was asked for a summary")
 
 
 class ExportKind(StrEnum):
@@ -396,10 +412,26 @@ def _check_head(head: str | None, *, check: bool) -> None:
         )
 
 
-def log(
-    check: Annotated[
-        bool, typer.Option("--verify", help="Only say whether the log is whole.")
-    ] = False,
+@dataclass(frozen=True, kw_only=True)
+class LogFilter:
+    """Options on which entries of the log to show."""
+
+    by: Annotated[str, _filter("NAME", "Only what this account did.")] = ""
+    action: Annotated[
+        str, _filter("NAME", "Only entries with this action, as the log names it.")
+    ] = ""
+    data_set: Annotated[str, _filter("NAME", "Only entries on this data set.")] = ""
+    since: Annotated[str, _filter("TIME", "Only entries from this time on (ISO 8601).")] = ""
+    until: Annotated[str, _filter("TIME", "Only entries up to this time (ISO 8601).")] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogCommand:
+    """All options of `aegis catalog log`."""
+
+    check: Annotated[bool, typer.Option("--verify", help="Only say whether the log is whole.")] = (
+        False
+    )
     head: Annotated[
         str | None,
         typer.Option(
@@ -407,46 +439,42 @@ def log(
             metavar="HASH",
             help="With --verify: a head that you noted, which must still be in the chain.",
         ),
-    ] = None,
-    by: Annotated[str, _filter("NAME", "Only what this account did.")] = "",
-    action: Annotated[
-        str, _filter("NAME", "Only entries with this action, as the log names it.")
-    ] = "",
-    data_set: Annotated[str, _filter("NAME", "Only entries on this data set.")] = "",
-    since: Annotated[str, _filter("TIME", "Only entries from this time on (ISO 8601).")] = "",
-    until: Annotated[str, _filter("TIME", "Only entries up to this time (ISO 8601).")] = "",
+    ] = None
+    wanted: LogFilter
     export: Annotated[
         Path | None,
         typer.Option(
             "--export", metavar="FILE", help="Write all details as JSON lines, the oldest first."
         ),
-    ] = None,
-    url: Url = "",
-    token: Token = "",
-    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-) -> None:
+    ] = None
+    url: Url = ""
+    token: Token = ""
+    format: FormatOption = Format.TABLE
+
+
+@takes_records
+def log(asked: LogCommand) -> None:
     """Show what happened, or verify that the log is whole.
 
     Aegis prints the entries that concern you, the newest first; you can name an
     account. With `--verify` the exit code is 1 if the chain of entries is broken.
     """
-    _check_head(head, check=check)
-    wanted = {"by": by, "action": action, "data_set": data_set, "since": since, "until": until}
-    given = {name: value for name, value in wanted.items() if value}
-    with connected(url, token) as client:
-        if export is not None:
-            check_output(export, force=False, formats=None)
+    _check_head(asked.head, check=asked.check)
+    given = {name: value for name, value in vars(asked.wanted).items() if value}
+    with connected(asked.url, asked.token) as client:
+        if asked.export is not None:
+            check_output(asked.export, force=False, formats=None)
             entries = list(client.log(**given))[::-1]
             lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
-            write_text(export, "".join(lines))
-            Output().say(f"Wrote {len(lines):,} entries to {export}")
+            write_text(asked.export, "".join(lines))
+            Output().say(f"Wrote {len(lines):,} entries to {asked.export}")
             return
-        if not check:
+        if not asked.check:
             keys = ("number", "time", "actor", "action", "data_set", "request")
             rows = [{key: entry[key] or "" for key in keys} for entry in client.log(**given)]
-            show_rows(rows, format)
+            show_rows(rows, asked.format)
             return
-        verdict = client.verify_log(head)
+        verdict = client.verify_log(asked.head)
     if verdict["whole"]:
         Output().show(f"The log is whole: {verdict['entries']:,} entries, head {verdict['head']}")
         return

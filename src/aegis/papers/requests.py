@@ -1,0 +1,68 @@
+"""The request for an evaluation: what to train on, which models, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aegis.options import documented, keyword, option
+
+if TYPE_CHECKING:
+    from aegis.anonymizers import Recipe
+    from aegis.requests import Configurations
+
+CLASS_MODELS = ("lr", "svm", "rf", "sgd", "nb", "mlp", "gbdt")
+"""Models that are trained by default if the label has classes."""
+NUMBER_MODELS = ("lr", "rf", "gbdt")
+"""Models that are trained by default if the label is a number."""
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRequest:
+    """Models to train on masked tables, the splits, and the estimators to compare with."""
+
+    configurations: Configurations | None = keyword(None, "Configurations, as in `aegis.advise`.")
+    generate_count: int | None = keyword(None, "Random configurations, as in `aegis.advise`.")
+    models: Sequence[str] | None = option(
+        None,
+        "Models to train: lr (logistic regression), svm (linear), rf (random forest), sgd, nb "
+        "(naive Bayes), mlp, gbdt (gradient boosting); by default all. A number is predicted by lr "
+        "(ridge regression), rf and gbdt.",
+        "A,B,...",
+        kind=str | None,
+    )
+    metric: str | None = option(
+        None,
+        "Metric of the trained models to compare with: accuracy (the default), roc_auc, log_loss or "
+        "f1; for a number r2 (the default), rmse or mae. All are computed.",
+        "NAME",
+    )
+    splits: int = option(
+        1, "How often to divide the rows into training and test rows; means are shown.", "N"
+    )
+    test_share: float = option(0.3, "Share of the rows to test on.", "SHARE")
+    unmasked: bool = keyword(True, "Whether to train also on the unmasked table.")
+    comparators: Sequence[str] | None = keyword(
+        None,
+        "Names of estimators from the literature to compare in addition to the measures; by default "
+        "all.",
+    )
+    methods: Sequence[str | Recipe] | None = keyword(
+        None,
+        "Record-level methods whose releases are also used for training: names of registered "
+        "anonymizers, or recipes; by default those of the policy. Rows that a method leaves out are "
+        "not used.",
+    )
+    seed: int = keyword(
+        0, "Seed of the generator, the splits, the models, the comparators and the methods."
+    )
+    store: str | Path | None = option(
+        None,
+        "Keep finished trainings in this file (JSON lines), and do not repeat them.",
+        "FILE",
+        kind=Path | None,
+    )
+    jobs: int = option(1, "Trainings at a time.", "N", short="-j")
