@@ -82,8 +82,7 @@ def print_advice(
 
 
 def print_short(shell: Output, advice: Advice, best: Ranked, origin: str, policy: Policy) -> None:
-    """Print the result of a search on one screen: the best configuration, its masks, and cautions.
-    """
+    """Print the result of a search on one screen: the best configuration, its masks, and cautions."""
     page = ShortPage.of(advice, best, origin, policy)
     shell.show(*page.parts())
     shell.caution(advice.warnings, shown=page.cautions)

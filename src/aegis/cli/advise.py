@@ -257,8 +257,7 @@ class AdviseCommand:
         }
 
     def searches(self, policy: Policy) -> bool:
-        """Return whether the command searches all combinations; otherwise it ranks configurations.
-        """
+        """Return whether the command searches all combinations; otherwise it ranks configurations."""
         asked = self.releases
         if asked.search or any(given is not None for given in self.searching.values()):
             return True

@@ -266,8 +266,7 @@ def _audit(asked: AuditCommand, policy: Policy | None) -> bool | None:
 
 
 def _refuse(options: Mapping[str, object]) -> None:
-    """Raise an error for the first of these options, which cannot be combined with a certificate.
-    """
+    """Raise an error for the first of these options, which cannot be combined with a certificate."""
     for name, given in options.items():
         if given is not None:
             raise PolicyError(

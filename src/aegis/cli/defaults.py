@@ -154,8 +154,7 @@ def _dashed(key: str) -> str:
 
 
 def _checked(command: Any, option: Any, value: Any, where: str) -> Any:
-    """Convert a default to the type of its option; raise an error if the option does not accept it.
-    """
+    """Convert a default to the type of its option; raise an error if the option does not accept it."""
     if option.is_flag and not isinstance(value, bool):
         raise PolicyError(f"{where} is {value!r}.", hint="Write true or false.")
     if isinstance(value, list) != bool(option.multiple):

@@ -250,8 +250,7 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
 
 
 def _program() -> str:
-    """Return the words that call this program: `aegis`, or its path if the shell does not find it.
-    """
+    """Return the words that call this program: `aegis`, or its path if the shell does not find it."""
     called = Path(sys.argv[0])
     callable_by_name = called.name != "aegis" or shutil.which("aegis") is not None
     return "aegis" if callable_by_name else shlex.quote(str(called))

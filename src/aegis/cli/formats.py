@@ -19,6 +19,5 @@ class ReconstructedFormat(SummaryFormat, Protocol):
 
 
 def reconstructed_format(given: str) -> ReconstructedFormat | None:
-    """Return the format with which a package reconstructs a file; None if no package supports it.
-    """
+    """Return the format with which a package reconstructs a file; None if no package supports it."""
     return cast("ReconstructedFormat | None", format_of_summary(given))

@@ -114,8 +114,7 @@ def _print(shell: Output, policy: Policy, output: Path, read: Sequence[str]) -> 
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return names as a list in words; if there are many, the first ones and the number of others.
-    """
+    """Return names as a list in words; if there are many, the first ones and the number of others."""
     more = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 

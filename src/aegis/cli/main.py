@@ -264,8 +264,7 @@ def _warnings_told() -> Iterator[None]:
 
 
 def _foremost(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split the arguments into global options, at any position, and the command with its options.
-    """
+    """Split the arguments into global options, at any position, and the command with its options."""
     first: list[str] = []
     rest: list[str] = []
     given = iter(arguments)

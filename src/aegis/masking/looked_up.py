@@ -86,8 +86,7 @@ def _chosen(
 
 
 def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
-    """Return the distinct values, ascending and without null, of those columns that have only few.
-    """
+    """Return the distinct values, ascending and without null, of those columns that have only few."""
     few = names
     if names and source.rows > _FEW_ROWS:
         few = _few(source.table.select(*names).limit(_TRIAL_ROWS), names, source)

@@ -162,8 +162,7 @@ def _suppress_after(
 def _without(
     source: Source, table: ir.Table, quasi: Sequence[str], left_out: pa.Table | None, rows: int
 ) -> ir.Table:
-    """Remove the rows whose values of `quasi` are in `left_out`; keep the order of the other rows.
-    """
+    """Remove the rows whose values of `quasi` are in `left_out`; keep the order of the other rows."""
     in_order = ROW_NUMBER in table.columns
     if left_out is None:
         return table.drop(ROW_NUMBER) if in_order else table

@@ -87,8 +87,7 @@ class Compose(Mask):
         return reduce(lambda shown, mask: mask.expression(shown), self.masks, column)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
-        """Return the condition that every mask knows its input; None if all masks know every value.
-        """
+        """Return the condition that every mask knows its input; None if all masks know every value."""
         all_known = None
         for mask in self.masks:
             known = mask.known(column)

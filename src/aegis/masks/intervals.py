@@ -192,8 +192,7 @@ def _number(text: str) -> Fraction | None:
 
 
 def _on_grid(number: Fraction, grid: Grid) -> int | None:
-    """Return an interval bound in units of the last decimal place; None if it is not on the grid.
-    """
+    """Return an interval bound in units of the last decimal place; None if it is not on the grid."""
     scaled = number * grid.scale
     whole = scaled.denominator == 1 and (int(scaled) - grid.origin) % grid.width == 0
     return int(scaled) if whole else None

@@ -74,8 +74,7 @@ def _float(text: str) -> float | None:
 
 
 def keyed_by(targets: Mapping[str, Any], dtype: dt.DataType) -> dict[Any, Any]:
-    """Convert the keys of `targets` to the type `dtype`; keys that cannot be converted are dropped.
-    """
+    """Convert the keys of `targets` to the type `dtype`; keys that cannot be converted are dropped."""
     read = _reader(dtype)
     if read is str:  # every value is its own text
         return {text: target for text, target in targets.items() if text is not None}
@@ -110,8 +109,7 @@ def mapped(column: ir.Column, targets: Mapping[str, Any], otherwise: ir.Value) -
 
 
 def _by_runs(column: ir.IntegerValue, keyed: Mapping[int, Any], otherwise: ir.Value) -> ir.Value:
-    """Return the target of each integer, by bisection over runs of integers with the same target.
-    """
+    """Return the target of each integer, by bisection over runs of integers with the same target."""
     starts: list[int] = []
     targets: list[Any] = [otherwise]
     following: int | None = None

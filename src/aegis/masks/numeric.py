@@ -172,8 +172,7 @@ class _Coding(Mask):
             )
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the number, or the bound if the number is beyond it; NaN and null stay unchanged.
-        """
+        """Return the number, or the bound if the number is beyond it; NaN and null stay unchanged."""
         dtype = column.type()
         if dtype.is_integer() and not parameters.decimals(self.at):
             return self._whole(column)

@@ -1,5 +1,4 @@
-"""Compute association measures: pure functions of count arrays, registered with their properties.
-"""
+"""Compute association measures: pure functions of count arrays, registered with their properties."""
 
 from __future__ import annotations
 

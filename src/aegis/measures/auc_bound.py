@@ -59,8 +59,7 @@ def reachable_auc(counts: PartCounts | SplitCounts) -> float:
 
 
 def _explained(sides: tuple[Side, Side], part: int, weights: Sequence[float]) -> float:
-    """Return c' M^+ c of one part; `weights` are the weights of a row of the rest and of the class.
-    """
+    """Return c' M^+ c of one part; `weights` are the weights of a row of the rest and of the class."""
     rest, own = (w * side.joint[part] for w, side in zip(weights, sides, strict=True))
     both = rest + own
     # A level that no row shows is a row and a column of zeros, which add nothing to the rank.

@@ -46,8 +46,7 @@ class Banded:
 
     @classmethod
     def of(cls, matrix: Floats, right: Floats) -> Banded:
-        """Reduce `matrix`, which is overwritten, and right-hand sides, shape (d, k), to band form.
-        """
+        """Reduce `matrix`, which is overwritten, and right-hand sides, shape (d, k), to band form."""
         turned = np.array(right)
         blocks, beside = [], []
         room = np.empty(len(matrix) * _STRIPE)

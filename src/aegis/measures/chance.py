@@ -1,5 +1,4 @@
-"""Compute the mean of plug-in mutual information over random permutations of the label, for any N.
-"""
+"""Compute the mean of plug-in mutual information over random permutations of the label, for any N."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Define the counts of pairs of levels of one configuration, from which its measures are computed.
-"""
+"""Define the counts of pairs of levels of one configuration, from which its measures are computed."""
 
 from __future__ import annotations
 
@@ -25,8 +24,7 @@ Divided = PartCounts | SplitCounts | Callable[[], PartCounts | SplitCounts]
 
 
 class Coding(StrEnum):
-    """How masked numbers and dates are encoded for a score; all other values are encoded as names.
-    """
+    """How masked numbers and dates are encoded for a score; all other values are encoded as names."""
 
     NAMES = "names"
     """One indicator for each value."""

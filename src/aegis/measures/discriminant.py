@@ -297,8 +297,7 @@ class _Others:
         )
 
     def _sides(self) -> Iterator[tuple[Side, Side]]:
-        """Yield the counts of the rest and of each class; all rows for both if classes are pooled.
-        """
+        """Yield the counts of the rest and of each class; all rows for both if classes are pooled."""
         if not self.outside.pooled:
             return against_the_rest(self.counts, self.told)
         every = side(self.counts, None)

@@ -82,8 +82,7 @@ _CONSTANT: dict[Merit, Callable[[Floats], float]] = {
 
 
 def _best(merit: Merit, figures: Floats, axis: int) -> Floats:
-    """Return the best figures along an axis: the smallest log loss, the largest of other metrics.
-    """
+    """Return the best figures along an axis: the smallest log loss, the largest of other metrics."""
     best = np.min if merit is Merit.LOG_LOSS else np.max
     reached: Floats = best(figures, axis=axis)
     return reached

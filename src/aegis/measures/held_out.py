@@ -77,8 +77,7 @@ def held_out_traces(
 
 
 def _traces(given: Centred, n: float, effective: Floats, explained: Floats) -> Floats:
-    """Return the held-out trace under each penalty, from degrees of freedom and explained squares.
-    """
+    """Return the held-out trace under each penalty, from degrees of freedom and explained squares."""
     seen = len(given.rows)
     left = given.rows * (1 - given.rows / n)
     freedom = n - 1 - effective

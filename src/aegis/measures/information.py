@@ -1,5 +1,4 @@
-"""Compute mutual information between one attribute and the label, plug-in and corrected, in bits.
-"""
+"""Compute mutual information between one attribute and the label, plug-in and corrected, in bits."""
 
 from __future__ import annotations
 

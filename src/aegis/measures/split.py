@@ -236,8 +236,7 @@ class SplitCounts:
 
 
 def _factor(matrix: Floats, ridge: float) -> Floats:
-    """Return the upper Cholesky factor of a matrix plus a ridge; only the lower triangle is read.
-    """
+    """Return the upper Cholesky factor of a matrix plus a ridge; only the lower triangle is read."""
     from scipy.linalg.lapack import dpotrf
 
     if not len(matrix):

@@ -151,8 +151,7 @@ class LabelTask:
         return chosen.name if chosen.reads_label and chosen.label is self.label.kind else None
 
     def measure_by(self, general: str | None) -> Measure:
-        """Return the label's measure, else `general` if it fits the label's kind, else the default.
-        """
+        """Return the label's measure, else `general` if it fits the label's kind, else the default."""
         return chosen_measure(self.named_measure(general), label=self.label.kind)
 
 

@@ -511,8 +511,7 @@ class Policy:
             )
 
     def _check_number(self) -> None:
-        """Raise `PolicyError` if a numeric label is masked or protected, because it has no classes.
-        """
+        """Raise `PolicyError` if a numeric label is masked or protected, because it has no classes."""
         name, own = self.label.column, self.label_attribute
         if not self.label.is_number:
             return

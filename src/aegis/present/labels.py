@@ -76,8 +76,7 @@ def label_lines(advice: Advice) -> tuple[LabelLine, ...]:
 
 
 def labels_kept(advice: Advice) -> str:
-    """Return the share kept of each label as a sentence without its full stop, the smallest first.
-    """
+    """Return the share kept of each label as a sentence without its full stop, the smallest first."""
     lines = sorted(
         label_lines(advice), key=lambda line: (line.utility_kept is None, line.utility_kept or 0.0)
     )

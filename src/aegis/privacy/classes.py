@@ -167,8 +167,7 @@ class SensitiveCounts:
         return largest
 
     def keep(self, mask: BoolArray) -> SensitiveCounts:
-        """Return the cells of only the classes that `mask`, shape (n_classes,), flags, renumbered.
-        """
+        """Return the cells of only the classes that `mask`, shape (n_classes,), flags, renumbered."""
         cells = np.repeat(mask, self.lengths)
         numbers = np.cumsum(mask) - 1
         return SensitiveCounts(
@@ -511,8 +510,7 @@ def _count(
 
 
 def _sum_by(keys: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the distinct `keys`, ascending, and the sum of `rows` for each; both have shape (n,).
-    """
+    """Return the distinct `keys`, ascending, and the sum of `rows` for each; both have shape (n,)."""
     if len(keys) and int(keys.max()) < _DENSE * len(keys):
         sums = np.bincount(keys, weights=rows)
         present = np.flatnonzero(sums > 0).astype(np.int64, copy=False)

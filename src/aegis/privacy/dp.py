@@ -92,8 +92,7 @@ class PrivacyAccount:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Reasons why a stated epsilon does not hold as it is, each with the mask to write instead.
-        """
+        """Reasons why a stated epsilon does not hold as it is, each with the mask to write instead."""
         return tuple(
             f"epsilon {loss.epsilon:g} of {loss.attribute!r} does not cover which values occur: the "
             f"{loss.learnt} of {loss.mechanism} were taken from the data. Write them in the "

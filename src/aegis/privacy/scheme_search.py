@@ -303,8 +303,7 @@ class SchemeScore:
         return self.figure(_show(cells, scheme))
 
     def value(self, cells: SchemeCells, scheme: Scheme) -> float:
-        """Return the score divided by its sensitivity, so that one record changes it by at most 1.
-        """
+        """Return the score divided by its sensitivity, so that one record changes it by at most 1."""
         return self.figure_of(cells, scheme) / self.sensitivity(cells.least)
 
 

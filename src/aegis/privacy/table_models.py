@@ -31,8 +31,7 @@ def _threshold(what: str) -> ModelParameter:
 
 
 def _sample_share(table: ClassTable, _: Criterion) -> FloatArray:
-    """Return the share of unique rows for each class of one row, 0 for others, shape (n_classes,).
-    """
+    """Return the share of unique rows for each class of one row, 0 for others, shape (n_classes,)."""
     unique = table.sizes == 1
     share: FloatArray = unique * (unique.sum() / max(int(table.sizes.sum()), 1))
     return share

@@ -296,8 +296,7 @@ def _repeatable(recipe: Recipe) -> tuple[str, ...]:
 
 
 def _order(rows: int) -> tuple[str, ...]:
-    """Return a note that the order of the rows may reveal something; empty if rows have no order.
-    """
+    """Return a note that the order of the rows may reveal something; empty if rows have no order."""
     if rows > ORDERED_ROWS:
         return ()
     return (

@@ -365,8 +365,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         return sizes
 
     def in_database(self, into: str, form: Form | str, *, force: bool) -> Release:
-        """Create a table or view in the input's database; keep it only if its audit is as planned.
-        """
+        """Create a table or view in the input's database; keep it only if its audit is as planned."""
         if self.after:
             raise PolicyError(
                 "Classes formed with earlier releases are not checked in the database.",

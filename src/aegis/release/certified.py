@@ -736,8 +736,7 @@ class _Check:
         self.of_input = of_input
 
     def _original(self, given: Any) -> None:
-        """Compare the fields that need the original table; without it, report them as not checked.
-        """
+        """Compare the fields that need the original table; without it, report them as not checked."""
         if given is None:
             fields = ("input", *self.of_input)
             self.unchecked += [f"{', '.join(fields)}: {_OF_INPUT} (--original)"]

@@ -249,8 +249,7 @@ def marked_encoding(start: bytes) -> str:
 
 
 def _wide_encoding(start: bytes) -> str | None:
-    """Return the wide encoding (such as UTF-16) that gives most ASCII; None if few bytes are zero.
-    """
+    """Return the wide encoding (such as UTF-16) that gives most ASCII; None if few bytes are zero."""
     if start.count(0) <= len(start) / 8:
         return None
     ascii_characters = {}
@@ -376,8 +375,7 @@ def _whole_records(records: list[list[str]], whole: bool) -> list[list[str]]:
 
 
 def _preamble(text: str, delimiter: str, quote: str, whole: bool) -> int:
-    """Count the lines before the table: empty ones, and lines of one field if all others have more.
-    """
+    """Count the lines before the table: empty ones, and lines of one field if all others have more."""
     lines = text.split("\n")
     empty = next((i for i, line in enumerate(lines) if line.strip("\r")), 0)
     records = _whole_records(_parsed(text, delimiter, quote), whole)

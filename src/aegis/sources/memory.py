@@ -164,8 +164,7 @@ def memory_needed(files: Sequence[Path], *, processors: int | None = None) -> in
 
 
 def _threads(size: int, most: int) -> int:
-    """Return how many threads fit in a memory limit; each thread needs buffers, even for few rows.
-    """
+    """Return how many threads fit in a memory limit; each thread needs buffers, even for few rows."""
     return max(1, min(most, (size - _BASE) // _PER_THREAD))
 
 

@@ -65,8 +65,7 @@ def write_table(source: Source, table: ir.Table, path: Path, *, format: str | No
 
 
 def reading_of(table: ir.Table, path: Path) -> Reading:
-    """Return the options for reading a file that `write_table` wrote, with which texts stay texts.
-    """
+    """Return the options for reading a file that `write_table` wrote, with which texts stay texts."""
     types = table.schema().items()
     return Reading(
         header=True,
@@ -132,8 +131,7 @@ def _csv_options(kind: str) -> str:
 
 
 def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
-    """Write the file with DuckDB: from the source's own connection, or from a stream of its rows.
-    """
+    """Write the file with DuckDB: from the source's own connection, or from a stream of its rows."""
     target = literal(str(path))
     if source.engine.in_process:
         with turn():

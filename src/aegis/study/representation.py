@@ -20,8 +20,7 @@ def describe_subject(subject: Subject) -> str:
 
 
 def subject_html(subject: Subject) -> str:
-    """Return the description as HTML, with a table of the attributes once the table is summarised.
-    """
+    """Return the description as HTML, with a table of the attributes once the table is summarised."""
     summary = subject.summarised
     line = f"<p>{html.escape(describe_subject(subject))}</p>"
     return line + ("" if summary is None else _attributes_html(summary))

@@ -1,5 +1,4 @@
-"""Hold the subject of a study: a table or its summary, with the policy, read and summarised once.
-"""
+"""Hold the subject of a study: a table or its summary, with the policy, read and summarised once."""
 
 from __future__ import annotations
 

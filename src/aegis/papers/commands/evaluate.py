@@ -1,4 +1,4 @@
-"""`aegis evaluate`: train models on the masked tables, and compare the results with the advice."""
+"""`aegis evaluate`: train models on the masked tables, and see how far the advice was right."""
 
 from __future__ import annotations
 
@@ -61,36 +61,6 @@ class EvaluateCommand:
         ),
     ] = True
     methods: With = None
-    store: Annotated[
-        Path | None,
-        typer.Option(
-            "--store",
-            metavar="FILE",
-            help="Keep finished trainings in this file (JSON lines), and do not repeat them.",
-        ),
-    ] = None
-    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Trainings at a time.")] = 1
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options as keywords of `Study.evaluate`."""
-        return {
-            **vars(self),
-            "models": [name.strip() for name in self.models.split(",") if name.strip()],
-            "comparators": None if self.comparators else (),
-            "methods": split_names(self.methods),
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateCommand:
-    """All options of `aegis evaluate`."""
-
-    table: Table
-    policy_file: PolicyFile
-    configurations: Configurations = None
-    generate: Generate = None
-    trainings: AskedTrainings
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
@@ -158,7 +128,7 @@ def command(given: EvaluateCommand) -> None:
 
 
 def _print_labels(shell: Output, evaluations: Mapping[str, Evaluation], origin: str) -> None:
-    """Print the evaluation for each of several labels."""
+    """Print the evaluation of each of several labels."""
     from aegis.cli.tables import heading
 
     if shell.format is Format.JSON:
@@ -241,7 +211,7 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 
 def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:
-    """Yield tables of the differences between record-level releases and the unmasked table."""
+    """Yield the differences of record-level releases from the unmasked table, if there are any."""
     from aegis.cli.tables import Column, fixed, heading, line, number, table
 
     if not evaluation.importance_shift:

@@ -140,8 +140,7 @@ class HeatMap:
                 yield of_class, name, rows[:, of_class] / most, most
 
     def _ends(self, width: int) -> str:
-        """Return the names of the first and the last column, in at most `width` characters (>= 21).
-        """
+        """Return the names of the first and the last column, in at most `width` characters (>= 21)."""
         each = max(4, min(16, (width - 13) // 2))
         first, last = shorten_all([clean(self.values[i]) for i in (0, -1)], each)
         ends = f"{first} ... {last}"

@@ -1,5 +1,4 @@
-"""`aegis reconstruct`: estimate the joint counts of an attribute and the label from masked values.
-"""
+"""`aegis reconstruct`: estimate the joint counts of an attribute and the label from masked values."""
 
 from __future__ import annotations
 

@@ -130,8 +130,18 @@ def evaluate_models(
     return _noted(evaluation, rows, divided)
 
 
-def _models_of(policy: Policy, models: Sequence[str], metric: str) -> tuple[tuple[Model, ...], str]:
-    """Return the models to train and the metric, with separate defaults for numeric labels.
+def _checked(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, ...], str]:
+    """Return the models to train and the metric, or raise for a request that the policy refuses."""
+    check_request(request)
+    policy.require_label("Training", number=True)
+    if request.comparators or request.methods or policy.anonymizers:
+        policy.require_label("Training on record-level releases, or with comparators,")
+        policy.refuse_weight("Training on record-level releases, or with comparators,")
+    return _models_of(policy, request)
+
+
+def _models_of(policy: Policy, request: EvaluationRequest) -> tuple[tuple[Model, ...], str]:
+    """Return the models to train and the metric; numeric labels have other defaults.
 
     Raises
     ------
@@ -160,7 +170,7 @@ def _models_of(policy: Policy, models: Sequence[str], metric: str) -> tuple[tupl
 def judge(
     scorer: Scorer, choices: Mapping[str, Choice], progress: Progress = SILENT
 ) -> tuple[Judged, ...]:
-    """Score every configuration by every registered measure."""
+    """Return the score of every configuration under every registered measure."""
     judged = []
     measures = measures_of(scorer.summary.label.kind)
     with progress.step("Scoring under every measure", len(measures)) as step:
@@ -173,8 +183,7 @@ def judge(
 
 
 def _in_order(advice: Advice) -> dict[str, Configuration]:
-    """Return the configurations sorted by name, so that the order does not depend on the ranking.
-    """
+    """Return the configurations in alphabetical order, which does not depend on the ranking."""
     return {
         ranked.name: ranked.configuration for ranked in sorted(advice.ranking, key=lambda r: r.name)
     }
@@ -189,8 +198,8 @@ def _releases(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[Advice, dict[str, CodedRelease]]:
-    """Make and encode the record-level releases; return the advice with them, and the encoded rows.
-    """
+    """Return the coded record-level releases, and the advice with them."""
+    methods, seed = request.methods, request.seed
     if methods is None and not policy.anonymizers:
         return advice, {}
     from aegis.advisor.methods import RecordRanker, apart, choose_recipes, insert_methods
@@ -222,7 +231,7 @@ def _shifts(
     split: Split,
     seed: int,
 ) -> dict[str, float]:
-    """Return how much feature importances change in each release, and in the best configuration."""
+    """Return how much feature importances change in each release and the best configuration."""
     if not releases:
         return {}
     from aegis.papers.evaluation.original import importance_shift, importances
@@ -252,7 +261,7 @@ def tasks(
     seed: int,
     releases: Mapping[str, CodedRelease] | None = None,
 ) -> Iterator[Task]:
-    """Yield every training; the masked rows of only one configuration are in memory at a time."""
+    """Yield every training; only one configuration's masked rows are in memory at a time."""
     designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
         ((name, rows.design(choice), splits) for name, choice in choices.items()),
         (
@@ -287,7 +296,7 @@ def _train_all(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[tuple[Training, ...], int]:
-    """Return all trainings in a fixed order, and how many of them came from the store."""
+    """Return all trainings in a fixed order, and the number of them from the store."""
     total = (len(choices) + len(releases)) * len(models) * len(splits)
     known: list[Training] = []
     done: list[Training] = []
@@ -316,7 +325,7 @@ def _train_all(
 def _unknown(
     wanted: Iterator[Task], store: Store, known: list[Training], step: Step
 ) -> Iterator[Task]:
-    """Yield the trainings that are not in the store; append the stored results to `known`."""
+    """Yield the tasks that are not in the store; add finished ones to `known`."""
     for task in wanted:
         finished = store.get(task)
         if finished is None:
@@ -327,12 +336,12 @@ def _unknown(
 
 
 def run_task(task: Task) -> tuple[str, Training]:
-    """Run one training; return its key and the result."""
+    """Train one task; return its key with the result."""
     return task.key, train(task)
 
 
 def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
-    """Run the trainings, `jobs` in parallel, and yield each result when it is ready."""
+    """Run the waiting trainings, `jobs` in parallel, and yield each result when it is ready."""
     if jobs == 1:
         yield from map(run_task, waiting)
         return
@@ -342,7 +351,7 @@ def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
 
 
 def _note_on_weights(rows: CodedTable) -> tuple[str, ...]:
-    """Return a note that models and metrics are weighted; empty if each row counts once."""
+    """Return that models and metrics are weighted, where rows have weights."""
     if rows.weights is None:
         return ()
     return (

@@ -182,8 +182,7 @@ def f1(prediction: Prediction) -> float:
 
 
 def r2(prediction: NumberPrediction) -> float:
-    """Return the share of the variance that is predicted, at most 1; NaN if the number is constant.
-    """
+    """Return the share of the variance that is predicted, at most 1; NaN if the number is constant."""
     truth, weights = prediction.truth, prediction.weights
     away, errors = (truth - _mean(truth, weights)) ** 2, prediction.errors**2
     if weights is not None:

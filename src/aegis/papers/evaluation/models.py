@@ -108,8 +108,7 @@ class Model:
         return "sample_weight" in signature(self.make(0).fit).parameters
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings that, with the rows and the seed, determine the result of a training.
-        """
+        """Return the settings that, with the rows and the seed, determine the result of a training."""
         settings = {key: repr(value) for key, value in self.settings.items()}
         return {"home": self.home, "features": str(self.features), "settings": settings}
 

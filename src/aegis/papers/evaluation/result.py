@@ -1,5 +1,4 @@
-"""Hold the result of an evaluation: metrics of trained models, and their agreement with measures.
-"""
+"""Hold the result of an evaluation: metrics of trained models, and their agreement with measures."""
 
 from __future__ import annotations
 

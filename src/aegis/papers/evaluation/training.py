@@ -178,8 +178,7 @@ def predict_number(task: Task, response: Floats) -> tuple[Floats, tuple[str, ...
 
 
 def measure(prediction: Prediction | NumberPrediction) -> dict[str, float | None]:
-    """Compute all metrics that fit the prediction, by name; None for a metric that is not defined.
-    """
+    """Compute all metrics that fit the prediction, by name; None for a metric that is not defined."""
     is_number = isinstance(prediction, NumberPrediction)
     kind = LabelKind.NUMBER if is_number else LabelKind.CLASSES
     values = {

@@ -111,8 +111,7 @@ def publish(
 def _given(
     masked: Mapping[str, Any], counted: Mapping[str, Contingencies], policy: Policy
 ) -> dict[str, Any]:
-    """Return the tables by name; contingency tables are turned into a table that has these counts.
-    """
+    """Return the tables by name; contingency tables are turned into a table that has these counts."""
     if not masked and not counted:
         raise PolicyError("No masked table is given.", hint="Give at least one, by name.")
     twice = [name for name in counted if name in masked]

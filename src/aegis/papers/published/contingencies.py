@@ -1,5 +1,4 @@
-"""Read contingency tables in place of a masked table; measures of single attributes need no more.
-"""
+"""Read contingency tables in place of a masked table; measures of single attributes need no more."""
 
 from __future__ import annotations
 

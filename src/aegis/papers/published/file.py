@@ -1,5 +1,4 @@
-"""Store the publisher's data in one file: a ZIP of bundles, with a manifest of names and digests.
-"""
+"""Store the publisher's data in one file: a ZIP of bundles, with a manifest of names and digests."""
 
 from __future__ import annotations
 

@@ -160,8 +160,7 @@ def _with_errors(
 
 
 def _known(published: Published) -> Information:
-    """Return the setting `histogram` if the histograms of all attributes are known, else `nothing`.
-    """
+    """Return the setting `histogram` if the histograms of all attributes are known, else `nothing`."""
     whole = all(name in published.histograms for name in published.first.attributes)
     return Information.HISTOGRAM if whole else Information.NOTHING
 

@@ -1,5 +1,4 @@
-"""Reconstruct from the joint counts of all candidate masks of an attribute (method `all-evidence`).
-"""
+"""Reconstruct from the joint counts of all candidate masks of an attribute (method `all-evidence`)."""
 
 from __future__ import annotations
 

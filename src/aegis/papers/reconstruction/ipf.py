@@ -144,8 +144,7 @@ def _check(
 
 
 def _needs_elimination(seed: FloatArray, families: Sequence[Family]) -> bool:
-    """Return whether the families may determine a cell; False if all are proper, positive margins.
-    """
+    """Return whether the families may determine a cell; False if all are proper, positive margins."""
     return not all(
         isinstance(family, Margin)
         and family.targets.size < seed.size

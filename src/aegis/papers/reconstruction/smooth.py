@@ -188,8 +188,7 @@ class _Seen:
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
     def blend(self, curves: FloatArray, weight: float) -> FloatArray:
-        """Return the weighted geometric mean of the curves and a table that is flat in every group.
-        """
+        """Return the weighted geometric mean of the curves and a table that is flat in every group."""
         if weight == 1:
             return curves
         flat = np.ones(len(self.codes)) if self.offset is None else self.offset

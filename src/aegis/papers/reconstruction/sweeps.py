@@ -34,8 +34,7 @@ class Fit(Protocol):
         """
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table from a target, in rows, and its family.
-        """
+        """Return the largest deviation of the current table from a target, in rows, and its family."""
 
     def cells(self) -> FloatArray:
         """Return the current table."""
@@ -83,8 +82,7 @@ class CellFit:
         return correction
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table from a target, in rows, and its family.
-        """
+        """Return the largest deviation of the current table from a target, in rows, and its family."""
         return max(
             (_largest(step.measure(self._values) - step.targets), step.name) for step in self._steps
         )
@@ -117,8 +115,7 @@ class FactorFit:
         return self._pass(update=True)[0]
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table from a target, in rows, and its family.
-        """
+        """Return the largest deviation of the current table from a target, in rows, and its family."""
         return self._pass(update=False)
 
     def cells(self) -> FloatArray:
@@ -206,8 +203,7 @@ class PairFit:
         return math.sqrt(off.dot(off) / len(off))
 
     def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of the current table from a target, in rows, and its family.
-        """
+        """Return the largest deviation of the current table from a target, in rows, and its family."""
         off_first = _largest(self._first * self._bare - self._targets[0])
         two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])
         return max((off_first, self._names[0]), (two, self._names[1]))

@@ -128,8 +128,7 @@ def _reached(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, str
 
 
 def _ranks(agreement: Sequence[AgreementRow]) -> dict[str, Any]:
-    """Return the rank correlations as cells of a heat map: rows are measures, columns are models.
-    """
+    """Return the rank correlations as cells of a heat map: rows are measures, columns are models."""
     measures = list(dict.fromkeys(agreement_.measure for agreement_ in agreement))
     models = list(dict.fromkeys(agreement_.model for agreement_ in agreement))
     return {

@@ -1,5 +1,4 @@
-"""Define protocols for results of trained models, so that the report need not import the training.
-"""
+"""Define protocols for results of trained models, so that the report need not import the training."""
 
 from __future__ import annotations
 

@@ -129,8 +129,7 @@ def read_words(name: str) -> Words:
 
 @cache
 def _concepts_by_phrase() -> dict[str, list[Concept]]:
-    """Return the concepts of every phrase; the phrase is written without spaces, as `dateofbirth`.
-    """
+    """Return the concepts of every phrase; the phrase is written without spaces, as `dateofbirth`."""
     by_phrase: dict[str, list[Concept]] = {}
     for concept in CONCEPTS:
         for phrase in concept.phrases:

@@ -222,8 +222,7 @@ def _described(facts: ColumnFacts, i: int, row: Mapping[str, Any]) -> ColumnFact
 
 
 def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
-    """Add the estimated number of values to the facts; 0 or 1 value is known from the whole table.
-    """
+    """Add the estimated number of values to the facts; 0 or 1 value is known from the whole table."""
     distinct = estimate_distinct(facts.values, sampled, seen) if seen else 0
     least = min(facts.values, int(facts.low is not None) + int(facts.low != facts.high))
     ordered = facts.kind is not None and facts.kind.ordered
@@ -350,8 +349,7 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
 
 
 def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Find which columns determine lifelong traits of persons, on a sample if the table is large.
-    """
+    """Find which columns determine lifelong traits of persons, on a sample if the table is large."""
     traits = [
         Trait(column.name, column.distinct, column.peak)
         for column in facts

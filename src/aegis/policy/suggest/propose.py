@@ -371,8 +371,7 @@ def _propose_rule(profiles: Any) -> PrivacyRule:
 
 
 def _propose_person(profiles: Iterable[ColumnProfile]) -> ColumnProfile | None:
-    """Return the identifier that groups the rows of one person: the one with most values, if any.
-    """
+    """Return the identifier that groups the rows of one person: the one with most values, if any."""
     keys = [
         profile
         for profile in profiles

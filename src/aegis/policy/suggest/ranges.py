@@ -39,8 +39,7 @@ def in_order(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def merged(ranges: Sequence[str], size: int) -> dict[str, Any]:
-    """Return a mask that merges every `size` neighbouring ranges into one; the last may have fewer.
-    """
+    """Return a mask that merges every `size` neighbouring ranges into one; the last may have fewer."""
     groups = [ranges[start : start + size] for start in range(0, len(ranges), size)]
     named = {_name(group): list(group) for group in groups}
     return {"group": {"groups": named, "rest": "other"}}

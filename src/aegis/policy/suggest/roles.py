@@ -211,8 +211,7 @@ def is_amount(facts: ColumnFacts) -> bool:
 
 
 def _is_on_a_grid(facts: ColumnFacts) -> bool:
-    """Return whether a column called `x` or `y` has values as large as metres on a national grid.
-    """
+    """Return whether a column called `x` or `y` has values as large as metres on a national grid."""
     large = abs((facts.quantiles or {}).get(0.5, 0.0)) >= LEAST_ON_GRID
     return large and facts.spoken.strip().lower() in ("x", "y")
 
@@ -385,8 +384,7 @@ def _repeats_like_a_key(facts: ColumnFacts) -> bool:
 
 
 def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:  # noqa: ARG001 - one of several tests
-    """Return the reason if texts are sentences that mostly differ, because they may name anybody.
-    """
+    """Return the reason if texts are sentences that mostly differ, because they may name anybody."""
     if facts.unique_share > 0.5 and facts.distinct >= MANY_VALUES and facts.shape("prose") > 0.5:
         return f"free text, {facts.distinct:,} different ones in {facts.values:,} rows: it may name anyone"
     return None

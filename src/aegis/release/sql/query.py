@@ -308,8 +308,7 @@ def _quoted(name: str, dialect: Dialect) -> str:
 
 
 def _comment(policy: Policy, configuration: Configuration) -> str:
-    """Return the comment above the query; names are reduced to one line, so that none can end it.
-    """
+    """Return the comment above the query; names are reduced to one line, so that none can end it."""
     lines = [
         f"Masked release by Aegis {__version__}, configuration {configuration.name}.",
         f"Rule: {policy.privacy}.",
@@ -444,8 +443,7 @@ def _compiled(query: ir.Table, dialect: Dialect) -> str:
 
 
 def _fold(node: exp.Expression) -> exp.Expression:
-    """Replace the CASE that the compiler writes for the first position of a text by the number 1.
-    """
+    """Replace the CASE that the compiler writes for the first position of a text by the number 1."""
     if not isinstance(node, exp.Substring):
         return node
     start = node.args.get("start")

@@ -171,8 +171,7 @@ class _PersonWriter(_CriteriaWriter):
         return name
 
     def _most(self, place: int) -> str:
-        """Return the expression for the largest number of persons of the class who share a value.
-        """
+        """Return the expression for the largest number of persons of the class who share a value."""
         name = f"aegis_most_{place}"
         self.comparisons[name] = f"MAX({self._same(place)}) OVER ({self.partition})"
         return name

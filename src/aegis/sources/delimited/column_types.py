@@ -241,8 +241,7 @@ def _meeting(
 
 
 def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list[_Form]:
-    """Return the types that a column may have, judging from its first values, the strictest first.
-    """
+    """Return the types that a column may have, judging from its first values, the strictest first."""
     values = [value.strip(" ") for value in first if value is not None and value.strip(" ")]
     marks = re.escape(dialect.decimal + dialect.thousands)
     number = re.compile(rf"[-+0-9.eE{marks}]+|nan", re.IGNORECASE)

@@ -178,8 +178,7 @@ def _read(
 
 @contextmanager
 def _first_rows(scan: str, columns: int, counted: int) -> Iterator[tuple[str, int, int]]:
-    """Yield a table of the first rows as texts, the number of its rows, and their largest number.
-    """
+    """Yield a table of the first rows as texts, the number of its rows, and their largest number."""
     limit = max(_FIRST_ROWS, min(SAMPLE, _SAMPLE_CELLS // columns))
     if counted <= 2 * limit:  # to read half of the rows twice takes longer than to read all once
         limit = 2 * limit + 1

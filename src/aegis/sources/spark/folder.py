@@ -119,8 +119,7 @@ class SparkFolder:
             )
 
     def _discard(self, partial: str, error: BaseException) -> None:
-        """Delete the written files after `error`; if Spark has ended, delete those on this machine.
-        """
+        """Delete the written files after `error`; if Spark has ended, delete those on this machine."""
         try:
             self._files.delete(self._path(partial), True)
         except Exception:  # noqa: BLE001 - whatever it is, `error` came first and is told
