@@ -396,9 +396,7 @@ class _Check:
         return [a.name for a in self.declared.released() if a.role is not Role.IDENTIFIER]
 
     def _mask(self, name: str, spec: Any) -> Mask | None:
-        """Parse a mask of the certificate; None if it is not valid or needs a hierarchy that is
-        missing.
-        """
+        """Parse a mask; None if it is not valid or lacks its hierarchy."""
         attribute = None if self.policy is None else self.policy.attributes.get(name)
         try:
             return parse_mask(spec, hierarchy=attribute.hierarchy if attribute else None)
@@ -412,9 +410,7 @@ class _Check:
             return None
 
     def _candidate(self, name: str, mask: Mask) -> None:
-        """Record a mask that the policy does not allow, because no column shows all of its
-        parameters.
-        """
+        """Record a mask that the policy does not allow."""
         attribute = None if self.declared is None else self.declared.attributes.get(name)
         if attribute is None or (
             self.policy is None and names_hierarchies(self.document["policy"])
@@ -525,9 +521,7 @@ class _Check:
         return audited
 
     def _needing_more(self) -> list[str]:
-        """Return patterns of the fields that need more than the file and the certificate to be
-        checked.
-        """
+        """Return patterns of the fields that file and certificate alone cannot check."""
         patterns = ["privacy.outside.implied*"]
         self.unchecked.append(f"privacy.outside.implied: {_OF_INPUT}")
         if self._crowd_unknown(rule_of(self.document["policy"].get("privacy"))):
@@ -565,9 +559,7 @@ class _Check:
             self._differs("anonymizer.claims.k", k, audited.report.k)
 
     def _roles(self, said: Mapping[str, Any]) -> bool:
-        """Compare roles and rule in the certificate's figures with the policy; return whether they
-        differ.
-        """
+        """Return whether roles or rule in the figures differ from the policy; record it."""
         before = len(self.mismatches)
         for key in ("quasi_identifiers", "sensitive"):
             if _names(said.get(key)) is None:
@@ -616,9 +608,7 @@ class _Check:
         return checked if said.get("rule") is not None else replace(checked, rule=None)
 
     def _checkable(self, rule: PrivacyRule, quasi: list[str]) -> PrivacyRule:
-        """Return the rule without criteria on leaves, if hierarchies that define the leaves are
-        missing.
-        """
+        """Return the rule, without criteria on leaves if their hierarchies are missing."""
         if not rule.by_leaves or (self.policy and not without_hierarchy(self.policy, quasi)):
             return rule
         asked = [c for c in rule.criteria if ModelNeed.LEAVES in c.model.needs]

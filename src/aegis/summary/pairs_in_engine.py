@@ -77,8 +77,7 @@ def count_pairs_in_engine(
     person
         Column that identifies persons; all rows of a person get the same fold.
     response, weight
-        The numeric label and the weight of each row of a table, in units. `response` is None if the
-        label has classes, `weight` is None if each row counts once.
+        The numeric label and the weight of each row, in units, where the table has them.
     """
     names, folds = tuple(attributes), dealer.folds
     sizes = tuple(a.n_atoms for a in attributes.values())

@@ -413,7 +413,7 @@ def _check_head(head: str | None, *, check: bool) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogFilter:
+class AskedEntries:
     """Options on which entries of the log to show."""
 
     by: Annotated[str, _filter("NAME", "Only what this account did.")] = ""
@@ -440,7 +440,7 @@ class LogCommand:
             help="With --verify: a head that you noted, which must still be in the chain.",
         ),
     ] = None
-    wanted: LogFilter
+    wanted: AskedEntries
     export: Annotated[
         Path | None,
         typer.Option(
