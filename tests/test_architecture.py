@@ -109,17 +109,23 @@ def findings(sources: Mapping[str, str]) -> Findings:
             if isinstance(node, ast.ClassDef):
                 read.classes[node.name].append(path)
         for node in ast.walk(tree):
-            if isinstance(node, ast.arg):
-                if node.arg in HOLLOW:
-                    read.hollow.append(f"{path}:{node.lineno}")
-                if node.annotation is not None and not node.arg.endswith(_called(node.annotation)):
-                    read.misnamed.append(f"{path}:{node.lineno} {node.arg}")
-            elif isinstance(node, ast.Name):
-                if isinstance(node.ctx, ast.Store) and node.id in HOLLOW:
-                    read.hollow.append(f"{path}:{node.lineno}")
+            if isinstance(node, ast.arg | ast.Name):
+                _read_name(read, path, node)
             elif isinstance(node, ast.Starred) and isinstance(node.value, ast.Tuple | ast.List):
                 read.unpacked.append(f"{path}:{node.lineno}")
     return read
+
+
+def _read_name(read: Findings, path: str, node: ast.arg | ast.Name) -> None:
+    place = f"{path}:{node.lineno}"
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Store) and node.id in HOLLOW:
+            read.hollow.append(place)
+        return
+    if node.arg in HOLLOW:
+        read.hollow.append(place)
+    if node.annotation is not None and not node.arg.endswith(_called(node.annotation)):
+        read.misnamed.append(f"{place} {node.arg}")
 
 
 def _called(annotation: ast.expr) -> str:
