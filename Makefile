@@ -92,6 +92,7 @@ FUZZ ?= --inputs 100000 --releases 2000 --kills 300 --games 300 --faults
 
 fuzz: extras ## Mutated inputs, rechecked releases, kills, games and faults, for hours; FUZZ="--inputs 1000" for less.
 	$(BIN)/python -m tests.fuzz $(FUZZ)
+	AEGIS_EXAMPLES=200 $(BIN)/python -m pytest -n auto -m hypothesis
 	$(BIN)/python tests/service/kills.py 100 7
 	$(BIN)/python tests/service/explore.py 50
 

@@ -11,7 +11,7 @@ random configurations both scores are ranked by the mean of the two models.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ def read(folder: Path, name: str, rows: int, seed: int) -> pd.DataFrame:
     return table.sample(min(rows, len(table)), random_state=seed).reset_index(drop=True)
 
 
-def summarised(table: pd.DataFrame) -> aegis.Summary:
+def summarised(table: pd.DataFrame, label: Any = "y") -> aegis.Summary:
     """Return the summary under a policy that offers masks of every kind."""
     attributes = {
         name: {
@@ -92,8 +92,21 @@ def summarised(table: pd.DataFrame) -> aegis.Summary:
         for name, own in table.drop(columns="y").items()
         if own.nunique() > 1
     }
-    policy = load_policy({"version": 1, "label": "y", "attributes": attributes})
+    policy = load_policy({"version": 1, "label": label, "attributes": attributes})
     return aegis.summarize(pa.Table.from_pandas(table, preserve_index=False), policy)
+
+
+def drawn(scorer: Scorer, configurations: int, seed: int) -> Iterator[tuple[int, Choice]]:
+    """Yield the unmasked table and random configurations that show something, with their numbers."""
+    random, attributes = np.random.default_rng(seed), scorer.summary.attributes
+    choices = [scorer.unmasked]
+    choices += [
+        {n: a.candidates[random.integers(len(a.candidates))] for n, a in attributes.items()}
+        for _ in range(configurations)
+    ]
+    for place, choice in enumerate(choices):
+        if any(candidate.size > 1 for candidate in choice.values()):
+            yield place, choice
 
 
 def former(scorer: Scorer, choice: Choice) -> float:
@@ -154,17 +167,9 @@ def compared(
     name: str, table: pd.DataFrame, configurations: int, seed: int
 ) -> list[dict[str, Any]]:
     """Return both scores and both models, of the unmasked table first."""
-    scorer, random = Scorer(summarised(table)), np.random.default_rng(seed)
-    attributes = scorer.summary.attributes
-    choices = [scorer.unmasked]
-    choices += [
-        {n: a.candidates[random.integers(len(a.candidates))] for n, a in attributes.items()}
-        for _ in range(configurations)
-    ]
+    scorer = Scorer(summarised(table))
     rows = []
-    for place, choice in enumerate(choices):
-        if all(candidate.size == 1 for candidate in choice.values()):
-            continue
+    for place, choice in drawn(scorer, configurations, seed):
         lr, gbdt = trained(table, scorer, choice, seed)
         now, of_lr, of_trees = (
             scorer.value(choice, MEASURES.get(f"held-out-auc{models}"))

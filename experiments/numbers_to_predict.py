@@ -29,11 +29,10 @@ from sklearn.preprocessing import StandardScaler
 import aegis
 from aegis.advisor.scoring import Scorer
 from aegis.measures import MEASURES
-from aegis.policy import load_policy
 from aegis.policy.suggest import init_policy
 from aegis.summary.codes import natural_order
 from common import write_csv
-from measured_numbers import NUMERIC, TEXT, columns
+from measured_numbers import columns, drawn, summarised
 
 Floats = npt.NDArray[np.float64]
 MODELS = ("ridge", "boosting", "forest")
@@ -109,27 +108,9 @@ def compared(
     name: str, table: pd.DataFrame, configurations: int, seed: int
 ) -> list[dict[str, Any]]:
     """Return the stated R2 and the models', unmasked first, then of random configurations."""
-    attributes = {
-        column: {
-            "role": "feature",
-            "masks": NUMERIC if pd.api.types.is_numeric_dtype(own) else TEXT,
-        }
-        for column, own in table.drop(columns="y").items()
-        if own.nunique() > 1
-    }
-    label = {"column": "y", "kind": "number"}
-    policy = load_policy({"version": 1, "label": label, "attributes": attributes})
-    summary = aegis.summarize(pa.Table.from_pandas(table, preserve_index=False), policy)
-    scorer, random = Scorer(summary), np.random.default_rng(seed)
-    choices = [scorer.unmasked]
-    choices += [
-        {n: a.candidates[random.integers(len(a.candidates))] for n, a in summary.attributes.items()}
-        for _ in range(configurations)
-    ]
+    scorer = Scorer(summarised(table, {"column": "y", "kind": "number"}))
     rows = []
-    for place, choice in enumerate(choices):
-        if all(candidate.size == 1 for candidate in choice.values()):
-            continue
+    for place, choice in drawn(scorer, configurations, seed):
         reached = trained(table["y"].to_numpy(dtype=float), *columns(table, scorer, choice), seed)
         stated = {
             by or "stated": scorer.value(choice, MEASURES.get(f"held-out-r2{by}"))

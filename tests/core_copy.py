@@ -62,6 +62,8 @@ def names_a_wing(path: Path) -> bool:
 
 KINDS = ("anonymizers", "objectives", "estimates", "commands", "questions")
 """What wings add that tests ask for by name."""
+UNMISTAKABLE = ("mdav", "mondrian")
+"""Names that mean nothing else, as those with a hyphen: they count wherever they stand."""
 COMMON_WORDS = ("raw", "height", "loss", "sampling", "estimate", "catalog", "agent", "import")
 """Names of these that mean other things in most tests: they count where they are asked for."""
 
@@ -73,10 +75,16 @@ def _asking() -> re.Pattern[str]:
     names = {name for kind in KINDS for name in project["entry-points"][f"aegis.{kind}"]}
     plain = "|".join(re.escape(name) for name in sorted(names.difference(COMMON_WORDS)))
     common = "|".join(COMMON_WORDS)
+    sure = "|".join(
+        re.escape(name) for name in sorted(names) if "-" in name or name in UNMISTAKABLE
+    )
+    verbs = "|".join(project["entry-points"]["aegis.commands"])
     return re.compile(
         rf"""["']({plain})["'(]|\.({plain})\("""
-        rf"""|(objective|estimate)=["']({common})["'(]"""
+        rf"""|(?<![\w-])({sure})(?![\w-])"""
+        rf"""|["']?\b(objective|estimate)["']?(=|:\s*)["']({common})["'(]"""
         rf"""|(shell|run|aegis)\(\[?["']({common})["']"""
+        rf"""|\baegis ({verbs})\b|\.(protected|published|deid|ledger)\b"""
     )
 
 
@@ -85,6 +93,8 @@ def asks_wings(text: str) -> bool:
 
     >>> asks_wings("search(table, policy, objective='height')"), asks_wings("{'height': 180}")
     (True, False)
+    >>> asks_wings("shell('advise', 't.csv', '--with', 'mdav,k-member')")
+    True
     """
     return bool(_asking().search(text))
 
@@ -94,17 +104,25 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     asking = []
     for item in items:
         text = inspect.getsource(item.function) if hasattr(item, "function") else ""
-        if asks_wings(" ".join([text, *_parameters(item)])):
+        marked = item.get_closest_marker("wings") is not None
+        if marked or asks_wings(" ".join([text, *_parameters(item)])):
             asking.append(item)
     config.hook.pytest_deselected(items=asking)
     items[:] = [item for item in items if item not in asking]
 
 
 def _parameters(item: Any) -> Iterator[str]:
-    """Yield the parameters of a test that are text, or the words of a command."""
+    """Yield the parameters of a test that are text, the words of a command, or options by name."""
     for name, value in getattr(getattr(item, "callspec", None), "params", {}).items():
         words = value if isinstance(value, tuple) else (value,)
-        yield from (f"{name}={word!r}" for word in words if isinstance(word, str))
+        yield from (f"{name}={word!r}" for word in words if isinstance(word, str | dict))
+
+
+APART = (
+    *("docs", "fuzz", "mutants", "plugin", "test_architecture.py", "test_circles.py"),
+    *("test_limits.py", "test_packaging.py", "test_wings.py"),
+)
+"""Tests of the whole, and of the source in place of the copy."""
 
 
 def main(folders: Sequence[str]) -> int:
@@ -114,10 +132,10 @@ def main(folders: Sequence[str]) -> int:
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
         if names_a_wing(path)
     ]
-    apart = [f"--ignore={ROOT / 'tests' / name}" for name in (*WINGS, "docs", "mutants", "fuzz")]
+    apart = [f"--ignore={ROOT / 'tests' / name}" for name in (*WINGS, *APART)]
     with tempfile.TemporaryDirectory() as place:
         environment = copy_core(Path(place))
-        plugins = ("-p", "no:cacheprovider", "-p", "tests.core_copy")
+        plugins = ("-n", "auto", "-p", "no:cacheprovider", "-p", "tests.core_copy")
         words = [sys.executable, "-m", "pytest", *plugins, *apart, *ignored]
         done = subprocess.run([*words, *(folders or ["tests"])], cwd=ROOT, env=environment)
     return done.returncode

@@ -10,6 +10,7 @@ from functools import cache
 from operator import mul
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -258,3 +259,20 @@ def shared(variant: str, objective: str) -> Searcher:
 
 def policy_with(policy: Any, rule: PrivacyRule) -> Any:
     return replace(policy, privacy=rule)
+
+
+def assert_bounded(objective: Any, *, boxes: int) -> None:
+    """Check random boxes: no configuration in a box is above its bound."""
+    sizes = [len(variable.candidates) for variable in objective._problem.variables]
+    leaves = {
+        leaf: objective.bound(tuple(1 << place for place in leaf)) for leaf in np.ndindex(*sizes)
+    }
+    random = np.random.default_rng(3)
+    for _ in range(boxes):
+        box = tuple(int(random.integers(1, 1 << size)) for size in sizes)
+        inside = [
+            value
+            for leaf, value in leaves.items()
+            if all(domain >> place & 1 for domain, place in zip(box, leaf, strict=True))
+        ]
+        assert objective.bound(box) >= max(inside) - 1e-12

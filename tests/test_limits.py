@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "aegis"
@@ -96,6 +97,7 @@ def fields(node: ast.AST) -> int:
     )
 
 
+@cache
 def exceeding() -> tuple[set[str], set[str], set[str]]:
     """Return the long functions, those of many parameters, and the wide records of the package."""
     long, many, wide = set(), set(), set()

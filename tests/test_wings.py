@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -26,10 +27,11 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return copy_core(tmp_path_factory.mktemp("core"))
 
 
-def ran(environment: dict[str, str], *words: str, cwd: Path = ROOT) -> Any:
+def ran(environment: dict[str, str], *words: str, given: str | None = None) -> Any:
     return subprocess.run(
         [sys.executable, *words],
-        cwd=cwd,
+        input=given,
+        cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
@@ -65,35 +67,50 @@ VERBS = (
 )
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_what_a_wing_adds_is_not_there_without_it(core: dict[str, str], verb: str) -> None:
-    done = ran(core, "-m", "aegis", verb)
-    assert done.returncode == 2
-    assert verb in done.stderr
+UNKNOWN = (
+    ("objective", ("--objective", "loss")),
+    ("estimate", ("--estimate", "aegis+1d")),
+)
+RUN_ALL = """
+import contextlib, io, json, sys
+from aegis.cli.main import run
+told = []
+for words in json.load(sys.stdin):
+    with contextlib.redirect_stderr(io.StringIO()) as stream:
+        told.append((run(words), stream.getvalue()))
+print(json.dumps(told))
+"""
+
+
+def test_what_a_wing_adds_is_not_there_without_it(core: dict[str, str]) -> None:
+    advise = ("advise", "data/adult.parquet", "-p", "examples/adult/policy.yaml")
+    words = [*((verb,) for verb in VERBS), *((*advise, *option) for _, option in UNKNOWN)]
+    done = ran(core, "-c", RUN_ALL, given=json.dumps(words))
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [code for code, _ in told] == [2] * len(words)
+    assert all(verb in error for verb, (_, error) in zip(VERBS, told, strict=False))
+    for (kind, (_, value)), (_, error) in zip(UNKNOWN, told[len(VERBS) :], strict=True):
+        assert f"Unknown {kind} '{value}'" in " ".join(error.split())
+
+
+ASK_ALL = """
+import aegis
+study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+for question in (lambda: study.protect(), lambda: study.evaluate(), lambda: study.estimate([]),
+                 lambda: study.reconstruct("age")):
+    try:
+        question()
+    except aegis.errors.AegisError as error:
+        print(error)
+"""
 
 
 def test_a_study_says_what_no_package_answers(core: dict[str, str]) -> None:
-    for question in ("protect()", "evaluate()", "estimate([])", "reconstruct('age')"):
-        asked = (
-            "import aegis; study = aegis.Study('data/adult.parquet', 'examples/adult/policy.yaml'); "
-            f"study.{question}"
-        )
-        done = ran(core, "-c", asked)
-        name = question.partition("(")[0]
-        assert f"No installed package answers Study.{name}" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "kind"),
-    [("--objective", "loss", "objective"), ("--estimate", "aegis+1d", "estimate")],
-)
-def test_what_a_wing_would_rank_by_is_unknown_without_it(
-    core: dict[str, str], option: str, value: str, kind: str
-) -> None:
-    words = ("advise", "data/adult.parquet", "-p", "examples/adult/policy.yaml", option, value)
-    done = ran(core, "-m", "aegis", *words)
-    assert done.returncode == 2
-    assert f"Unknown {kind} '{value}'" in said(done)
+    done = ran(core, "-c", ASK_ALL)
+    assert done.returncode == 0, done.stderr
+    for name in ("protect", "evaluate", "estimate", "reconstruct"):
+        assert f"No installed package answers Study.{name}" in done.stdout
 
 
 def test_a_wing_that_is_broken_is_named_and_the_rest_works(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from aegis.policy import ANY_LABEL
 from aegis.privacy import PrivacyRule
 from aegis.summary import Summary, summarize
 from aegis.summary.deal import Dealer
+from search_support import assert_bounded
 
 MEASURE = MEASURES.get("held-out-any")
 Floats = npt.NDArray[np.float64]
@@ -167,16 +168,7 @@ def test_a_box_is_bounded_by_the_best_in_it(summary: Summary) -> None:
     plan = PrivacyPlan(summary, PrivacyRule.parse({"k": 2}))
     objective = Searcher(summary, plan, MEASURE.name, MEASURE.name).objective
     assert isinstance(objective, EveryColumn)
-    sizes = [len(v.candidates) for v in objective._problem.variables]
-    random = np.random.default_rng(3)
-    for _ in range(40):
-        box = tuple(int(random.integers(1, 1 << size)) for size in sizes)
-        inside = [
-            objective.bound(tuple(1 << c for c in leaf))
-            for leaf in np.ndindex(*sizes)
-            if all(domain >> c & 1 for domain, c in zip(box, leaf, strict=True))
-        ]
-        assert objective.bound(box) >= max(inside) - 1e-12
+    assert_bounded(objective, boxes=40)
 
 
 def test_a_box_of_a_table_with_columns_that_tell_each_other_is_bounded() -> None:

@@ -58,11 +58,18 @@ def same_figure(one: UtilityFigure, other: UtilityFigure) -> bool:
     return a == b
 
 
-@pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("searched", [True, False])
-@pytest.mark.parametrize("measure", [None, "cmim", "adjusted-pillai"])
+@pytest.mark.parametrize(
+    ("measure", "searched", "classes"),
+    [
+        (None, True, 2),
+        (None, False, 4),
+        ("cmim", True, 4),
+        ("cmim", False, 2),
+        ("adjusted-pillai", True, 2),
+    ],
+)
 def test_one_figure_in_advice_front_and_certificate(classes, searched, measure, tmp_path):
-    study = Study(table(classes=classes), policy(privacy={"k": 8, "suppression": 0.2}))
+    study = Study(table(600, classes), policy(privacy={"k": 8, "suppression": 0.2}))
     advice = (
         study.search(top=3, measure=measure, front="k=8,50", explain_best=True)
         if searched

@@ -163,10 +163,14 @@ def test_expected_counts_and_scores_are_those_of_every_row(given_rows, data):
         assert measured == pytest.approx(bits, abs=1e-9)
 
 
+@pytest.fixture(scope="module")
+def scorer() -> Scorer:
+    return Scorer(summarize(random_table(1), policy_of()))
+
+
 @pytest.mark.parametrize("name", [m.name for m in measures_of(LabelKind.CLASSES)])
-def test_every_measure_scores_noise(name):
-    summary = summarize(random_table(1), policy_of())
-    scorer, measure = Scorer(summary), MEASURES.get(name)
+def test_every_measure_scores_noise(name, scorer):
+    summary, measure = scorer.summary, MEASURES.get(name)
     for attribute in summary.attributes.values():
         for candidate in attribute.candidates:
             value = scorer.attribute(attribute, candidate, measure)

@@ -83,6 +83,7 @@ STAKES = {"benefit": 10.0, "loss": 12.0, "gain": 9.0, "cost": 3.0}
 HIGH = STAKES | {"loss": 40.0, "gain": 30.0}
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("attacker", ["prosecutor", "journalist"])
 @settings(max_examples=15, deadline=None)
 @given(

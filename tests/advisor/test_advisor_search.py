@@ -74,7 +74,7 @@ def test_all_that_are_admissible_in_order() -> None:
     assert_best(shared("plain", "adjusted-pillai"), "plain", rule, top=1000)
 
 
-@pytest.mark.parametrize("seed", [2, 3, 4])
+@pytest.mark.parametrize("seed", [2, 3])
 def test_other_tables(seed: int) -> None:
     _, summary = prepared("plain", seed)
     scorer = Scorer(summary)
@@ -210,5 +210,6 @@ def test_without_a_bound_beyond_enumeration(monkeypatch: pytest.MonkeyPatch) -> 
     assert all(v >= listed - 1e-9 for (v, _), listed in zip(found.best, again, strict=False))
 
 
+@pytest.mark.wings
 def test_every_measure_and_every_loss_is_an_objective() -> None:
     assert set(objective_names()) == {m.name for m in MEASURES} | set(LOSSES)

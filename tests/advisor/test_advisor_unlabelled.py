@@ -7,7 +7,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +22,7 @@ from aegis.measures import MEASURES
 from aegis.policy import NO_LABEL, Policy, dump_policy, load_policy
 from aegis.privacy import PrivacyRule
 from aegis.summary import Summary, load_bundle, save_bundle, summarize
+from search_support import assert_bounded
 
 MEASURE = MEASURES.get("adjusted-contingency")
 NOISE = {"randomised_response": {"keep": 0.7}}
@@ -87,16 +87,7 @@ def test_a_box_is_bounded_by_the_best_in_it(table: pa.Table, columns: list[str])
     summary = summarize(table.select(columns), replace(policy_of(), attributes=kept))
     plan = PrivacyPlan(summary, PrivacyRule.parse({"k": 2}))
     objective = Searcher(summary, plan, MEASURE.name, MEASURE.name).objective
-    sizes = [len(v.candidates) for v in objective._problem.variables]  # type: ignore[attr-defined]
-    random = np.random.default_rng(3)
-    for _ in range(60):
-        box = tuple(int(random.integers(1, 1 << size)) for size in sizes)
-        inside = [
-            objective.bound(tuple(1 << c for c in leaf))
-            for leaf in np.ndindex(*sizes)
-            if all(domain >> c & 1 for domain, c in zip(box, leaf, strict=True))
-        ]
-        assert objective.bound(box) >= max(inside) - 1e-12
+    assert_bounded(objective, boxes=60)
 
 
 def test_noise_leaves_fewer_values_to_be_told_apart(table: pa.Table) -> None:

@@ -61,13 +61,12 @@ def test_the_best_are_those_of_every_configuration(objective: str) -> None:
         patch.object(listing, "_SAMPLE", 5),
     ):
         for variant in ("plain", "protected attribute with masks"):
-            for rule in (rule_of(RULES[0], 0.12), rule_of(RULES[1], 0.12), rule_of(RULES[0], 0)):
+            for rule in (rule_of(RULES[0], 0.12), rule_of(RULES[0], 0)):
                 searcher = shared(variant, objective)
                 feasibility = searcher.feasibility(rule)
                 assert isinstance(feasibility, InMemory)
                 assert pays(searcher.problem, feasibility)
-                for top in (1, 4):
-                    assert_best(searcher, variant, rule, top=top)
+                assert_best(searcher, variant, rule, top=1 if variant == "plain" else 4)
 
 
 @given(

@@ -53,7 +53,7 @@ def test_charged_losses_equal_brute_force(objective: str) -> None:
             assert_best(shared(variant, objective), variant, rule, top=4)
 
 
-@pytest.mark.parametrize("factor", ["0.1", "0.5", "0.8", "1"])
+@pytest.mark.parametrize("factor", ["0.1", "0.8", "1"])
 def test_classes_counted_by_a_factor_equal_brute_force(factor: str) -> None:
     objective = f"average-class-size(factor={factor})"
     for variant in ("plain", "label with masks"):

@@ -10,6 +10,7 @@ import pyarrow.parquet
 import pytest
 from cli_support import plain
 
+pytestmark = pytest.mark.wings
 BASE = ("anonymize", "table.csv", "-p", "policy.yaml")
 
 

@@ -13,6 +13,7 @@ import typer
 
 from aegis.cli.main import app
 
+pytestmark = pytest.mark.wings
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 KINDS = {
     "string": str,
@@ -229,7 +230,10 @@ RUNS = {
             "--certificate",
             "rc.json",
         ),
-        ("anonymize", "table.csv", "-p", "policy.yaml", "-m", "mo-obam", "--front"),
+        (
+            *("anonymize", "table.csv", "-p", "policy.yaml", "-m", "mo-obam", "--front"),
+            *("--option", "clusters=4"),
+        ),
         ("anonymize", "table.csv", "-p", "free.yaml", "-m", "hybrid", "-o", "h.csv"),
     ],
     "aegis anonymizers": [("anonymizers",), ("anonymizers", "hybrid")],

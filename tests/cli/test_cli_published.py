@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+pytestmark = pytest.mark.wings
 POLICY = """\
 version: 1
 label: income

@@ -174,11 +174,22 @@ def shown_at(shell, folder, monkeypatch, *, classes: int, value: str, name: str,
     return result.out.splitlines()
 
 
-@pytest.mark.parametrize("classes", [2, 3, 4, 5])
+LONG = "the long name of number {} in a list of many names"
+
+
 @pytest.mark.parametrize(
-    "name", ["c{}", "quite a long class name {}", "ein sehr langer 名前です {}"]
+    ("classes", "name", "value"),
+    [
+        (2, "c{}", "v{}"),
+        (2, "ein sehr langer 名前です {}", LONG),
+        (3, "quite a long class name {}", LONG),
+        (3, "ein sehr langer 名前です {}", "v{}"),
+        (4, "quite a long class name {}", "v{}"),
+        (4, "c{}", LONG),
+        (5, "c{}", "v{}"),
+        (5, "ein sehr langer 名前です {}", LONG),
+    ],
 )
-@pytest.mark.parametrize("value", ["v{}", "the long name of number {} in a list of many names"])
 def test_a_narrow_page_keeps_values_and_bars(shell, folder, monkeypatch, classes, name, value):
     lines = shown_at(shell, folder, monkeypatch, classes=classes, value=value, name=name)
     assert all(cell_len(line) <= NARROW for line in lines)

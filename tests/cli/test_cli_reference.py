@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from aegis.cli.main import COMMANDS
 from aegis.cli.reference import reference
 
+pytestmark = pytest.mark.wings
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 

@@ -16,7 +16,7 @@ SLOW = [HealthCheck.too_slow]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_mutated_inputs_end_in_a_result_or_one_clear_error(kind: str) -> None:
-    @settings(max_examples=60 if kind != "table" else 25, deadline=None, suppress_health_check=SLOW)
+    @settings(max_examples=20 if kind != "table" else 10, deadline=None, suppress_health_check=SLOW)
     @given(seed=SEEDS)
     def run(seed: int) -> None:
         outcome = inputs.attempt(kind, seed, seconds=60)
@@ -30,7 +30,7 @@ def test_every_kind_has_a_share_and_some_of_each_are_read() -> None:
     assert set(SHARES) == set(KINDS)
     assert sum(SHARES.values()) == 100
     for kind in KINDS:
-        ends = [inputs.attempt(kind, seed, seconds=60).refused for seed in range(40)]
+        ends = [inputs.attempt(kind, seed, seconds=60).refused for seed in range(20)]
         assert any(ends), kind
         assert not all(ends), kind
 
@@ -53,7 +53,7 @@ def test_what_is_looked_for_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failure.problem == "over 1 s"
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=6, deadline=None, suppress_health_check=SLOW)
 @given(seed=SEEDS)
 def test_releases_keep_their_rule_when_counted_anew(seed: int) -> None:
     _, failure = releases.attempt(seed)
@@ -116,7 +116,7 @@ def test_a_release_that_breaks_its_rule_is_found(monkeypatch: pytest.MonkeyPatch
     assert "rows of" in failure.problem
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_kills_leave_files_whole(bench: kills.Bench, seed: int) -> None:
     _, failure = kills.attempt(bench, seed)
     assert failure is None, failure

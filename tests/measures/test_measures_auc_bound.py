@@ -21,7 +21,7 @@ def divided(draw):
     return codes, label, np.array(draw(size))
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(rows=divided(), strength=st.sampled_from([1e-3, 1.0, 50.0]))
 def test_no_scores_out_of_fold_exceed_it(rows, strength):
     parts, offsets = in_parts(*rows)
@@ -35,7 +35,7 @@ def test_no_scores_out_of_fold_exceed_it(rows, strength):
         assert scores.auc()[0] <= most + 1e-7
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(rows=divided(), merged=st.integers(0, 3), attribute=st.integers(0, 3))
 def test_a_coarser_mask_does_not_raise_it(rows, merged, attribute):
     codes, label, part = rows

@@ -18,7 +18,7 @@ def counts_of(codes, label):
     return shown.T @ shown, shown.T @ np.eye(int(label.max()) + 1)[label], np.cumsum([0, *sizes])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     rows=st.integers(4, 200),

@@ -67,7 +67,7 @@ def test_figures_are_those_of_the_sparse_table(name: str, given: Rows) -> None:
     chosen=st.lists(st.tuples(st.sampled_from(DENSE), st.integers(0, 1)), min_size=1, max_size=3),
     share=st.sampled_from([0.0, 0.15, 0.5, 1.0]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_admission_is_that_of_the_rule(
     given: Rows, chosen: list[tuple[str, int]], share: float
 ) -> None:
@@ -86,7 +86,7 @@ def test_admission_is_that_of_the_rule(
     merged=st.lists(st.integers(0, 2), min_size=6, max_size=6),
     reference=st.sampled_from(["released", "input"]),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_finer_table_keeps_more(
     name: str, given: Rows, place: int, share: float, merged: list[int], reference: str
 ) -> None:
@@ -123,7 +123,7 @@ def test_no_finer_table_keeps_more(
     caps=st.lists(st.floats(0, 1), min_size=VALUES, max_size=VALUES),
     demand=st.floats(0.05, 1),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_most_rows_are_those_of_any_part_of_a_class(
     counts: list[int], caps: list[float], demand: float
 ) -> None:
@@ -146,7 +146,7 @@ def test_most_rows_are_those_of_any_part_of_a_class(
     demand=st.floats(0.05, 2),
     by_tree=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_most_of_parts_are_those_of_any_choice_of_them(
     parts: list[list[int]], caps: list[float], demand: float, by_tree: bool
 ) -> None:

@@ -140,11 +140,18 @@ def test_a_file_with_nan_is_named(release: Callable[[str], Certified], tmp_path:
     assert [mismatch.what for mismatch in check.mismatches] == ["utility.stderr"]
 
 
-@pytest.mark.parametrize("measure", [m.name for m in measures_of(LabelKind.CLASSES)])
-def test_no_true_figure_is_called_impossible(measure: str, tmp_path: Path) -> None:
-    """The ranges that measures state hold for their figures, also where nothing can be predicted."""
+@pytest.fixture(scope="module")
+def ranked() -> tuple[aegis.Study, aegis.Advice]:
     study = aegis.Study(certificates.TABLE, certificates.POLICY)
-    best = study.rank(generate_count=2)
+    return study, study.rank(generate_count=2)
+
+
+@pytest.mark.parametrize("measure", [m.name for m in measures_of(LabelKind.CLASSES)])
+def test_no_true_figure_is_called_impossible(
+    ranked: tuple[aegis.Study, aegis.Advice], measure: str, tmp_path: Path
+) -> None:
+    """The ranges that measures state hold for their figures, also where nothing can be predicted."""
+    study, best = ranked
     study.apply(best, tmp_path / "m.csv", certificate=tmp_path / "c.json", measure=measure)
     check = check_certificate(tmp_path / "m.csv", tmp_path / "c.json")
     assert check.passed, list(map(str, check.mismatches))

@@ -92,6 +92,7 @@ def made():
     return aegis.anonymize(table, policy, "mo-obam", options=options, front=True)
 
 
+@pytest.mark.wings
 def test_page_of_a_release(made):
     page = render_anonymized(made, before=privacy([1, 2, 3]), title=HOSTILE)
     assert "<script" not in page
@@ -108,11 +109,13 @@ def test_an_l_that_the_method_does_not_use_is_not_stated(made):
     assert options_text(Recipe("kl-member", {"k": 5, "l": 2})) == "k 5, l 2"
 
 
+@pytest.mark.wings
 def test_rows_left_out_are_stated_of_all_rows(made):
     page = render_anonymized(made, before=None)
     assert f"{made.suppressed_rows} of 60 rows" in page
 
 
+@pytest.mark.wings
 def test_page_of_a_release_without_front_and_without_claim(made):
     grouped = replace(made.grouped, claims_k=False)
     page = render_anonymized(replace(made, grouped=grouped, front=()), before=None)

@@ -1,5 +1,19 @@
+from collections.abc import Iterator
+
 import pytest
+from argon2 import PasswordHasher
 from service_support import House, house
+
+from aegis.service.catalog import passwords
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cheap_passwords() -> Iterator[None]:
+    """Hash passwords in no time: a real hash costs a tenth of a second, and each service makes six."""
+    with pytest.MonkeyPatch.context() as patch:
+        cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+        patch.setattr(passwords, "_HASHER", cheap)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -403,7 +403,7 @@ texts = st.text(
 names = st.lists(texts.filter(bool), min_size=2, max_size=4, unique_by=lambda name: name.lower())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data(), columns=names)
 def test_what_is_written_is_read_again(
     data: st.DataObject, columns: list[str], tmp_path_factory: pytest.TempPathFactory
@@ -431,7 +431,7 @@ def test_what_is_written_is_read_again(
                 assert seen.setdefault(repr(new), old.strip(" ")).strip(" ") == old.strip(" ")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     rows=st.lists(st.lists(texts, min_size=2, max_size=2), min_size=1, max_size=8),
     chunk=st.integers(1, 9),
@@ -452,7 +452,7 @@ def test_records_are_counted_as_a_reader_counts_them(
     assert counter.result().longest == whole.longest
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     rows=st.lists(st.lists(texts, min_size=2, max_size=2), min_size=1, max_size=8),
     chunk=st.integers(1, 9),
@@ -469,7 +469,7 @@ def test_records_with_escapes(rows: list[list[str]], chunk: int) -> None:
     assert counter.result().number == len(rows)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     rows=st.lists(st.lists(texts, min_size=2, max_size=2), min_size=1, max_size=8),
     end=st.sampled_from(["\n", "\r\n"]),

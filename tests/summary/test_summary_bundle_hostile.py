@@ -78,7 +78,7 @@ def test_truncation(folder: Path, bundle: bytes, share: float) -> None:
 
 
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_flipped_bit(folder: Path, bundle: bytes, place: float, bit: int) -> None:
     flipped = bytearray(bundle)
     flipped[int(place * len(bundle))] ^= 1 << bit
@@ -309,7 +309,7 @@ def test_members_that_are_not_arrow(folder: Path, bundle: bytes) -> None:
     byte=st.integers(0, 255),
     member=st.sampled_from(["attribute_0.arrow", "pairs.arrow", "frequency.arrow"]),
 )
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_any_sealed_change_gives_a_summary_or_one_error(
     folder: Path, bundle: bytes, place: float, byte: int, member: str
 ) -> None:

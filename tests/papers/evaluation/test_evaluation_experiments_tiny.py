@@ -73,7 +73,9 @@ RUNS: Mapping[str, Run] = {
     "balanced_trace": Run("--data attrition", _SPLITS),
     "calibration": Run("--data attrition --stores {folder}", {**_SPLITS, "SPLITS": 2, "FEW": 1}),
     "calibration_errors": Run("--data attrition", {**_SPLITS, "SPLITS": 2}),
-    "codings": Run("--data German", after=(_CHOSEN, _CONFIRMED)),
+    "codings": Run(
+        "--data German", {"RANGES": (16,), "WEIGHTS": (0.3,)}, after=(_CHOSEN, _CONFIRMED)
+    ),
     "confirmation": Run("--data telco --stores {folder}", _SPLITS),
     "figure_10_as_designed": Run("", {"ROWS": 500, "BINS": (2, 5), "DOMAINS": (50, 60)}),
     "figure_10_domain": Run("--data AQ", {"BUCKETS": (2, 5), "DOMAINS": (12, 24)}),
@@ -87,7 +89,7 @@ RUNS: Mapping[str, Run] = {
     "figure_6a_mlp": Run("--data German --rows 200 --count 3"),
     "figure_6b_k_anonymous": Run("--data German --models lr --k 2 --count 3"),
     "figure_7_configurations": Run("--data AQ", {"COUNT": 2}),
-    "figure_7_reconstruction": Run("--data German"),
+    "figure_7_reconstruction": Run("--data German", {"SETTINGS": {"histogram": "histogram known"}}),
     "figure_8_histogram": Run("--data German --count 3"),
     "figure_8a_time": Run("--data AQ", {"COUNT": 3}),
     "figure_9_as_designed": Run(

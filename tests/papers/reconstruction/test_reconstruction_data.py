@@ -38,21 +38,14 @@ def candidates(values, table):
 
 
 @pytest.mark.parametrize(
-    ("file", "delimiter", "columns", "label", "header"),
+    ("file", "delimiter", "columns", "label", "header", "known"),
     [
-        ("adult/adult.data", ",", [0, 4, 12], 14, False),
-        (
-            "air_quality/updated_pollution_dataset.csv",
-            ",",
-            ["Temperature", "SO2", "CO"],
-            "Air Quality",
-            True,
-        ),
-        ("hotel/hotel_interactions.csv", ",", ["srch_adults_cnt", "cnt"], "is_booking", True),
-        ("german_credit/german.data", " ", [1, 12], 20, False),
+        ("adult/adult.data", ",", [4, 12], 14, False, True),
+        ("hotel/hotel_interactions.csv", ",", ["srch_adults_cnt", "cnt"], "is_booking", True, True),
+        ("german_credit/german.data", " ", [1, 12], 20, False, True),
+        ("german_credit/german.data", " ", [1, 12], 20, False, False),
     ],
 )
-@pytest.mark.parametrize("known", [True, False])
 def test_more_evidence_and_smoothness_beat_one_mask(
     shared_data, file, delimiter, columns, label, header, known
 ):

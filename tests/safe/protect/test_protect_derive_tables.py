@@ -42,7 +42,7 @@ def answered(ask):
 
 
 @given(published())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_the_closed_form_is_what_linear_programs_find(known):
     low, high, threshold, least, most = known
     asked = range(low.size)
@@ -54,7 +54,7 @@ def test_the_closed_form_is_what_linear_programs_find(known):
 
 
 @given(published(st.tuples(st.integers(1, 2), st.integers(1, 2)), largest=3))
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_the_closed_form_is_what_every_whole_table_says(known):
     low, high, threshold, least, most = known
     space = [range(a, b + 1) for a, b in zip(low.ravel(), high.ravel(), strict=True)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from aegis.service.catalog import Actor, Catalog, accounts, data_sets
 from aegis.service.catalog.records import Version
@@ -46,14 +48,24 @@ class World:
 
 
 def world(folder: Path) -> World:
-    """Return a catalog with all kinds of accounts."""
-    catalog = Catalog.open(str(folder / "catalog.db"))
+    """Return a catalog with all kinds of accounts: a copy of one that is made once."""
+    content, actors = _template()
+    (folder / "catalog.db").write_bytes(content)
+    return World(Catalog.open(str(folder / "catalog.db")), dict(actors))
+
+
+@cache
+def _template() -> tuple[bytes, dict[str, Actor]]:
+    """Return a database with the accounts of all people, and who acts for each."""
     actors = {}
-    with catalog.database.writing() as session:
-        for name, roles in PEOPLE.items():
-            made = accounts.create(session, name, roles)
-            actors[name] = accounts.actor_of(made)
-    return World(catalog, actors)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "catalog.db")
+        catalog = Catalog.open(str(path))
+        with catalog.database.writing() as session:
+            for name, roles in PEOPLE.items():
+                actors[name] = accounts.actor_of(accounts.create(session, name, roles))
+        catalog.database.close()
+        return path.read_bytes(), actors
 
 
 def offered(world: World, name: str = "census", **about: object) -> Version:
