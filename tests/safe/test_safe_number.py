@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from aegis.errors import PolicyError
-from aegis.policy import load_policy, policy_mapping
+from aegis.policy import load_policy, policy_digest, policy_mapping
 from aegis.safe.protect import audit_leak, dumps, loads, protect, search_protected
 from aegis.safe.protect.rounded_label import with_rounded_label
 from aegis.sources import open_table
@@ -126,6 +126,7 @@ def test_each_number_is_read_by_itself() -> None:
 def test_masks_are_ranked_by_what_they_keep_of_the_number(level: dict[str, Any]) -> None:
     made = protect(towns(), BOUNDED, **level)
     assert made.classes == ("0", "100")
+    assert made.policy == policy_digest(load_policy(BOUNDED))
     assert any("rounded at random to one of its declared bounds" in note for note in made.notes)
     written = dumps(made)
     assert b"98765" not in (written if isinstance(written, bytes) else written.encode())

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -479,7 +479,7 @@ def _of_each_class(index: IntArray, values: IntArray, classes: int) -> IntArray:
     return shown
 
 
-def _add_up(index: IntArray, rows: npt.NDArray[Number], groups: int) -> npt.NDArray[Number]:
+def _add_up(index: IntArray, rows: npt.NDArray[Any], groups: int) -> npt.NDArray[Any]:
     # bincount adds in float64, which is exact below 2**53 rows.
     return np.bincount(index, weights=rows, minlength=groups).astype(rows.dtype, copy=False)
 

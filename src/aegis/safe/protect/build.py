@@ -20,6 +20,7 @@ from aegis.policy import (
     Policy,
     as_policy,
     listed_configurations,
+    policy_digest,
     policy_mapping,
 )
 from aegis.progress import SILENT, Progress
@@ -78,7 +79,7 @@ def protect(
     policy.require_label("A protected summary", number=True)
     policy.refuse_weight("A protected summary")
     level = _level(given.level)
-    declared = policy.label
+    declared, digest = policy.label, policy_digest(policy)
     if declared.is_number:
         subject, policy = _rounded(subject, policy, given)
     summary, source = _exact(subject, policy, progress)
@@ -92,6 +93,7 @@ def protect(
     made = by_level(summary, source, policy, given, progress)
     notes = () if override is None else (override.sentence,)
     if declared.is_number:
+        made = replace(made, policy=digest)
         notes = (*notes, note_on_rounding(declared))
     return replace(made, owner=owner, notes=(*notes, *_notes_on_delta(made), *made.notes))
 
