@@ -304,10 +304,18 @@ class AnonymizeOptions(ReleaseOptions, total=False):
 class RiskRequest:
     """The risk of the single records of a table."""
 
+    policy: Any = option(
+        None,
+        "Take quasi-identifiers and weight from this policy (YAML), where they are not given.",
+        "FILE",
+        short="-p",
+        kind=Path | None,
+    )
     quasi_identifiers: Sequence[str] = keyword((), "Columns that others may know.")
     weight: str | None = option(
         None,
-        "Column with the number of people that each record represents; by default 1.",
+        "Column with the number of people that each record represents; by default the policy's weight, "
+        "or 1.",
         "COLUMN",
         offers="columns",
     )
@@ -359,6 +367,7 @@ class RiskRequest:
 class RiskOptions(TypedDict, total=False):
     """The fields of `RiskRequest` as keywords."""
 
+    policy: Any
     quasi_identifiers: Sequence[str]
     weight: str | None
     missing: str

@@ -64,10 +64,13 @@ class Game:
 
 DECLARED = {"column": "y", "classes": ["no", "yes"]}
 CUT = {"column": "amount", "cuts": [100, 1000]}
+NUMBER = {"column": "amount", "kind": "number", "bounds": [0, 1000]}
 GAMES = {
     "a class of one row": Game("y", {"y": "only one"}),
     "a class that is not declared": Game(DECLARED, {"y": "only one"}, unseen="suppress"),
     "a label beyond all others": Game(CUT, {"amount": 98_765.4}),
+    "a number beyond its bounds": Game(NUMBER, {"amount": 98_765.4}),
+    "a text among numbers to predict": Game(NUMBER, {"amount": "n/a"}),
     "a fraction among integers": Game("y", {"hours": 30.5}),
     "a text among integers": Game("y", {"hours": "n/a"}),
     "a fraction where cuts are learnt": Game("y", {"age": 20.5}),
@@ -107,14 +110,17 @@ def rows() -> list[dict[str, Any]]:
     return made
 
 
-def tables(game: Game) -> tuple[aegis.Summary, aegis.Summary]:
-    """Return summaries of the two tables of a game."""
+Subject = aegis.Summary | pa.Table
+
+
+def tables(game: Game) -> tuple[Subject, Subject]:
+    """Return summaries of the two tables of a game, or the tables where their rows are rounded."""
     shared = rows()
     more = [*shared, {**shared[-1], **game.change}]
     return summarised(game, shared), summarised(game, more)
 
 
-def summarised(game: Game, listed: list[dict[str, Any]]) -> aegis.Summary:
+def summarised(game: Game, listed: list[dict[str, Any]]) -> Subject:
     """Return the summary of rows; a column becomes text or number where one value asks for it."""
     columns: dict[str, pa.Array] = {}
     for name in listed[0]:
@@ -124,7 +130,8 @@ def summarised(game: Game, listed: list[dict[str, Any]]) -> aegis.Summary:
                 values = [None if v is None else goal(v) for v in values]
                 break
         columns[name] = pa.array(values)
-    return aegis.summarize(pa.table(columns), game.policy)
+    table = pa.table(columns)
+    return table if game.policy.label.is_number else aegis.summarize(table, game.policy)
 
 
 def published(made: ProtectedSummary) -> frozenset[str]:
@@ -143,7 +150,7 @@ def published(made: ProtectedSummary) -> frozenset[str]:
     return frozenset(seen)
 
 
-def draw(game: Game, summary: aegis.Summary) -> frozenset[str]:
+def draw(game: Game, summary: Subject) -> frozenset[str]:
     """Return what is published of a table, or the refusal."""
     try:
         made = protect(summary, game.policy, epsilon=EPSILON, delta=DELTA, public=game.public)

@@ -1,4 +1,4 @@
-"""A number to predict: `leak` sees its sums of small cells, and a protected summary refuses it."""
+"""A number to predict: `leak` sees its sums of small cells, and a protected summary rounds it to bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pyarrow as pa
 import pytest
 
 from aegis.errors import PolicyError
-from aegis.safe.protect import audit_leak, protect
+from aegis.policy import load_policy, policy_digest, policy_mapping
+from aegis.safe.protect import audit_leak, dumps, loads, protect, search_protected
+from aegis.safe.protect.rounded_label import with_rounded_label
+from aegis.sources import open_table
 from aegis.summary import summarize
 
 POLICY: dict[str, Any] = {
@@ -33,7 +36,107 @@ def test_sums_of_one_or_two_rows_are_named() -> None:
     assert not any("reads the label" in text for text in audit.findings)
 
 
-def test_a_protected_summary_refuses_a_number() -> None:
-    table = pa.table({"town": ["a", "b"] * 50, "age": [30, 40] * 50, "pay": np.arange(100.0)})
-    with pytest.raises(PolicyError, match="A protected summary is about classes"):
-        protect(table, POLICY)
+BOUNDED: dict[str, Any] = {
+    **POLICY,
+    "label": {"column": "pay", "kind": "number", "bounds": [0, 100]},
+    "attributes": {
+        "town": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+        "side": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+    },
+}
+KEY = bytes(range(16))
+
+
+def towns(rows: int = 4000) -> pa.Table:
+    """Return rows whose town predicts the pay, and whose side of the street does not."""
+    draw = np.random.default_rng(4)
+    town = draw.integers(0, 4, rows)
+    pay = 20.0 + 15 * town + draw.normal(0, 5, rows)
+    pay[0] = 98765.4321
+    return pa.table(
+        {"town": [f"t{t}" for t in town], "side": draw.choice(["l", "r"], rows), "pay": pay}
+    )
+
+
+def test_a_number_without_bounds_is_refused() -> None:
+    with pytest.raises(PolicyError, match="does not declare its bounds"):
+        protect(towns(), POLICY, level="counts", key=KEY)
+    with pytest.raises(PolicyError, match="a summary has no rows"):
+        protect(summarize(towns(), BOUNDED), BOUNDED, level="counts", key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("label", "says"),
+    [
+        ({"column": "pay", "bounds": [0, 1]}, "which are of a number to predict"),
+        ({"column": "pay", "kind": "number", "bounds": [1, 1]}, "two numbers, the least first"),
+        ({"column": "pay", "kind": "number", "bounds": [0, float("inf")]}, "two numbers"),
+    ],
+)
+def test_bounds_that_make_no_sense_are_refused(label: dict[str, Any], says: str) -> None:
+    with pytest.raises(PolicyError) as told:
+        load_policy({**POLICY, "label": label})
+    assert says in f"{told.value.message} {told.value.hint}"
+
+
+def test_bounds_are_written_with_their_policy() -> None:
+    policy = load_policy(BOUNDED)
+    assert policy_mapping(policy)["label"] == BOUNDED["label"]
+    assert load_policy(policy_mapping(policy)) == policy
+
+
+def test_the_mean_of_rounded_numbers_is_that_of_the_numbers_within_bounds() -> None:
+    values = [-50.0, 0.0, 10.0, 37.5, 99.0, 100.0, 1e300, float("inf"), None, float("nan")]
+    each = 2000
+    table = pa.table({"town": ["a"] * each * 10, "side": ["l"] * each * 10, "pay": values * each})
+    rounded, policy = with_rounded_label(open_table(table), load_policy(BOUNDED))
+    assert policy.label.classes == (0, 100)
+    shown = rounded.collect(rounded.table)["pay"].to_pylist()
+    for place, value in enumerate(values):
+        own = shown[place::10]
+        if value is None or value != value:
+            assert own == [None] * each
+            continue
+        share = min(max(value, 0.0), 100.0) / 100
+        assert set(own) <= {"0", "100"}
+        error = np.sqrt(share * (1 - share) / each)
+        assert abs(own.count("100") / each - share) <= 5 * error
+
+
+def test_a_key_rounds_the_same_rows_in_the_same_way() -> None:
+    def rounded(key: bytes | None) -> Any:
+        source, _ = with_rounded_label(open_table(towns()), load_policy(BOUNDED), key=key)
+        return source.collect(source.table)["pay"]
+
+    assert rounded(KEY) == rounded(KEY)
+    assert rounded(KEY) != rounded(bytes(16))
+    assert rounded(None) != rounded(None)
+
+
+def test_each_number_is_read_by_itself() -> None:
+    """One text turns the column into texts, and no other number into none."""
+    texts = pa.table({"town": ["a", "a", "b"], "side": ["l"] * 3, "pay": ["0", "n/a", "1e2"]})
+    rounded, _ = with_rounded_label(open_table(texts), load_policy(BOUNDED))
+    assert rounded.collect(rounded.table)["pay"].to_pylist() == ["0", None, "100"]
+
+
+@pytest.mark.parametrize(
+    "level", [{"level": "counts", "key": KEY}, {"epsilon": 4, "delta": 1e-6, "public": ["*"]}]
+)
+def test_masks_are_ranked_by_what_they_keep_of_the_number(level: dict[str, Any]) -> None:
+    made = protect(towns(), BOUNDED, **level)
+    assert made.classes == ("0", "100")
+    assert made.policy == policy_digest(load_policy(BOUNDED))
+    assert any("rounded at random to one of its declared bounds" in note for note in made.notes)
+    written = dumps(made)
+    assert b"98765" not in (written if isinstance(written, bytes) else written.encode())
+    assert not audit_leak(made).shortfalls
+    advice = search_protected(loads(written), policy=load_policy(BOUNDED))
+    best = advice.best
+    assert best is not None
+    assert str(best.configuration.masks["town"]) == "identity"
+    assert best.utility_kept is not None
+    assert best.utility_kept > 90
+    without = next(r for r in advice.ranking if str(r.configuration.masks["town"]) == "suppress")
+    assert without.utility_kept is not None
+    assert without.utility_kept < 10

@@ -22,12 +22,15 @@ from aegis.words import percent
 
 
 def staff(seed: int, classes: int) -> pa.Table:
-    """Return persons whose pay follows several attributes alike, so that many configurations tie."""
+    """Return persons whose pay follows several attributes alike, so that many configurations tie.
+
+    Without classes, the pay is a number.
+    """
     random = np.random.default_rng(seed)
     age, years = random.integers(20, 65, 900), random.integers(0, 30, 900)
     sex, town = random.integers(0, 2, 900), random.integers(0, 12, 900)
     pay = age / 20 + years / 10 + sex + random.normal(0, 1, 900)
-    edges = np.quantile(pay, np.linspace(0, 1, classes + 1)[1:-1])
+    edges = np.quantile(pay, np.linspace(0, 1, classes + 1)[1:-1]) if classes else pay
     level = np.searchsorted(edges, pay)
     return pa.table(
         {
@@ -35,7 +38,7 @@ def staff(seed: int, classes: int) -> pa.Table:
             "years": years,
             "sex": np.array(["f", "m"])[sex],
             "town": [f"town {place}" for place in town],
-            "pay": [f"level {place}" for place in level],
+            "pay": [f"level {place}" for place in level] if classes else pay.round(2),
         }
     )
 
@@ -44,6 +47,7 @@ TABLES = {
     "two classes": (staff(1, 2), "pay"),
     "other rows": (staff(7, 2), "pay"),
     "five classes": (staff(3, 5), "pay"),
+    "a number": (staff(9, 0), "pay"),
     "many towns": (staff(5, 12), "town"),
     "people": (pq.read_table("data/adult.parquet").slice(0, 3000), "income"),
 }

@@ -181,7 +181,7 @@ def _preview(
         rule.sensitive,
         rule,
         policy.protected_hierarchies,
-        masked_population(policy, masks),
+        masked_population(policy, source, masks),
     )
     shown = [name for name in released.columns if name != PERSON]
     rows = source.collect(released.select(*shown).limit(PREVIEWED))

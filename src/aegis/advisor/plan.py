@@ -102,8 +102,8 @@ class PrivacyPlan:
         if self.rule.needs_population and self._population is None:
             raise PolicyError(
                 f"The rule needs the population of the table: {self.rule}.",
-                hint="Name its table in the policy (population: FILE), or ask for k or a prosecutor "
-                "risk, which take the table for the whole population.",
+                hint="Name its table in the policy (population: FILE) or a column of survey weights (weight: "
+                "COLUMN), or ask for k or a prosecutor risk, which take the table for the whole population.",
             )
         if self.rule.by_leaves:
             self._require_leaves()
@@ -313,7 +313,7 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
         `PrivacyPlan` raises it.
     """
     require_same(summary, policy)
-    population = population_of(policy, summary)
+    population = population_of(policy, summary, source)
     hierarchies = policy.protected_hierarchies
     counter = None
     if summary.frequency is None and source is not None:

@@ -301,7 +301,7 @@ class ReleasedRows:
             rule.sensitive,
             rule,
             policy.protected_hierarchies,
-            masked_population(policy, masks),
+            masked_population(policy, source, masks),
             shown_leaves(source, policy, masks) if rule.by_leaves else None,
         )
         return Source(kept_rows, f"the released rows of {source.origin}")

@@ -167,7 +167,7 @@ def outside_of_release(
         rule.sensitive,
         rule,
         policy.protected_hierarchies,
-        masked_population(policy, masks),
+        masked_population(policy, source, masks),
     )
     outside = outside_of(
         source,

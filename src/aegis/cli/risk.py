@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "aegis risk table.csv --quasi-identifiers age,sex,zip --weight price",
-    "aegis risk table.csv --quasi-identifiers age,sex,zip --special --fraction 0.02",
+    "aegis risk table.csv -p policy.yaml --special --fraction 0.02",
     "aegis risk table.csv --quasi-identifiers age,sex --missing wildcard -o records.csv",
     "aegis risk table.csv --quasi-identifiers sex --original table.csv --compare age,price",
 )
@@ -64,20 +64,22 @@ def command(given: RiskCommand) -> None:
     """Measure the risk of single records: survey samples, unusual records (SUDA), perturbed numbers.
 
     You give a table and its quasi-identifiers and, if there is one, a column of
-    sampling weights. Aegis prints how likely somebody finds the person behind each
+    sampling weights, by option or in a policy. Aegis prints how likely somebody finds the person behind each
     record in the population, and how many persons are found if all records are tried.
     On request it also lists special uniques (SUDA), and measures how close masked
     numbers are to the original ones.
     """
+    from aegis.policy import load_policy
     from aegis.release import record_risk
     from aegis.sources import Source
 
     request, output = given.asked, given.output
+    policy = None if request.policy is None else load_policy(request.policy)
     numbers = None if request.numbers is None else list(request.numbers)
     inputs = (given.table, request.original)
     check_outputs([(output, FORMATS)], force=given.force, inputs=inputs)
     with reporting(quiet=given.quiet) as progress:
-        subject = given.opening.subject(given.table, quiet=given.quiet)
+        subject = given.opening.subject(given.table, policy, quiet=given.quiet)
         if not isinstance(subject, Source):
             raise PolicyError(
                 f"{given.table} is a summary, which holds no records.",
@@ -86,6 +88,7 @@ def command(given: RiskCommand) -> None:
         measured = record_risk(
             subject,
             request,
+            policy=policy,
             quasi_identifiers=column_names(given.quasi_identifiers) or (),
             original=None if request.original is None else open_subject(request.original),
             numbers=column_names(numbers) or (),

@@ -1,4 +1,4 @@
-"""Mask the population of a policy in the same way as a release."""
+"""The population that classes are compared with, masked in the same way as a release."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from collections.abc import Mapping
 from aegis.masking.masked import masked_table
 from aegis.masks import Mask
 from aegis.policy import Policy
-from aegis.sources import Source, open_table
-from aegis.summary.classes import ROWS
+from aegis.sources import Source
+from aegis.summary.classes import ROWS, WEIGHT
+from aegis.summary.population import people_of
 
 
-def masked_population(policy: Policy, masks: Mapping[str, Mask | None]) -> Source | None:
-    """Apply the masks to the quasi-identifiers of the policy's population.
+def masked_population(
+    policy: Policy, source: Source | None, masks: Mapping[str, Mask | None]
+) -> Source | None:
+    """Return the population of a table (`people_of`) with the masks applied to its quasi-identifiers.
 
-    None if the policy names no population, or if its rule does not depend on one.
+    None if there is none, or if the rule does not depend on one.
     """
-    if policy.population is None or not policy.privacy.by_crowd:
+    people = people_of(policy, source)
+    if people is None:
         return None
-    people = open_table(policy.population, reading=policy.reading)
     shown: dict[str, Mask | None] = {a.name: masks.get(a.name) for a in policy.quasi_identifiers}
     for name in shown:
         people.require(name, where="of the population")
-    if ROWS not in shown:
-        shown[ROWS] = None  # says how many persons a row represents, where it is there
+    for counts in (ROWS, WEIGHT):
+        shown.setdefault(counts, None)  # says how many persons a row represents, where it is there
     return Source(masked_table(people, shown), people.origin)

@@ -16,12 +16,10 @@ from aegis.masks import Hierarchy, Mask, join_lookups, lookup_of
 from aegis.privacy import PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.sources.source import ROW_NUMBER
-from aegis.summary.classes import PERSON, CountedClasses, ShownColumns, count_classes
+from aegis.summary.classes import PERSON, WEIGHT, CountedClasses, ShownColumns, count_classes
 from aegis.summary.leaves import ShownLeaves
 from aegis.summary.person_classes import same_class
 
-WEIGHT = "aegis_weight"
-"""Column of the weights of rows, in a masked table that is scored before it is released."""
 ORDERED_ROWS = 2_000_000
 """Above this number of rows, the rows that remain after suppression are in no particular order."""
 

@@ -33,7 +33,10 @@ class Label:
     kind
         Whether its values are classes, or a number is predicted.
     several
-        Several labels, in which case `column` is empty; None for one label or none.
+        Several labels in place of one, whose column is then empty; None for one label or none.
+    bounds
+        Least and largest number of a number to predict, as far as a protected summary counts; None
+        if the policy does not declare them.
     """
 
     column: str
@@ -42,8 +45,10 @@ class Label:
     cuts: tuple[int | float, ...] = ()
     kind: LabelKind = LabelKind.CLASSES
     several: SeveralLabels | None = None
+    bounds: tuple[int | float, int | float] | None = None
 
     def __post_init__(self) -> None:
+        self._check_bounds()
         if self.is_number and (self.classes or self.cut):
             given = "classes" if self.classes else "bins" if self.bins else "cuts"
             raise PolicyError(
@@ -72,6 +77,22 @@ class Label:
                 f"The label {self.column!r} declares {self.bins} bins and {amount(len(self.cuts))} "
                 f"{'cut' if len(self.cuts) == 1 else 'cuts'}.",
                 hint=f"Give {self.bins - 1} cuts, or leave `bins` out.",
+            )
+
+    def _check_bounds(self) -> None:
+        """Raise `PolicyError` for bounds that do not ascend, or that are of classes."""
+        if self.bounds is None:
+            return
+        if not self.is_number:
+            raise PolicyError(
+                f"The label {self.column!r} has `bounds`, which are of a number to predict.",
+                hint="Add `kind: number`, or leave `bounds` out.",
+            )
+        low, high = self.bounds
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise PolicyError(
+                f"The bounds of the label {self.column!r} are {low} and {high}.",
+                hint="Give two numbers, the least first: `bounds: [0, 100]`.",
             )
 
     @property

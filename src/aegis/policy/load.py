@@ -497,7 +497,8 @@ class _Loader:
 def _label(entry: LabelEntry) -> Label:
     kind = LabelKind(entry.kind or LabelKind.CLASSES)
     classes, cuts = tuple(entry.classes or ()), tuple(entry.cuts or ())
-    return Label(entry.column, entry.bins, classes, cuts, kind)
+    bounds = None if entry.bounds is None else (entry.bounds[0], entry.bounds[1])
+    return Label(entry.column, entry.bins, classes, cuts, kind, bounds=bounds)
 
 
 def _default_masks(role: Role, hierarchy: Hierarchy | None) -> list[Mask]:

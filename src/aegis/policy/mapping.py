@@ -89,6 +89,7 @@ def _label_entry(label: Label) -> str | dict[str, Any]:
         **({"bins": label.bins} if label.bins else {}),
         **({"classes": list(label.classes)} if label.classes else {}),
         **({"cuts": list(label.cuts)} if label.cuts else {}),
+        **({"bounds": list(label.bounds)} if label.bounds else {}),
     }
     return {"column": label.column, **more} if more else label.column
 

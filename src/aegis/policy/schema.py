@@ -47,6 +47,8 @@ class LabelEntry(PolicyMapping):
     """All classes that the label can have. Declare them if they are public knowledge; `aegis protect` then spends no privacy budget on them."""
     cuts: list[int | float] | None = Field(default=None, min_length=1)
     """Cut points of a numeric label in ascending order, if they are public knowledge; they replace quantiles of the table."""
+    bounds: list[int | float] | None = Field(default=None, min_length=2, max_length=2)
+    """Least and largest number of a number to predict, if they are public knowledge; `aegis protect` needs them, and counts numbers outside as the nearer bound."""
 
 
 class TaskEntry(LabelEntry):
@@ -153,7 +155,7 @@ class PolicyShape(PolicyMapping):
     person: Annotated[str, BeforeValidator(_column)] | None = None
     """Column that names the person a row is about, where a person may have several: the rule, its limit and risks then count distinct persons. Never released but as a token."""
     weight: Annotated[str, BeforeValidator(_column)] | None = None
-    """Column of survey weights: how many people of the population a row stands for. Scores, models and estimates of risk are weighted by it; classes are still counted in rows or persons. Not released unless a mask makes it coarser."""
+    """Column of survey weights: how many people of the population a row stands for. Scores, models and estimates of risk are weighted by it. Classes are still counted in rows or persons; if a rule such as k-map needs a population and the policy names none, the people of a class are the sum of its weights. Not released unless a mask makes it coarser."""
     population: str | None = None
     """Table of the population that this table is a sample of, with the same column names and values; the path is relative to the policy."""
     unseen: Literal["error", "suppress"] = "error"

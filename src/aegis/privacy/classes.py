@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 Number = TypeVar("Number", np.int64, np.float64)
+Counts = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 _DENSE = 32
 """Cells are added up in a plain array if that array has at most this many places per cell."""
@@ -192,9 +193,9 @@ class ClassTable:
     sensitive
         Per sensitive attribute its contingency table with the classes.
     population
-        Optional rows per class in the population that the table is a sample of, shape
-        (n_classes,), int64, never below `sizes`. Journalist risk, k-map and delta-presence
-        need it.
+        Optional people per class in the population that the table is a sample of, shape
+        (n_classes,), never below `sizes`: counts, or sums of survey weights. Journalist risk, k-map
+        and delta-presence need it.
     absent
         Rows of the population in classes that have no row in the table; 0 without a population.
     ids
@@ -219,7 +220,7 @@ class ClassTable:
 
     sizes: IntArray
     sensitive: Mapping[str, SensitiveCounts] = field(default_factory=lambda: MappingProxyType({}))
-    population: IntArray | None = None
+    population: Counts | None = None
     absent: int = 0
     ids: IntArray | None = None
     persons: Persons | None = None
@@ -241,9 +242,8 @@ class ClassTable:
         return self.sizes if self.persons is None else self.persons.rows
 
     @property
-    def crowds(self) -> IntArray:
-        """Number of people in each class among whom an attacker cannot distinguish, shape
-        (n_classes,).
+    def crowds(self) -> Counts:
+        """How many people in each class an adversary cannot distinguish, shape (n_classes,).
 
         It is the size of the class in the population if that is known, else in the table.
         """
@@ -294,7 +294,7 @@ class ClassTable:
             Per sensitive attribute the code of each cell's value, shape (n,), and the labels of
             the codes, in the order that ordered distances use.
         population
-            Rows of the population in each cell, shape (n,); they add up within a class.
+            People of the population in each cell, shape (n,); they add up within a class.
         hierarchies
             Per sensitive attribute the levels of its values: see `SensitiveCounts.levels`.
         earlier
@@ -308,7 +308,7 @@ class ClassTable:
         """
         ids = np.asarray(class_ids, dtype=np.int64)
         rows = np.asarray(counts, dtype=np.int64)
-        people = None if population is None else np.asarray(population, dtype=np.int64)
+        people = None if population is None else np.asarray(population)
         codes = {
             name: np.asarray(given[0], dtype=np.int64) for name, given in (sensitive or {}).items()
         }
@@ -483,9 +483,9 @@ def _of_each_class(index: IntArray, values: IntArray, classes: int) -> IntArray:
     return shown
 
 
-def _add_up(index: IntArray, rows: IntArray, groups: int) -> IntArray:
+def _add_up(index: IntArray, rows: npt.NDArray[Any], groups: int) -> npt.NDArray[Any]:
     # bincount adds in float64, which is exact below 2**53 rows.
-    return np.bincount(index, weights=rows, minlength=groups).astype(np.int64)
+    return np.bincount(index, weights=rows, minlength=groups).astype(rows.dtype, copy=False)
 
 
 def _count(
@@ -520,7 +520,7 @@ def _sum_by(keys: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _check_cells(
-    ids: IntArray, rows: IntArray, people: IntArray | None, codes: Mapping[str, IntArray]
+    ids: IntArray, rows: IntArray, people: Counts | None, codes: Mapping[str, IntArray]
 ) -> None:
     lengths = {"counts": len(rows)} | {name: len(given) for name, given in codes.items()}
     if people is not None:
@@ -532,7 +532,7 @@ def _check_cells(
         raise DataError(f"A cell has {rows.min()} rows; counts are 0 or more.")
 
 
-def _check_population(population: IntArray, sizes: IntArray) -> None:
+def _check_population(population: Counts, sizes: IntArray) -> None:
     if len(population) != len(sizes):
         raise DataError(f"{len(population)} population sizes for {len(sizes)} classes.")
     short = int((population < sizes).sum())

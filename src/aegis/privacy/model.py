@@ -237,8 +237,8 @@ class Criterion:
         if ModelNeed.POPULATION in needs and table.population is None:
             raise PolicyError(
                 f"{self} needs the class sizes of the population.",
-                hint="Name the table of the population: in the policy (population: FILE) for advice, as "
-                "--population for an audit. Or ask for k or a prosecutor risk, which take the table for "
+                hint="Name the table of the population: in the policy (population: FILE, or weight: COLUMN "
+                "for a survey) for advice, as --population for an audit. Or ask for k or a prosecutor risk, which take the table for "
                 "the whole population.",
             )
         if ModelNeed.HIERARCHY in needs and self.counts(table).levels is None:

@@ -436,7 +436,7 @@ def _completed(
     table: ClassTable, population: npt.ArrayLike | None, hierarchies: Mapping[str, npt.ArrayLike]
 ) -> ClassTable:
     if population is not None:
-        table = replace(table, population=np.asarray(population, dtype=np.int64))
+        table = replace(table, population=np.asarray(population))
     for name, levels in hierarchies.items():
         if name not in table.sensitive:
             raise DataError(

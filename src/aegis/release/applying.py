@@ -244,7 +244,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.originals = WithOriginals.of(widened.source, self.masks)
         self.drawn = self._draw(request.seed)
         self.engine = source if self.drawn is None else self.drawn.source
-        self.population = masked_population(policy, self.masks)
+        self.population = masked_population(policy, source, self.masks)
         by_leaves = policy.privacy.by_leaves
         self.leaves = shown_leaves(source, policy, self.masks) if by_leaves else None
         with progress.step("Checking classes"):

@@ -22,6 +22,7 @@ from aegis.summary.coded_rows import CodedRows, read_stored
 from aegis.summary.leaves import ShownLeaves, leaves_by_hierarchy
 from aegis.summary.outside import Outside, comparable, outside_of
 from aegis.summary.person_classes import PersonClasses
+from aegis.summary.population import people_of
 
 AUDIT_VERSION = 1
 """Version of the JSON form of `Audit`."""
@@ -226,7 +227,9 @@ def _audit(
             sensitive,
             hierarchies=policy.protected_hierarchies if policy is not None else {},
             person=person,
-            population=None if population is None else open_table(population),
+            population=_people(source, policy, rule)
+            if population is None
+            else open_table(population),
             coded=coded,
         )
         classes = counted.table
@@ -252,6 +255,13 @@ def _audit(
 def _read(source: Source, named: Sequence[str]) -> CodedRows | None:
     """Read the columns of an audit as codes; None if the engine should count them."""
     return read_stored(source, tuple(dict.fromkeys((*named, *comparable(source.table)))))
+
+
+def _people(source: Source, policy: Policy | None, rule: PrivacyRule | None) -> Source | None:
+    """Return the people that the rows of a table stand for, if the table has the policy's weights."""
+    if policy is None or rule is None or policy.population or policy.weight not in source.columns:
+        return None
+    return people_of(replace(policy, privacy=rule), source)
 
 
 def _refuse_population(person: str | None, population: Any) -> None:

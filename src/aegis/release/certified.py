@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from aegis.advisor.column_figures import columns_differ, stated_roles
 from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.advisor.utility import Reference, Rows, UtilityFigure
 from aegis.errors import AegisError, DataError, InternalError
-from aegis.masking import masked_population, noise_of
+from aegis.masking import noise_of
 from aegis.masks import Mask, parse_mask
 from aegis.measures import MEASURES, Measure
 from aegis.policy import (
@@ -38,7 +39,12 @@ from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
 from aegis.release.certified_labels import OF_INPUT, labels_differ
-from aegis.release.certified_policy import names_hierarchies, without_files
+from aegis.release.certified_policy import (
+    certified_population,
+    mask_parameters,
+    names_hierarchies,
+    without_files,
+)
 from aegis.release.choice import learnt_bounds
 from aegis.release.fitting import odd_values
 from aegis.release.mismatch import NOTHING, Mismatch, alike, differing
@@ -219,6 +225,7 @@ class _Check:
         self.unchecked: list[str] = []
         self.declared = self._declared()
         self.of_input: list[str] = []
+        self.original: Source | None = None
 
     def done(self, original: Any) -> CertificateCheck:
         with self.progress.step("Holding the table against its certificate"):
@@ -226,8 +233,11 @@ class _Check:
             self.mismatches += impossible(self.document, self.source.rows)
             self._file()
             self._policy()
+            if original is not None:
+                reading = None if self.declared is None else self.declared.reading
+                self.original = open_table(original, reading=reading)
             audit_of_rule = self._content()
-            self._original(original)
+            self._original()
             self._rest()
         return CertificateCheck(tuple(self.mismatches), tuple(self.unchecked), audit_of_rule)
 
@@ -416,8 +426,8 @@ class _Check:
             self.policy is None and names_hierarchies(self.document["policy"])
         ):
             return
-        asked = _leaves(mask.spec())
-        if not any(_leaves(candidate.spec()) <= asked for candidate in attribute.masks):
+        asked = mask_parameters(mask.spec())
+        if not any(mask_parameters(candidate.spec()) <= asked for candidate in attribute.masks):
             self.unchecked.append(f"configuration.masks.{name}: no candidate of the policy")
 
     def _shown(self, name: str, spec: Any, mask: Mask) -> None:
@@ -584,7 +594,9 @@ class _Check:
         # The policy's rule: a weaker one is said to differ.
         rule = rule_of(self.document["policy"].get("privacy"))
         if self._crowd_unknown(rule):
-            self.unchecked.append("privacy: what needs a population, give the policy")
+            named = "population" in self.document["policy"]
+            needed = "the policy" if named else "the policy and --original, for the weights"
+            self.unchecked.append(f"privacy: what needs a population, give {needed}")
             rule = rule.without_crowd
         if rule.hierarchical and self.policy is None:
             self.unchecked.append(f"the rule {rule}, which needs a hierarchy: give the policy")
@@ -600,9 +612,7 @@ class _Check:
             policy=self.policy,
             rule=PrivacyRule(rule.criteria, rule.suppression),
             configuration=self._drawn(said),
-            population=None
-            if self.policy is None
-            else masked_population(self.policy, self._certified_masks().masks),
+            population=self._population,
         )
         # What the certificate states of a release that a policy without a rule allows.
         return checked if said.get("rule") is not None else replace(checked, rule=None)
@@ -635,9 +645,13 @@ class _Check:
         return Configuration("certified", parsed)
 
     def _crowd_unknown(self, rule: PrivacyRule) -> bool:
-        """Return whether figures were measured with a population that the caller did not give."""
-        named = self.policy is not None and self.policy.population is not None
-        return rule.by_crowd and "population" in self.document["policy"] and not named
+        """Whether figures were measured with a population that is not at hand."""
+        counted = {"population", "weight"} & set(self.document["policy"])
+        return rule.by_crowd and bool(counted) and self._population is None
+
+    @cached_property
+    def _population(self) -> Source | None:
+        return certified_population(self.policy, self.original, self._certified_masks().masks)
 
     def _utility(self) -> None:
         """Measure the utility of the released rows again."""
@@ -725,15 +739,13 @@ class _Check:
             of_input.append("utility.kept")
         self.of_input = of_input
 
-    def _original(self, given: Any) -> None:
-        """Compare the fields that need the original table; without it, report them as not checked."""
-        if given is None:
+    def _original(self) -> None:
+        """Compare what only the table shows that the release was made from, or say that nothing did."""
+        if self.original is None:
             fields = ("input", *self.of_input)
             self.unchecked += [f"{', '.join(fields)}: {_OF_INPUT} (--original)"]
             return
-        reading = None if self.declared is None else self.declared.reading
-        original = open_table(given, reading=reading)
-        for mismatch in original_differs(self.document, original, self.source, self.declared):
+        for mismatch in original_differs(self.document, self.original, self.source, self.declared):
             self._differs(mismatch.what, mismatch.certified, mismatch.measured)
         self.unchecked.append("input.origin: files may be renamed")
 
@@ -781,15 +793,6 @@ def _names(given: Any) -> list[str] | None:
     if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
         return list(given)
     return None
-
-
-def _leaves(spec: Any, path: str = "") -> set[tuple[str, str]]:
-    """Return the values of a mask's parameters, each with its path."""
-    if isinstance(spec, Mapping):
-        return {leaf for k, value in spec.items() for leaf in _leaves(value, f"{path}.{k}")} or {
-            (path, "")
-        }
-    return {(path, json.dumps(spec, default=str))} if path else {(f".{spec}", "")}
 
 
 __all__ = ["CertificateCheck", "Mismatch", "check_certificate", "read_certificate"]

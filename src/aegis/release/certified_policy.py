@@ -1,9 +1,15 @@
-"""Read the policy in a certificate, without the files that it names."""
+"""Read the policy and the masks that a certificate states, without the files that it names."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
+
+from aegis.masking import masked_population
+from aegis.masks import Mask
+from aegis.policy import Policy
+from aegis.sources import Source
 
 
 def names_hierarchies(policy: Mapping[str, Any]) -> bool:
@@ -20,6 +26,26 @@ def without_files(policy: Mapping[str, Any]) -> dict[str, Any]:
         name: {key: value for key, value in entry.items() if key in ("role", "weight", "kind")}
         for name, entry in policy["attributes"].items()
     }
-    kept_keys = ("version", "label", "labels", "serve", "labels_known", "person")
+    kept_keys = ("version", "label", "labels", "serve", "labels_known", "person", "weight")
     same_keys = {k: v for k, v in policy.items() if k in kept_keys}
     return same_keys | {"attributes": attributes}
+
+
+def certified_population(
+    policy: Policy | None, original: Source | None, masks: Mapping[str, Mask | None]
+) -> Source | None:
+    """Return the population of the certified classes, as far as policy and original table say it."""
+    if policy is None:
+        return None
+    needed = {policy.weight, *(a.name for a in policy.quasi_identifiers)}
+    known = original is not None and needed <= set(original.columns)
+    return masked_population(policy, original if known else None, masks)
+
+
+def mask_parameters(spec: Any, path: str = "") -> set[tuple[str, str]]:
+    """Return the values of a mask's parameters, with their paths."""
+    if isinstance(spec, Mapping):
+        return {
+            leaf for k, value in spec.items() for leaf in mask_parameters(value, f"{path}.{k}")
+        } or {(path, "")}
+    return {(path, json.dumps(spec, default=str))} if path else {(f".{spec}", "")}

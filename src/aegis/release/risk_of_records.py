@@ -4,7 +4,7 @@ numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Unpack
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from aegis.errors import DataError, PolicyError
 from aegis.options import asked
+from aegis.policy import as_policy
 from aegis.privacy.individual import (
     eigenvalue_distance,
     il1s,
@@ -230,8 +231,8 @@ def record_risk(
     >>> round(float(risk.risks.max()), 6)
     0.000162
     """
-    given = asked(RiskRequest, request, options)
     source = open_table(table)
+    given = _completed(asked(RiskRequest, request, options), source)
     names = tuple(dict.fromkeys(given.quasi_identifiers))
     _check(names, given)
     source.engine.require_here(
@@ -240,6 +241,21 @@ def record_risk(
     )
     with progress.step("Counting keys"):
         return _measured(source, names, given)
+
+
+def _completed(request: RiskRequest, source: Source) -> RiskRequest:
+    """Return the request with what its policy says in place of what is not given."""
+    if request.policy is None:
+        return request
+    policy = as_policy(request.policy)
+    names = [a.name for a in policy.quasi_identifiers if a.name in source.columns]
+    if request.weight is None and policy.weight is not None:
+        source.require(policy.weight, where="the policy's weight")
+    return replace(
+        request,
+        quasi_identifiers=request.quasi_identifiers or names,
+        weight=request.weight or policy.weight,
+    )
 
 
 def _measured(source: Source, names: tuple[str, ...], request: RiskRequest) -> RecordRisk:
@@ -277,7 +293,7 @@ def _check(names: tuple[str, ...], request: RiskRequest) -> None:
     if not names:
         raise PolicyError(
             "The risk of records needs quasi-identifiers.",
-            hint="Name the columns that others may know.",
+            hint="Name the columns that others may know, or give a policy.",
         )
     if missing not in list(Missing):
         raise PolicyError.unknown("meaning of missing values", str(missing), [*map(str, Missing)])

@@ -77,7 +77,7 @@ class CountedClasses:
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
     population
-        Rows `n` of the population by the same quasi-identifiers `k0`, `k1`, ...; None if not known.
+        People `n` of the population by the same quasi-identifiers `k0`, `k1`, ...; None if not known.
     """
 
     cells: pa.Table
@@ -187,9 +187,7 @@ class CountedClasses:
                 n: (np.concatenate([codes, padding]), shown)
                 for n, (codes, shown) in sensitive.items()
             },
-            population=np.concatenate(
-                [np.zeros(known, dtype=np.int64), population["n"].to_numpy()]
-            ),
+            population=np.pad(population["n"].to_numpy(), (known, 0)),
             hierarchies=levels,
         )
 
@@ -284,10 +282,15 @@ def count_classes(
 
 ROWS = "rows"
 """Column of a population that says how many persons a row represents."""
+WEIGHT = "aegis_weight"
+"""Column of the weights of rows, in a masked table that is scored before it is released."""
 
 
 def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
-    """Count the people of a population by quasi-identifiers: columns `k0`, `k1`, ... and `n`."""
+    """Return the people of a population by quasi-identifiers, columns `k0`, `k1`, ... and `n`.
+
+    They are rows, or sums of the column `ROWS` or `WEIGHT`.
+    """
     table = population.table
     keys = {
         f"k{i}": population.require(name, where="of the population") for i, name in enumerate(quasi)
@@ -298,8 +301,10 @@ def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
             f"Column {ROWS!r} of {population.origin} holds no whole numbers.",
             hint="It says how many persons a row represents; leave it out where each row is one.",
         )
-    number = table[ROWS].sum().fill_null(0) if counted else table.count()
     grouped = table.group_by(**keys) if keys else table
+    if WEIGHT in table.columns:
+        return population.collect(grouped.aggregate(n=table[WEIGHT].sum().cast("float64")))
+    number = table[ROWS].sum().fill_null(0) if counted else table.count()
     return population.collect(grouped.aggregate(n=number.cast("int64")))
 
 

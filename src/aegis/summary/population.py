@@ -1,10 +1,15 @@
-"""Count the population of a sample, for the equivalence classes of any configuration."""
+"""The population that a table is a sample of, counted for the classes of any configuration.
+
+It is the table that the policy names, or it is estimated: the people of a class are then the sum of
+the survey weights of its rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import ibis
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -15,8 +20,8 @@ from aegis.masks import Mask, evaluate
 from aegis.policy import Policy
 from aegis.privacy import ClassTable
 from aegis.privacy.classes import number
-from aegis.sources import open_table
-from aegis.summary.classes import count_population
+from aegis.sources import Source, open_table
+from aegis.summary.classes import WEIGHT, count_population
 from aegis.summary.codes import encode, settle
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.model import AttributeSummary, Candidate, Summary
@@ -35,12 +40,15 @@ class Population:
     codes
         For each quasi-identifier, the index of each cell's value, shape (cells,).
     counts
-        People per cell, shape (cells,).
+        People per cell, shape (cells,): whole numbers, or sums of weights.
+    finest
+        For quasi-identifiers that the frequency table counts by their finest candidate, that candidate.
     """
 
     values: Mapping[str, pa.Array]
     codes: Mapping[str, Ints]
-    counts: Ints
+    counts: Ints | npt.NDArray[np.float64]
+    finest: Mapping[str, Candidate] = field(default_factory=dict)
     _groups: dict[tuple[str, Mask], Ints] = field(default_factory=dict, repr=False)
 
     def with_people(
@@ -62,26 +70,33 @@ class Population:
         DataError
             A class has more rows than people.
         """
-        groups = {name: choice[name].groups for name in frequency.quasi}
-        own = frequency.class_ids(groups)
+        own = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
+        counted = {name: self._counted(name, choice[name]) for name in frequency.quasi}
         columns = (
             np.concatenate(
                 [
-                    groups[q][frequency.representatives[q]][frequency.codes[q]].astype(np.int64),
-                    self.groups(q, choice[q])[self.codes[q]],
+                    candidate.groups[frequency.representatives[q]][frequency.codes[q]].astype(
+                        np.int64
+                    ),
+                    self.groups(q, candidate)[self.codes[q]],
                 ]
             )
-            for q in frequency.quasi
+            for q, candidate in counted.items()
         )
         both = number(combine(columns, frequency.cells + len(self.counts)))[1]
         people = np.bincount(
             both[frequency.cells :], weights=self.counts, minlength=int(both.max(initial=0)) + 1
-        ).astype(np.int64)
+        ).astype(self.counts.dtype, copy=False)
         places = np.arange(len(table)) if table.ids is None else np.searchsorted(table.ids, own)
-        sizes = np.zeros(len(table), dtype=np.int64)
+        sizes = np.zeros(len(table), dtype=people.dtype)
         sizes[places] = people[both[: frequency.cells]]
-        absent = int(self.counts.sum()) - int(sizes.sum())
+        absent = round(float(self.counts.sum() - sizes.sum()))
         return replace(table, population=sizes, absent=absent)
+
+    def _counted(self, name: str, candidate: Candidate) -> Candidate:
+        """Return a candidate, or the finest that was counted in place of the unmasked values."""
+        finest = self.finest.get(name, candidate)
+        return finest if candidate.size > finest.size else candidate
 
     def groups(self, name: str, candidate: Candidate) -> Ints:
         """Return the group of each of the population's values under a candidate.
@@ -100,37 +115,94 @@ class Population:
         return self._groups[key]
 
 
-def population_of(policy: Policy, summary: Summary) -> Population | None:
-    """Read the population of a policy; None if it has none or its rule does not need one.
+def people_of(policy: Policy, source: Source | None) -> Source | None:
+    """Return the table of the people with whom the rule compares classes; None if there is none.
+
+    It is the table that the policy names. Without one, it is the table itself, where a row stands for
+    as many people as its weight says, at least for itself.
+
+    Raises
+    ------
+    PolicyError
+        The rule needs a population, and the weights do not count people.
+    """
+    if not policy.privacy.by_crowd:
+        return None
+    if policy.population is not None:
+        return open_table(policy.population, reading=policy.reading)
+    if policy.weight is None or source is None:
+        return None
+    weights = source.require(policy.weight, where="the policy's weight").cast("float64")
+    sums = source.collect(source.table.aggregate(n=source.table.count(), people=weights.sum()))
+    if not _people_are_counted(policy, sums["people"][0].as_py() or 0.0, sums["n"][0].as_py()):
+        return None
+    return Source(
+        source.table.mutate(**{WEIGHT: ibis.greatest(weights, ibis.literal(1.0))}), source.origin
+    )
+
+
+def _people_are_counted(policy: Policy, people: float, rows: int) -> bool:
+    """Return whether weights that add up to `people` say how many people rows stand for."""
+    if people >= rows and policy.person is None:
+        return True
+    if policy.privacy.needs_population and policy.person is not None:
+        raise PolicyError(
+            f"The weights {policy.weight!r} say how many people a row stands for, and the policy counts "
+            f"persons, who may have several rows ({policy.person}).",
+            hint="Leave out one of the two, or name a table of the population (population: FILE).",
+        )
+    if policy.privacy.needs_population:
+        raise PolicyError(
+            f"The rule needs to know how many people there are, and the weights {policy.weight!r} add up to "
+            f"{people:g}, less than the {rows:,} rows: they compare rows.",
+            hint="Give weights that count people, name a table of the population (population: FILE), "
+            "or ask for k.",
+        )
+    return False
+
+
+def population_of(policy: Policy, summary: Summary, source: Source | None) -> Population | None:
+    """Return the population of a table; None if there is none or the rule does not need one.
 
     Raises
     ------
     DataError
-        The population's table cannot be read, lacks a quasi-identifier, or has another type for it.
+        The population's table cannot be read, lacks a quasi-identifier, or has another type for it;
+        or people are counted by weights, and there is only a summary.
     PolicyError
-        The policy counts persons, or classes are counted in the engine.
+        The policy counts persons, or classes are counted in the engine; or `people_of` raises it.
     """
-    if policy.population is None or not policy.privacy.by_crowd:
-        return None
-    if policy.person is not None:
+    if policy.population is not None and policy.person is not None and policy.privacy.by_crowd:
         raise PolicyError(
             "The policy names a population, which is counted in rows, and counts persons "
             f"({policy.person}).",
             hint="Leave out one of the two.",
         )
+    people = people_of(policy, source)
+    own = summary.weights
+    lone = source is None and policy.privacy.by_crowd and policy.population is None
+    if lone and own is not None and _people_are_counted(policy, own.population, summary.rows):
+        raise DataError(
+            f"The rule counts people by the weights {own.column!r}, and a summary does not hold their sums "
+            "by class.",
+            hint="Give the table itself.",
+        )
+    if people is None:
+        return None
     if summary.frequency is None:
         raise PolicyError(
             "The table has too many classes to be compared with a population in memory.",
             hint="Give fewer or coarser candidate masks.",
         )
     quasi = tuple(a.name for a in policy.quasi_identifiers)
-    counted = count_population(open_table(policy.population, reading=policy.reading), quasi)
+    counted = count_population(people, quasi)
     attributes = {a.name: a for a in summary.all_attributes}
     values, codes = {}, {}
     for i, name in enumerate(quasi):
         column = counted[f"k{i}"].combine_chunks()
         codes[name], values[name] = encode(_as_values(column, attributes[name]))
-    return Population(values, codes, counted["n"].to_numpy().astype(np.int64))
+    finest = {n: a.finest_key for n, a in attributes.items() if a.finest_key is not None}
+    return Population(values, codes, counted["n"].to_numpy(), finest)
 
 
 def _as_values(column: pa.Array, attribute: AttributeSummary) -> pa.Array:

@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ import pytest
 
 import aegis
 from aegis.policy import Configuration, load_policy
-from aegis.safe.protect import Unit, dumps
+from aegis.safe.protect import Unit, dumps, protect, rounded_label
 from aegis.safe.protect import budget as budget_module
 from aegis.safe.protect import noise as noise_module
 from aegis.safe.protect.budget import Budget
@@ -282,6 +282,43 @@ def test_no_odd_row_moves_a_round_further_than_it_states(monkeypatch, moments, w
         for name, first in small.seen.items():
             assert first.sensitivity == large.seen[name].sensitivity
             assert moved(first, large.seen[name]) <= first.sensitivity * (1 + 1e-9), name
+
+
+NUMBERS = [3.0, 8.5, -1e9, 1e9, 10, 0, 5, 7.25]
+
+
+def run_number(monkeypatch, rows, script, moments):
+    """Protect rows whose label is a number, rounded by the same draws for rows of the same place."""
+    Recorder.script = script
+    monkeypatch.setattr(noise_module, "Budget", Recorder)
+    monkeypatch.setattr(rounded_label.os, "urandom", bytes)
+    label = {"column": "y", "kind": "number", "bounds": [0, 10]}
+    policy = replace(
+        policy_of("declared", False), label=load_policy({**PLAIN, "label": label}).label
+    )
+    promise = {"epsilon": 2.0, "delta": 1e-4, "public": ["age", "city", "hours"] if moments else ()}
+    made = protect(table_of(rows), policy, **promise)
+    return Recorder.made.pop(), made
+
+
+PLAIN = {"version": 1, "attributes": {"age": {"role": "feature"}}}
+
+
+@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize("number", [*NUMBERS, math.nan, None])
+def test_no_number_to_predict_moves_a_round_further_than_it_states(monkeypatch, number, public):
+    rows = [(*row[:3], y) for row, y in zip(ROWS, NUMBERS, strict=True)]
+    whole = [*rows, (20, "aa", 10, number)]
+    small, made = run_number(monkeypatch, rows, None, public)
+    large, again = run_number(monkeypatch, whole, small.told, public)
+    assert made.classes == again.classes == ("0", "10")
+    assert list(small.seen) == list(large.seen)
+    for name, first in small.seen.items():
+        assert first.sensitivity == large.seen[name].sensitivity
+        assert moved(first, large.seen[name]) <= first.sensitivity * (1 + 1e-9), name
+    known = number is not None and not math.isnan(number)
+    table = moved(small.seen["label tables"], large.seen["label tables"])
+    assert (table > 0.999 * small.seen["label tables"].sensitivity) == known
 
 
 def published(made):

@@ -30,7 +30,8 @@ class RowsRemoved(Priced):
     def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
         self._problem = problem
         self._plan = plan
-        criteria = tuple(c for c in plan.rule.criteria if c.model.monotone_with_suppression)
+        counted = plan.rule.without_crowd.criteria  # boxes are counted without a population
+        criteria = tuple(c for c in counted if c.model.monotone_with_suppression)
         self._part = replace(plan.rule, criteria=criteria)
         self._values: dict[Box, float] = {}
 

@@ -20,6 +20,7 @@ from aegis.policy import (
     Policy,
     as_policy,
     listed_configurations,
+    policy_digest,
     policy_mapping,
 )
 from aegis.progress import SILENT, Progress
@@ -30,6 +31,7 @@ from aegis.safe.protect.model import CellMethod, ProtectedSummary, ProtectionLev
 from aegis.safe.protect.moments import rows_per_person as counted_rows
 from aegis.safe.protect.noise import Noise, protect_with_noise
 from aegis.safe.protect.plan import refuse_read_by_context
+from aegis.safe.protect.rounded_label import note_on_rounding, with_rounded_label
 from aegis.safe.requests import ProtectOptions, ProtectRequest
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
@@ -74,9 +76,12 @@ def protect(
     """
     given = asked(ProtectRequest, request, options)
     policy = as_policy(policy)
-    policy.require_label("A protected summary")
+    policy.require_label("A protected summary", number=True)
     policy.refuse_weight("A protected summary")
     level = _level(given.level)
+    declared, digest = policy.label, policy_digest(policy)
+    if declared.is_number:
+        subject, policy = _rounded(subject, policy, given)
     summary, source = _exact(subject, policy, progress)
     check_summary(summary, policy)
     override = None
@@ -87,6 +92,9 @@ def protect(
     by_level = _with_noise if level is ProtectionLevel.NOISE else _with_counts
     made = by_level(summary, source, policy, given, progress)
     notes = () if override is None else (override.sentence,)
+    if declared.is_number:
+        made = replace(made, policy=digest)
+        notes = (*notes, note_on_rounding(declared))
     return replace(made, owner=owner, notes=(*notes, *_notes_on_delta(made), *made.notes))
 
 
@@ -215,6 +223,18 @@ def _exact(subject: Any, policy: Policy, progress: Progress) -> tuple[Summary, S
         return subject, None
     source = open_table(subject)
     return summarize(source, policy, sample_rows=_SAMPLE, progress=progress), source
+
+
+def _rounded(subject: Any, policy: Policy, request: ProtectRequest) -> tuple[Source, Policy]:
+    """Return the table and its policy with the number to predict as two classes."""
+    if isinstance(subject, Summary | ProtectedSummary):
+        raise PolicyError(
+            f"The label {policy.label.column!r} is a number, whose rows are rounded to its bounds before they "
+            "are counted, and a summary has no rows.",
+            hint="Give the table.",
+        )
+    source = open_table(subject, reading=policy.reading)
+    return with_rounded_label(source, policy, person=request.noise.person, key=request.counts.key)
 
 
 def _check_persons(source: Source | None, person: str | None, allowed: int) -> None:

@@ -296,6 +296,15 @@ def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, npt.NDArray[np.b
     return pa.array(read, goal), fits
 
 
+def numbers_one_by_one(values: pa.Array) -> npt.NDArray[np.float64]:
+    """Return values as numbers, each parsed by itself; NaN for null and for what is no number."""
+    distinct = values.dictionary_encode()
+    read = _read(distinct.dictionary, ColumnType.NUMBER)[0]
+    column = read.take(distinct.indices).cast(pa.float64())
+    numbers: npt.NDArray[np.float64] = column.to_numpy(zero_copy_only=False)
+    return numbers
+
+
 def _as_integer(value: Any) -> int | None:
     """Return the integer part of a number, so that 30.5 counts as 30 among integers."""
     number = _as_number(value)

@@ -1,0 +1,98 @@
+"""Protect a number to predict: round each row's number at random to one of its declared bounds.
+
+The upper bound is drawn with the probability (y - low) / (high - low), so the mean of many rounded
+numbers is the mean of the numbers. A number outside the bounds counts as the nearer bound. The label
+then has two declared classes. A label table, rows by value and class, holds what sums of the number
+would hold, and one row changes it by 1 as before. So nothing else changes: noise, cell keys, the
+account of epsilon, the audit of small cells, and the scorer are those of classes. A row is rounded by
+itself: a promise of differential privacy that holds for any rounded table holds for the table.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from hashlib import shake_256
+
+import numpy as np
+import pyarrow as pa
+
+from aegis.errors import PolicyError
+from aegis.policy import Label, Policy
+from aegis.safe.protect.columns import numbers_one_by_one
+from aegis.sources import Source, open_table
+from aegis.summary.codes import show
+from aegis.words import amount
+
+
+def with_rounded_label(
+    source: Source, policy: Policy, *, person: str | None = None, key: bytes | None = None
+) -> tuple[Source, Policy]:
+    """Return a table and its policy with the number to predict rounded to its bounds, as two classes.
+
+    Parameters
+    ----------
+    source
+        The table. The columns of the policy are read into memory.
+    policy
+        A policy whose label is a number.
+    person
+        A column to keep.
+    key
+        The secret key of level counts: the same key and rows are rounded in the same way. None:
+        the system's randomness.
+
+    Raises
+    ------
+    PolicyError
+        The policy declares no bounds, or one row could change how the numbers of all rows are read.
+    DataError
+        The table has no such column.
+    """
+    label = policy.label
+    if label.bounds is None:
+        raise PolicyError(
+            f"The label {label.column!r} is a number, and the policy does not declare its bounds, by which a "
+            "protected summary limits what one row can change.",
+            hint=f"Write `label: {{column: {label.column}, kind: number, bounds: [LOW, HIGH]}}`, with bounds that "
+            "are public knowledge and hold most numbers; or declare `cuts` in place of `kind`.",
+        )
+    source.require(label.column, where="the policy's label")
+    if label.column in source.by_context:
+        raise PolicyError(
+            f"Other values decide how each number of {label.column!r} is read (marks or units): one row "
+            "could turn the whole column, and show.",
+            hint="Write numbers as 1234.5, or store the table as Parquet.",
+        )
+    named = {label.column, *policy.attributes, *([] if person is None else [person])}
+    table = source.collect(source.table.select(*(n for n in source.columns if n in named)))
+    place = table.column_names.index(label.column)
+    rounded = _rounded(table[label.column].combine_chunks(), label.bounds, key)
+    made = open_table(table.set_column(place, label.column, rounded))
+    return (
+        replace(made, origin=source.origin, by_context=source.by_context),
+        replace(policy, label=Label(label.column, classes=label.bounds), measure=None),
+    )
+
+
+def _rounded(
+    values: pa.Array, bounds: tuple[int | float, int | float], key: bytes | None
+) -> pa.Array:
+    """Return the text of one of two bounds for each value; null where it is no number."""
+    low, high = bounds
+    numbers = numbers_one_by_one(values)
+    seed = os.urandom(32) if key is None else key
+    drawn = shake_256(b"rounded label\x1f" + seed).digest(8 * len(numbers))
+    chance = np.frombuffer(drawn, dtype="<u8") / 2.0**64
+    above = chance < (np.clip(numbers, low, high) - low) / (high - low)
+    shown = np.where(above, show(high), show(low))
+    return pa.array(shown.tolist(), pa.string(), mask=np.isnan(numbers))
+
+
+def note_on_rounding(label: Label) -> str:
+    """Return what a summary says of a number that was rounded to its bounds."""
+    low, high = (amount(bound) for bound in label.bounds or ())
+    return (
+        f"{label.column} is a number: each row's was rounded at random to one of its declared bounds, {low} or "
+        f"{high}, so that the mean of many rows is kept; its classes are these bounds"
+    )
