@@ -1,0 +1,199 @@
+"""Small parts of a search against plain Python: its gap, its exchanges, its care, what it may rule out."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor_support import RULES
+from aegis.advisor.search.branch import BranchAndBound, _exchanges, gap
+from aegis.advisor.search.clock import Clock
+from aegis.advisor.search.closest import RowsRemoved
+from aegis.advisor.search.feasibility import InEngine
+from aegis.advisor.search.problem import Box, Problem, members
+from aegis.advisor.search.rule_bounds import Worth
+from aegis.privacy import PrivacyRule
+from aegis.progress import SILENT
+from search_support import fresh, rule_of, rules
+
+
+def leaves(problem: Problem, box: Box) -> list[Box]:
+    """Return every configuration of a box."""
+    return [tuple(1 << c for c in one) for one in product(*map(members, box))]
+
+
+def halves(problem: Problem) -> list[Box]:
+    """Return the whole space, and the boxes that leave one variable two of its candidates or one."""
+    root = problem.root
+    boxes = [root]
+    for index, domain in enumerate(root):
+        inside = list(members(domain))
+        for first, second in zip(inside, inside[1:] + inside[:1], strict=True):
+            smaller = (1 << first) | (1 << second)
+            boxes.append((*root[:index], smaller, *root[index + 1 :]))
+            boxes.append((*root[:index], 1 << first, *root[index + 1 :]))
+    return boxes
+
+
+@pytest.mark.parametrize(
+    ("best", "bound", "stated"),
+    [
+        (2.0, 3.0, 0.5),
+        (-4.0, -3.0, 0.25),
+        (0.5, 0.5, 0.0),
+        (0.5, 0.4, 0.0),
+        (0.0, 1.0, 1e12),
+        (-math.inf, 1.0, math.inf),
+        (1.0, math.inf, math.inf),
+    ],
+)
+def test_the_gap_is_relative_to_the_best(best: float, bound: float, stated: float) -> None:
+    assert gap(best, bound) == pytest.approx(stated)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([-0.75, -0.5, -0.125, 0.0, 0.25, 0.5]), st.integers(0, 2)),
+        max_size=7,
+    )
+)
+def test_exchanges_are_all_pairs_of_two_attributes_that_gain_together(
+    drawn: list[tuple[float, int]],
+) -> None:
+    moves = [(gain, index, 1 << number) for number, (gain, index) in enumerate(drawn)]
+    moves.sort(key=lambda move: (-move[0], *move[1:]))
+    wanted = [
+        (one[0] + other[0], one[1:], other[1:])
+        for one in moves
+        for other in moves
+        if one[0] > 0 >= other[0] and one[1] != other[1] and one[0] + other[0] > 0
+    ]
+    exchanged = _exchanges(moves)
+    assert sorted(exchanged) == sorted((first, second) for _, first, second in wanted)
+    gains = {(first, second): gain for gain, first, second in wanted}
+    assert [gains[pair] for pair in exchanged] == sorted(gains.values(), reverse=True)
+
+
+def test_a_check_that_never_pays_off_is_made_once_in_a_while() -> None:
+    never = Worth()
+    tried = []
+    for _ in range(100):
+        tried.append(never.worth())
+        if tried[-1]:
+            never.tell(refused=False)
+    assert all(tried[:16])
+    assert [place for place, made in enumerate(tried) if made][16:] == [39, 63, 87]
+
+
+def test_a_check_that_pays_off_once_is_made_twelve_times_more() -> None:
+    rare = Worth()
+    for _ in range(16):
+        assert rare.worth()
+        rare.tell(refused=False)
+    assert not rare.worth()
+    while not rare.worth():
+        pass
+    rare.tell(refused=True)
+    more = 0
+    while rare.worth():
+        rare.tell(refused=False)
+        more += 1
+    assert more == 13  # the one that is due, and twelve
+    often = Worth()
+    for _ in range(50):
+        often.tell(refused=True)
+    more = 0
+    while often.worth():
+        often.tell(refused=False)
+        more += 1
+    assert more == 16  # what paid off long ago is forgotten
+
+
+def test_queries_rule_out_only_boxes_without_an_admissible_configuration() -> None:
+    variant = "protected attribute with masks"
+    struck = 0
+    for rule in rules():
+        if rule.monotone and all(c.model.local for c in rule.criteria) and rule.suppression:
+            continue  # as without suppression
+        searcher = fresh(variant, "nu-entropy", rule)
+        feasibility = InEngine(searcher.problem, searcher.plan, Clock(None))
+        good = {b for b in leaves(searcher.problem, searcher.problem.root) if feasibility.admits(b)}
+        for box in halves(searcher.problem)[::2]:
+            if not feasibility.possible(box):
+                struck += 1
+                assert not good & set(leaves(searcher.problem, box)), str(rule)
+                assert feasibility.narrow(box) is None
+            else:
+                assert feasibility.narrow(box) == box
+    assert struck > 20
+
+
+def test_rows_that_a_box_removes_are_at_most_those_of_any_configuration_in_it() -> None:
+    for rule in (rule_of(RULES[0], 0.0), rule_of(RULES[-1], 0.12), PrivacyRule()):
+        searcher = fresh("plain", "nu-entropy", rule)
+        removed = RowsRemoved(searcher.problem, searcher.plan)
+        for box in halves(searcher.problem)[::3]:
+            inside = leaves(searcher.problem, box)[::7]
+            assert removed.bound(box) >= max(map(removed.bound, inside))
+
+
+def test_without_a_table_of_frequencies_no_row_is_surely_removed() -> None:
+    rule = rule_of(RULES[0], 0.0)
+    searcher = fresh("plain", "nu-entropy", rule)
+    unknown: Any = SimpleNamespace(summary=SimpleNamespace(frequency=None))
+    assert RowsRemoved(unknown, searcher.plan).bound(searcher.problem.root) == 0
+
+
+def search_of(objective: str, rule: PrivacyRule, step: Any) -> BranchAndBound:
+    searcher = fresh("plain", objective, rule)
+    return BranchAndBound(
+        searcher.problem,
+        searcher.objective,
+        searcher.feasibility(rule),
+        top=1,
+        clock=Clock(None),
+        step=step,
+    )
+
+
+def test_who_follows_a_search_may_end_it() -> None:
+    class LeftError(Exception):
+        pass
+
+    class Leaving:
+        def advance(self, amount: float = 1) -> None:
+            if amount == 0:
+                raise LeftError
+
+        def note(self, text: str) -> None:
+            pass
+
+    with pytest.raises(LeftError):
+        search_of("nu-entropy", rule_of(RULES[0], 0.0), Leaving()).run()
+
+
+def test_a_configuration_is_bettered_by_the_change_of_one_mask_that_gains_most() -> None:
+    with SILENT.step("") as step:
+        search = search_of("nu-entropy", PrivacyRule(), step)
+        value = search.objective.bound
+        bettered = 0
+        for box in leaves(search.problem, search.problem.root)[::5]:
+            changed = [
+                (*box[:index], other, *box[index + 1 :])
+                for index, domain in enumerate(search.problem.root)
+                for other in (1 << c for c in members(domain))
+                if other != box[index]
+            ]
+            best = max(map(value, changed))
+            other = search._improve(box)
+            if best > value(box) + 1e-9:
+                assert other is not None
+                assert value(other) == pytest.approx(best)
+                bettered += 1
+        assert bettered > 5
