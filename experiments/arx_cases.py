@@ -197,12 +197,12 @@ def _configuration(value: Any) -> tuple[float, Any, list[Any]]:
 
 
 class Bench:
-    """Runs cases on the tables of a folder."""
+    """Runs cases on the tables of a folder, and writes tables that are drawn from them to another."""
 
-    def __init__(self, folder: Path, seconds: float) -> None:
+    def __init__(self, folder: Path, seconds: float, drawn: Path) -> None:
         self._folder = folder
         self._seconds = seconds
-        self._drawn = TemporaryDirectory()
+        self._drawn = drawn
 
     def has(self, asked: Asked) -> bool:
         """Return whether the tables of a case are at hand."""
@@ -215,7 +215,7 @@ class Bench:
         kind, _, number = asked.table.removesuffix(".csv").partition("-")
         if not asked.table.startswith(DRAWN) or asked.population is None:
             return self._folder / asked.table
-        path = Path(self._drawn.name) / f"{asked.population}-{asked.table}"
+        path = self._drawn / f"{asked.population}-{asked.table}"
         if not path.exists():
             header, *rows = (self._folder / asked.population).read_text("utf-8").splitlines()
             random = JavaRandom(SEED)
@@ -419,9 +419,13 @@ def _verdict(result: dict[str, Any]) -> str:
 
 def run_all(arguments: argparse.Namespace) -> None:
     """Run what is missing, case by case, and write the results after each."""
+    with TemporaryDirectory() as drawn:
+        _run_all(arguments, Bench(arguments.data, arguments.seconds, Path(drawn)))
+
+
+def _run_all(arguments: argparse.Namespace, bench: Bench) -> None:
     path = arguments.results / f"{NAME}.json"
     results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    bench = Bench(arguments.data, arguments.seconds)
     for case in read_cases(arguments.tests):
         key = f"{case.source}[{case.number}]"
         if arguments.only and not case.source.startswith(tuple(arguments.only.split(","))):

@@ -115,7 +115,7 @@ def run(name: str, table: Path, work: Path, *, drawn: int, label: str | None) ->
     masked = pd.read_csv(release, dtype=str, keep_default_na=False)
     return {
         "table": name,
-        "rows": sum(1 for _ in table.open("rb")) - 1,
+        "rows": table.read_bytes().count(b"\n") - 1,
         "columns": len(declared["attributes"]) + (label is not None),
         "quasi_identifiers": len(roles(declared, "quasi-identifier")),
         "seconds": {step: round(wall, 1) for step, (wall, _) in times.items()},

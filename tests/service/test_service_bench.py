@@ -144,7 +144,6 @@ def test_the_bench_goes_by_what_a_search_maximises():
     small = Bench(table, Study(table, policy))
     view = small.view()
     assert view.measure == "held-out-auc"
-    assert view.unmasked > 0.5
     assert small.best(30).measure == view.measure
 
 

@@ -255,7 +255,7 @@ def test_payloads_of_ones_own_table_stay_text(tmp_path, chromium):
         page.goto(url)
         page.click("td a")
         page.select_option("#label", "label")
-        page.click("text=Open it")
+        page.click("text=Open the workbench")
         page.wait_for_selector("#controls")
         page.click("text=Find the best")
         page.wait_for_selector("#best .headline, #best .problem")

@@ -243,7 +243,7 @@ def test_a_table_is_opened_searched_and_released_in_a_browser(bench):
         page.goto(url)
         page.click("text=adult.csv")
         page.select_option("#label", "income")
-        page.click("text=Open it")
+        page.click("text=Open the workbench")
         page.wait_for_selector("#controls")
         with page.expect_response(lambda answer: answer.url.endswith("/draw")) as drawn:
             page.evaluate(

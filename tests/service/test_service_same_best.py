@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import aegis
 from aegis.cli.main import run
+from aegis.policy import Configuration
 from aegis.present import Finding
 from aegis.service.pages.local import EFFORTS, _yaml_of
 from aegis.service.pages.render import fragment
@@ -108,6 +110,33 @@ def test_command_and_workbench_recommend_the_same(
         )
 
 
+def test_no_list_states_another_figure_of_the_unmasked_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random = np.random.default_rng(3)
+    age = random.integers(18, 90, 1500)
+    income = np.round(
+        2500 + 40 * age + random.normal(0, 900, 1500)
+    )  # many values: the rarest are pooled
+    ill = np.where(random.normal(0, 1, 1500) + (age - 50) / 20 > 0.8, "ill", "well")
+    path, policy = tmp_path / "t.parquet", tmp_path / "p.yaml"
+    pq.write_table(pa.table({"income": income, "diagnosis": ill}), path)
+    policy.write_text(aegis.init_policy(str(path), label="diagnosis").yaml)
+    assert run(["advise", str(path), "-p", str(policy), "--format", "json"]) == 0
+    stated = json.loads(capsys.readouterr().out)["utility"]["reference"]
+    assert run(["advise", str(path), "-p", str(policy), "--explain"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "score: held-out-auc of all rows" in printed
+    listed = re.findall(r"\(unmasked ([\d.]+)\)", printed)
+    assert [float(number) for number in listed] == pytest.approx([stated] * len(listed), abs=1e-4)
+    page = fragment(
+        "bench_view.html", view=Bench.open(str(path), "diagnosis").view(), base="/bench/x"
+    ).body.decode()
+    assert "held-out-auc of all rows" in page
+    assert "unmasked table has" not in page
+    assert "Kept" not in page  # the only share of utility is that of the released rows
+
+
 def test_the_last_search_of_the_workbench_takes_as_long_as_the_command() -> None:
     assert EFFORTS[-1] == SEARCH_SECONDS
 
@@ -131,3 +160,19 @@ def _words(folder: Path) -> str:
     return html.unescape((folder / "report.html").read_text(encoding="utf-8")).replace(
         "\u00a0", " "
     )
+
+
+def test_examples_of_masked_values_are_written_as_masks_write_them() -> None:
+    table = pa.table(
+        {
+            "income": [1000.0 + 2.5 * (place % 40) for place in range(400)],
+            "job": [None if place % 9 == 0 else f"job {place % 3}" for place in range(400)],
+            "answer": ["yes" if place % 7 < 3 else "no" for place in range(400)],
+        }
+    )
+    bench = Bench.open(table, "answer")
+    finest = {name: a.candidates[0].mask for name, a in bench.study.summary.attributes.items()}
+    shown = {p.attribute: dict(p.shown) for p in bench.preview(Configuration("finest", finest))}
+    assert shown["job"]["null"] == "null"
+    assert "1000" in shown["income"]
+    assert "1012.5" in shown["income"]

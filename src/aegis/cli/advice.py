@@ -288,8 +288,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     yield from _shortfalls(advice, shown)
     yield line(
         f"\n{objective_legend(advice)}"
-        f"score: {advice.measure} of all rows, before any row is left out"
-        f" ({_baseline(advice)} {fixed(advice.unmasked)}).\n"
+        f"score: {advice.measure} of all rows, before any row is left out{_baseline(advice)}.\n"
         f"{_pud(advice)}: mean change per attribute{_best_shown(advice)}. "
         f"k: smallest class once rows are suppressed{_no_classes(shown)}."
         + _estimate_legend(advice)
@@ -305,9 +304,16 @@ def _pud(advice: Advice) -> str:
 
 
 def _baseline(advice: Advice) -> str:
+    """Return the score that the ranking compares with; empty if the release states another reference."""
+    from aegis.cli.tables import fixed
+
+    figure = advice.utility
+    if figure is not None and fixed(figure.reference) != fixed(advice.unmasked):
+        return ""
+    name = "finest masks'" if advice.against_finest else "unmasked"
     if advice.masked_tables:
-        return "best table's"
-    return "finest masks'" if advice.against_finest else "unmasked"
+        name = "best table's"
+    return f" ({name} {fixed(advice.unmasked)})"
 
 
 def _best_shown(advice: Advice) -> str:

@@ -109,6 +109,13 @@ class Preview:
         return "; ".join(f"{value} → {masked}" for value, masked in self.shown)
 
 
+def _shown(value: object) -> str:
+    """Return a value as masks show it, such as 899 instead of 899.0."""
+    if value is None:
+        return "null"
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
 @dataclass(frozen=True)
 class View:
     """The results for a policy: costs of masks, and a few ranked configurations.
@@ -120,9 +127,7 @@ class View:
     costs
         Utility cost of each candidate mask.
     ranking
-        Some configurations, admissible ones first, in each group the best first.
-    unmasked
-        Value of the measure for the unmasked table.
+        Some configurations: admissible ones first, and of these the best first.
     measure
         Name of the measure.
     seconds
@@ -134,7 +139,6 @@ class View:
     policy: Policy
     costs: tuple[MaskCost, ...]
     ranking: tuple[Ranked, ...]
-    unmasked: float
     measure: str
     seconds: float
     problem: str = ""
@@ -370,7 +374,6 @@ class Bench:
                 study.policy,
                 known.costs,
                 tuple(ranked),
-                known.prepared.unmasked,
                 measure.name,
                 time.perf_counter() - started,
             )
@@ -437,7 +440,7 @@ class Bench:
                 count = len(attribute.values)
                 places = range(0, count, max(1, count // _PREVIEW))
                 pairs = tuple(
-                    (str(attribute.values[i].as_py()), candidate.labels[candidate.groups[i]])
+                    (_shown(attribute.values[i].as_py()), candidate.labels[candidate.groups[i]])
                     for i in places
                 )
                 previews.append(Preview(attribute.name, str(candidate.declared), pairs[:_PREVIEW]))

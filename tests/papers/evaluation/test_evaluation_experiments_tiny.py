@@ -70,6 +70,10 @@ _CONFIRMED = ("selection_quality", " --suffix _confirmed")
 _SPLITS = {"RUNS": ((("lr", "nb"), 1), (("gbdt-60", "rf-50"), 1)), "COUNT": 3}
 RUNS: Mapping[str, Run] = {
     "adult_ranking": Run("--seeds 1 --splits 1", {"COUNT": 3}),
+    "arx_optima": Run(
+        "--splits 2 --models nb",
+        {"LIMITS": {2: 0.02}, "OBJECTIVES": ("adjusted-pillai",)},
+    ),
     "balanced_trace": Run("--data attrition", _SPLITS),
     "calibration": Run("--data attrition --stores {folder}", {**_SPLITS, "SPLITS": 2, "FEW": 1}),
     "calibration_errors": Run("--data attrition", {**_SPLITS, "SPLITS": 2}),
@@ -83,6 +87,10 @@ RUNS: Mapping[str, Run] = {
     "figure_11_parts": Run(
         "--rows 400 --attributes 3 --configurations 2",
         {"ROWS": 400, "ATTRIBUTES": 3, "CONFIGURATIONS": 2},
+    ),
+    "figure_11_scalability": Run(
+        "--rows 300 --attributes 5 --configurations 2",
+        {"ATTRIBUTES": 4, "CONFIGURATIONS": 3, "NARROW": 200, "MIDDLE": 250, "MANY": 4},
     ),
     "figure_5_accuracy": Run("--data German --seeds 1 --count 3 --models lr"),
     "figure_5_time": Run("--data German --count 3 --trained 1", {"MODELS": ("lr",)}),
@@ -150,6 +158,10 @@ RUNS: Mapping[str, Run] = {
     "search_vs_random": Run("--random 20 --best 1 --splits 2", {"POLICY": FEW_MASKS}),
     "selection_public": Run("--data attrition --stores {folder}", _SPLITS),
     "shape_of_scores": Run("--data attrition --stores {folder}", _SPLITS, after=(_PUBLIC,)),
+    "strangers": Run(
+        "{folder} Stranger --drawn 10",
+        {"TABLES": {"Stranger": ("bought", ["number"])}, "RANDOM": 2},
+    ),
     "penalties": Run("--data German", after=(_CHOSEN,)),
     "sampling_labels": Run("--count 3"),
     "selection_quality": Run("--data German --seeds 1 --models lr --splits 1", {"COUNT": 3}),
@@ -165,6 +177,14 @@ def sample(table: pa.Table, rows: int = ROWS) -> pa.Table:
     """Return every so many-th row."""
     step = max(table.num_rows // rows, 1)
     return table.take(pa.array(range(0, table.num_rows, step)))
+
+
+def stranger(draw: np.random.Generator, rows: int) -> pa.Table:
+    """Return a table of persons: a key, two quasi-identifiers and a label that follows the age."""
+    age = draw.integers(20, 70, rows)
+    bought = np.where(age + draw.normal(0, 10, rows) > 45, "yes", "no")
+    town = draw.choice(["north", "south", "west"], rows)
+    return pa.table({"number": range(rows), "age": age, "town": town, "bought": bought})
 
 
 def modules() -> list[ModuleType]:
@@ -187,6 +207,7 @@ def small(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     draw = np.random.default_rng(0)
     wage = {"logwage": draw.normal(size=150), "age": draw.integers(20, 60, 150)}
     write_csv(pa.table(wage), tmp_path / "Wage.csv")
+    write_csv(stranger(draw, 400), tmp_path / "Stranger.csv")
     held = {
         name: replace(own, read=lambda own=own: sample(own.read()))
         for name, own in paper_sets.SETS.items()

@@ -25,6 +25,7 @@ from aegis.service.pages.render import fragment, page, see
 from aegis.service.routes import Routes
 from aegis.service.workbench import Bench, Benches
 from aegis.sources import open_part, parts_of
+from aegis.sources.office_files import WORKBOOKS
 from aegis.study import SEARCH_SECONDS
 
 routes = Routes(include_in_schema=False)
@@ -70,7 +71,7 @@ def tables(request: Request, who: CallerOf, benches: BenchesOf) -> Response:
         request,
         "tables.html",
         who,
-        folder=benches.folder,
+        folder=benches.folder.resolve().name,
         tables=[(str(path), (benches.folder / path).stat().st_size) for path in benches.tables()],
         benches=benches.all_open(),
     )
@@ -84,7 +85,8 @@ def table(
     path = benches.path_of(name)
     parts = parts_of(path)
     if len(parts) > 1 and not part:
-        return page(request, "part.html", who, name=name, parts=parts)
+        kind = "sheets" if path.suffix.lower() in WORKBOOKS else "tables"
+        return page(request, "part.html", who, name=name, parts=parts, kind=kind)
     source = open_part(path, part or None)
     return page(
         request,
