@@ -18,6 +18,16 @@ def counts_of(codes, label):
     return shown.T @ shown, shown.T @ np.eye(int(label.max()) + 1)[label], np.cumsum([0, *sizes])
 
 
+def fit_of(beside, groups, of_class=None):
+    """Return the fit of attributes whose levels are grouped, each group of each attribute by itself."""
+    before = np.cumsum([0, *map(len, groups)])
+    own = []
+    for group, start in zip(groups, before, strict=False):
+        order = np.argsort(group, kind="stable")
+        own.append(beside.grouped(order + start, np.flatnonzero(np.diff(group[order], prepend=-1))))
+    return beside.fit(own, [beside.columns(one) for one in own], of_class)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
@@ -39,15 +49,7 @@ def test_it_is_the_trace_of_all_attributes(seed, rows, stays, classes, copies):
         return
     groups = [draw.integers(0, 4, offsets[j + 1] - offsets[j]) for j in np.flatnonzero(~stays)]
     groups = [np.unique(group, return_inverse=True)[1] for group in groups]
-    starts = np.cumsum([0, *(int(group.max()) + 1 for group in groups)])
-    adding = np.zeros((sum(len(group) for group in groups), starts[-1]))
-    adding[
-        np.arange(len(adding)),
-        np.concatenate([g + s for g, s in zip(groups, starts, strict=False)]),
-    ] = 1
-    fit = beside.fit(
-        adding.T @ beside.total @ adding, adding.T @ beside.label, adding.T @ beside.joint, starts
-    )
+    fit = fit_of(beside, groups)
     masked = [codes[j] for j in np.flatnonzero(stays)]
     masked += [group[codes[j]] for group, j in zip(groups, np.flatnonzero(~stays), strict=True)]
     masked = [np.unique(column, return_inverse=True)[1] for column in masked]
@@ -56,6 +58,37 @@ def test_it_is_the_trace_of_all_attributes(seed, rows, stays, classes, copies):
     assert fit.rank == plain.rank
     assert fit.trace == pytest.approx(plain.trace, abs=1e-9)
     assert fit.adjusted == pytest.approx(plain.adjusted, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(1, 200),
+    count=st.integers(1, 4),
+    classes=st.integers(1, 4),
+    masked=st.booleans(),
+)
+def test_without_fixed_attributes_it_is_the_trace_of_all(seed, rows, count, classes, masked):
+    draw = np.random.default_rng(seed)
+    codes = [draw.integers(0, draw.integers(1, 9), rows) for _ in range(count)]
+    codes = [np.unique(column, return_inverse=True)[1] for column in codes]
+    label = (codes[0] + draw.integers(0, 3, rows)) % classes
+    total, joint, offsets = counts_of(codes, label)
+    groups = [draw.integers(0, 4, size) for size in np.diff(offsets)]
+    groups = [np.unique(group, return_inverse=True)[1] for group in groups]
+    of_class = None
+    if masked:
+        seen = len(np.unique(label))
+        of_class = np.unique(draw.integers(0, 2, seen), return_inverse=True)[1]
+        label = of_class[np.unique(label, return_inverse=True)[1]]
+    fit = fit_of(Given.alone(total, joint, rows, offsets[1]), groups, of_class)
+    total, joint, offsets = counts_of(
+        [group[column] for group, column in zip(groups, codes, strict=True)], label
+    )
+    plain = pillai_trace(total, joint, rows, offsets)
+    assert fit.rank == plain.rank
+    assert fit.trace == pytest.approx(plain.trace, abs=1e-12)
+    assert fit.adjusted == pytest.approx(plain.adjusted, abs=1e-12)
 
 
 def test_what_is_nearly_explained_is_not_eliminated():

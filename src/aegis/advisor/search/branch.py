@@ -47,6 +47,10 @@ _STRONG = 8
 """Splits of a box whose finer half is narrowed before one is chosen, at most."""
 _PATIENCE = 32
 """Nodes after which one more such split is tried."""
+_GUESSED = 4
+"""Splits of a box whose losses are guessed again, those that lost most in the boxes before."""
+_FILLED = 5
+"""Best configurations to find for each one around which more are looked for at the start."""
 _EXCHANGED = 64
 """Moves up, and moves down, of which pairs are tried."""
 _TOLERANCE = 1e-12
@@ -145,6 +149,7 @@ class BranchAndBound:
         self._at_work = math.inf
         self._box_at_work: OpenBox | None = None
         self._parts: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._falls: dict[tuple[int, int, int], float] = {}
         large = math.prod(len(v.candidates) for v in problem.variables) > _LARGE
         self._first_dive = _EARLY if large else _DIVE_EVERY
 
@@ -212,6 +217,7 @@ class BranchAndBound:
         for box in start:
             self._keep(box)
         self._to_the_top(Climb(self.problem, self.objective, self.clock, self._keep).run())
+        self._fill()
         self._at_work = self.objective.upper(root)
         narrowed = self.feasibility.narrow(root)
         self._heap.clear()
@@ -221,6 +227,20 @@ class BranchAndBound:
             if not self.found.best:
                 self._dive(narrowed)
             self._loop()
+
+    def _fill(self) -> None:
+        """Look for the best configurations near the best ones: a full list prunes from the beginning."""
+        tried: set[Box] = set()
+        for _ in range(self.top // _FILLED):
+            box = next((box for _, box in self.found.best if box not in tried), None)
+            if box is None:
+                return
+            tried.add(box)
+            start = self.objective.bound(box)
+            for gain, index, candidate in self._moves(box):
+                if start + gain <= self._threshold():
+                    break
+                self._keep(_replace(box, index, candidate))
 
     def _bounds(self) -> list[float]:
         """Return the largest bound of an unsearched box and the best known value, if they exist."""
@@ -329,17 +349,22 @@ class BranchAndBound:
     def _losses(self, box: Box) -> list[tuple[float, int, int]]:
         """Return the possible splits of a box, the largest estimated decrease of the bound first.
 
-        Each split has the decrease in the coarser half, a variable, and the finer half of its
-        domain.
+        Each is the loss, a variable, and the finer half of its domain. A split that lost little in
+        the last box that was asked about it is not guessed again.
         """
         whole = self.objective.guess(box)
         if not math.isfinite(whole):
             return [(0.0, index, fine) for index, fine in self._splits(box)]
-        falls = []
-        for index, fine in self._splits(box):
+        splits = [(index, box[index], fine) for index, fine in self._splits(box)]
+        splits.sort(key=lambda split: -self._falls.get(split, math.inf))
+        for place, split in enumerate(splits):
+            if place >= _GUESSED and split in self._falls:
+                continue
             self.clock.check()
-            coarser = _replace(box, index, box[index] & ~fine)
-            falls.append((whole - self.objective.guess(coarser), index, fine))
+            index, domain, fine = split
+            coarser = _replace(box, index, domain & ~fine)
+            self._falls[split] = whole - self.objective.guess(coarser)
+        falls = ((self._falls[split], split[0], split[2]) for split in splits)
         return sorted(falls, key=lambda split: -split[0])
 
     def _split(self, box: Box) -> tuple[int, int, Box | None]:

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aegis.advisor.grouping import (
-    GroupedCounts,
-    group_classes,
-    group_counts,
-    stacked_grouping,
-)
+from aegis.advisor.grouping import group_classes, group_counts, stacked_grouping
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.problem import (
     Box,
@@ -25,13 +20,11 @@ from aegis.advisor.search.problem import (
 from aegis.array_cache import RememberedArrays
 from aegis.measures import PillaiFit, pillai_trace
 from aegis.measures.counted import total_of
-from aegis.measures.partial_trace import Given
+from aegis.measures.partial_trace import Given, GroupedLevels
 from aegis.summary import Matrix
 
 Key = tuple[int, ...]
 """The number of the grouping of each variable."""
-_MANY_ROWS = 512
-"""Rows from which on they are added up by a sparse product."""
 _LEVELS = 1024
 """Levels of all attributes together up to which a box is fitted before it is split."""
 _CUBED = 1e-10
@@ -254,9 +247,9 @@ def _told_apart(variable: Variable) -> Ints:
 class _Corner:
     """The finest or the coarsest groupings of boxes, with their fits.
 
-    Different boxes can have the same groupings, so fits are cached by grouping. The sums over the
-    columns of each attribute's groups are cached, too. For a box, these columns only have to be
-    concatenated, and their rows summed.
+    Different boxes may have the same corner, so fits are cached by grouping. The covariances of all
+    levels with each attribute's groups are cached, too. For a box, they only have to be put side by
+    side, and their rows summed.
     """
 
     def __init__(
@@ -264,38 +257,63 @@ class _Corner:
     ) -> None:
         self._variables = problem.variables
         self._finest = finest
-        self._rest = rest
         self._reduced = reduced if rest is None else rest.reduced
         self._places = range(len(problem.variables)) if rest is None else rest.places
         self._count = len(self._reduced.atoms)
         self._rows = problem.summary.pairs.n
+        self._given = _alone(problem, reduced) if rest is None else rest.given
         self._numbers: dict[tuple[int, int], int] = {}
         self._known: dict[tuple[int, bytes], int] = {}
         self._groupings: list[_Grouping] = []
-        self._sums = RememberedArrays()
+        self._grouped: dict[int, GroupedLevels] = {}
+        self._columns = RememberedArrays()
         self._fits: dict[Key, tuple[PillaiFit, int]] = {}
 
     def fit(self, box: Box) -> tuple[PillaiFit, int]:
         """Return the fit of Pillai's trace for a box, and the number of label classes."""
         key = tuple([self._number(j, box[place]) for j, place in enumerate(self._places)])
         if key not in self._fits:
-            self._fits[key] = self._fitted(key) if self._rest is None else self._beside(key)
+            self._fits[key] = self._counted(key) if self._given is None else self._fitted(key)
         return self._fits[key]
 
-    def _fitted(self, key: Key) -> tuple[PillaiFit, int]:
-        counted, joint, offsets, chance = self._counts(key)
+    def _counted(self, key: Key) -> tuple[PillaiFit, int]:
+        """Return the fit from counts between all groups: expected ones, or sparse ones."""
+        groupings = [self._groupings[number] for number in key]
+        counts = group_counts(self._reduced, [own.levels for own in groupings[: self._count]])
+        joint = counts.joint
         if len(key) > self._count:
-            joint = group_classes(joint, self._groupings[key[-1]].levels)
-        fit = pillai_trace(total_of(counted), joint, self._rows, offsets, chance)
+            joint = group_classes(joint, groupings[-1].levels)
+        total = total_of(counts.counted)
+        fit = pillai_trace(total, joint, self._rows, counts.offsets, counts.chance)
         return fit, int(joint.any(axis=0).sum())
 
-    def _beside(self, key: Key) -> tuple[PillaiFit, int]:
-        """Return the fit together with the eliminated attributes, which have only one candidate."""
-        assert self._rest is not None
-        given = self._rest.given
-        counted, joint, offsets, _ = self._counts(key)
-        label = _added(given.label, *self._rows_of(key))
-        return given.fit(total_of(counted), label, joint, offsets), joint.shape[1]
+    def _fitted(self, key: Key) -> tuple[PillaiFit, int]:
+        """Return the fit from the covariances of the groups of each attribute, which are cached."""
+        assert self._given is not None
+        numbers, of_class = key[: self._count], None
+        groups = [self._groups(number) for number in numbers]
+        if len(key) > self._count:
+            seen = self._reduced.stacked_joint.any(axis=0)
+            levels = self._groupings[key[-1]].levels[: len(seen)]
+            of_class = np.unique(levels[seen], return_inverse=True)[1]
+        columns = [self._columns_of(number) for number in numbers]
+        fit = self._given.fit(groups, columns, of_class)
+        classes = len(groups[0].classes) if of_class is None else int(of_class.max()) + 1
+        return fit, classes
+
+    def _groups(self, number: int) -> GroupedLevels:
+        """Return the groups of one grouping as they enter a fit."""
+        if number not in self._grouped:
+            assert self._given is not None
+            grouping = self._groupings[number]
+            self._grouped[number] = self._given.grouped(grouping.rows, grouping.starts)
+        return self._grouped[number]
+
+    def _columns_of(self, number: int) -> npt.NDArray[np.float64]:
+        """Return the covariance of all levels with the groups of one grouping, (D, groups)."""
+        given = self._given
+        assert given is not None
+        return self._columns.get(number, lambda: given.columns(self._groups(number)))
 
     def levels(self, box: Box) -> int:
         """Return the number of levels that are factorised to fit a box."""
@@ -327,59 +345,11 @@ class _Corner:
         levels = levels[self._reduced.atoms[index]]
         return levels if levels.ndim == 2 else np.unique(levels, return_inverse=True)[1]
 
-    def _counts(self, key: Key) -> GroupedCounts:
-        """Return the counts between the groups of all variables, shape (groups, groups).
 
-        The matrix of all levels is first summed over columns; these sums are cached by grouping and
-        shared between boxes. Then it is summed over rows, which depends on the whole key.
-        """
-        groupings = [self._groupings[number] for number in key[: self._count]]
-        noisy = any(grouping.levels.ndim == 2 for grouping in groupings)
-        if noisy or not isinstance(self._reduced.total, np.ndarray):
-            return group_counts(self._reduced, [grouping.levels for grouping in groupings])
-        offsets = np.cumsum([0, *(len(grouping.starts) for grouping in groupings)])
-        rows, starts = self._rows_of(key)
-        columns = np.concatenate([self._summed(number) for number in key[: self._count]], axis=1)
-        total = _added(columns, rows, starts)
-        joint = _added(self._reduced.stacked_joint, rows, starts)
-        return GroupedCounts(total, joint, offsets)
-
-    def _rows_of(self, key: Key) -> tuple[Ints, Ints]:
-        """Return the indices of the levels, group by group, and the index at which each group
-        starts.
-        """
-        groupings = [self._groupings[number] for number in key[: self._count]]
-        rows = np.concatenate([grouping.rows for grouping in groupings])
-        before = self._reduced.offsets.tolist()
-        starts = np.concatenate(
-            [grouping.starts + start for grouping, start in zip(groupings, before, strict=False)]
-        )
-        return rows, starts
-
-    def _summed(self, number: int) -> npt.NDArray[np.float64]:
-        """Return the co-occurrence of all levels with the groups of one grouping, shape (D,
-        groups).
-        """
-
-        def summed() -> npt.NDArray[np.float64]:
-            grouping = self._groupings[number]
-            sums = _added(self._reduced.total, grouping.rows, grouping.starts)
-            return np.ascontiguousarray(sums.T)
-
-        return self._sums.get(number, summed)
-
-
-def _added(matrix: npt.NDArray[np.float64], rows: Ints, starts: Ints) -> npt.NDArray[np.float64]:
-    """Sum the rows of a matrix by group.
-
-    `rows` lists the row indices group by group, and `starts` the index at which each group starts.
-    """
-    if len(rows) < _MANY_ROWS:
-        return np.add.reduceat(matrix[rows], starts, axis=0)
-    # A sparse product takes longer to set up and reads each row once, without a copy.
-    from scipy import sparse  # taking long to load, and of many rows alone
-
-    ends = np.append(starts, len(rows))
-    grouping = sparse.csr_array((np.ones(len(rows)), rows, ends), shape=(len(starts), len(matrix)))
-    sums: npt.NDArray[np.float64] = grouping @ matrix
-    return sums
+def _alone(problem: Problem, reduced: _Reduced) -> Given | None:
+    """Return the centred counts of all attributes; None if they are sparse, or expected counts."""
+    noisy = any(variable.channels for variable in problem.variables)
+    rows = problem.summary.pairs.n
+    if noisy or rows <= 0 or not len(reduced.atoms) or not isinstance(reduced.total, np.ndarray):
+        return None
+    return Given.alone(reduced.total, reduced.stacked_joint, rows, int(reduced.offsets[1]))
