@@ -52,8 +52,8 @@ class AskedTrainings:
         typer.Option(
             "--models",
             metavar="A,B,...",
-            help="Models to train: lr (logistic regression), svm (linear), rf (random forest), "
-            "sgd, nb (naive Bayes), mlp, gbdt (gradient boosting). A number is predicted by lr (ridge "
+            help="Models to train: lr (logistic regression), svm (linear), rf (random forest), sgd, "
+            "nb (naive Bayes), mlp, gbdt (gradient boosting). For a numeric label: lr (ridge "
             "regression), rf and gbdt.",
         ),
     ] = "lr,svm,rf,sgd,nb,mlp,gbdt"
@@ -62,8 +62,8 @@ class AskedTrainings:
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="Metric of the trained models to compare with: accuracy, roc_auc, log_loss or f1; for a "
-            "number r2, rmse or mae.",
+            help="Metric of the trained models: accuracy, roc_auc, log_loss or f1. For a numeric "
+            "label: r2, rmse or mae.",
         ),
     ] = "accuracy"
     splits: Annotated[
@@ -71,7 +71,8 @@ class AskedTrainings:
         typer.Option(
             "--splits",
             metavar="N",
-            help="How often to divide the rows into training and test rows; means are shown.",
+            help="How often to split the rows into training and test rows. Results are means over the "
+            "splits.",
         ),
     ] = 1
     test_share: Annotated[
@@ -81,7 +82,7 @@ class AskedTrainings:
         bool,
         typer.Option(
             "--comparators/--no-comparators",
-            help="Also compare the estimators of the literature with the models.",
+            help="Also compare estimators from the literature with the trained models.",
         ),
     ] = True
     methods: With = None
@@ -90,10 +91,16 @@ class AskedTrainings:
         typer.Option(
             "--store",
             metavar="FILE",
-            help="Keep finished trainings in this file (JSON lines), and do not repeat them.",
+            help="Save results in this file (JSON lines). A later run does not train these models "
+            "again.",
         ),
     ] = None
-    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Trainings at a time.")] = 1
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", "-j", metavar="N", help="How many models to train at the same time."
+        ),
+    ] = 1
 
     @property
     def options(self) -> dict[str, Any]:
@@ -125,16 +132,16 @@ class EvaluateCommand:
 
 @opens_table
 def command(asked: EvaluateCommand) -> None:
-    """Train models on every masked table and compare them with the advice.
+    """Train models on masked tables, and compare the results with the advice.
 
-    You give a table and its policy. Aegis prints what each model reaches on each
-    configuration and, for each measure, how well it ranks the configurations (Spearman,
-    Kendall) and how much its choice loses against the best. The command needs
-    scikit-learn (the extra `ml`). It takes minutes to hours where `aegis advise` takes
-    seconds.
+    You give a table and its policy. Aegis trains each model on each configuration and
+    prints the metric that it reaches. For each measure, it also prints how well the
+    measure ranks the configurations (Spearman and Kendall correlations), and how much
+    its first choice loses against the best. You need scikit-learn (the extra `ml`). The
+    command takes minutes to hours; `aegis advise` takes seconds.
 
-    You can stop it at any time: with --store, finished trainings are kept.
-    """
+    You can stop it at any time. With --store, it keeps the results of finished
+    trainings."""
     from aegis import Study
     from aegis.policy import load_configurations, load_policy
 

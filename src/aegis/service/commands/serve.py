@@ -56,7 +56,8 @@ def command(
         typer.Option(
             "--local",
             metavar="FOLDER",
-            help="Open the tables of this folder in a workbench: no accounts, this machine alone.",
+            help="Open the tables of this folder in a workbench, without accounts. Only this machine "
+            "can reach it.",
         ),
     ] = None,
     database: Database = CATALOG,
@@ -72,7 +73,7 @@ def command(
         typer.Option(
             "--origin",
             metavar="URL",
-            help="Address under which browsers see the service (https://...), behind a proxy.",
+            help="Behind a proxy: the address that browsers use (https://...).",
         ),
     ] = None,
     issuer: Annotated[
@@ -88,7 +89,7 @@ def command(
         typer.Option(
             "--oidc-client",
             metavar="ID",
-            help="The ID under which it knows this service; the secret is read from "
+            help="The client ID of this service at the identity provider. Aegis reads the secret from "
             "AEGIS_OIDC_SECRET.",
         ),
     ] = None,
@@ -97,7 +98,7 @@ def command(
         typer.Option(
             "--oidc-roles-claim",
             metavar="CLAIM",
-            help="Claim with the functions of people, such as groups; it then decides instead of the page Accounts.",
+            help="The claim that decides about roles, such as groups, instead of the page Accounts.",
         ),
     ] = None,
     roles: Annotated[
@@ -105,12 +106,12 @@ def command(
         typer.Option(
             "--oidc-roles",
             metavar="VALUE=ROLE,...",
-            help="The role of each value of that claim; other values give none.",
+            help="The role that each value of the claim gives. Other values give no role.",
         ),
     ] = "",
     worker: Annotated[
         bool,
-        typer.Option("--worker/--no-worker", help="Work on background jobs in this process, too."),
+        typer.Option("--worker/--no-worker", help="Also work on background jobs in this process."),
     ] = True,
     processes: Annotated[
         int,
@@ -119,7 +120,7 @@ def command(
             metavar="NUMBER",
             min=1,
             max=64,
-            help="Processes that answer calls, such as one for each processor (Linux, macOS).",
+            help="How many processes answer calls, for example one per processor (Linux, macOS).",
         ),
     ] = 1,
     job_seconds: JobSeconds = JOB_SECONDS,
@@ -130,8 +131,8 @@ def command(
         typer.Option(
             "--trust-proxy",
             metavar="ADDRESS",
-            help="Trusted proxy, whose X-Forwarded-For gives the caller's address, as an address or a network "
-            "(10.1.0.0/16); by default this machine, where --origin is https://.",
+            help="Address or network (10.1.0.0/16) of your proxy. Aegis reads the caller's address "
+            "from its X-Forwarded-For. By default: this machine, if --origin is https://.",
         ),
     ] = None,
     access_log: Annotated[
@@ -139,7 +140,7 @@ def command(
         typer.Option(
             "--access-log",
             metavar="FILE",
-            help="Append a line of JSON for each call; - for standard output.",
+            help="Log each call to this file as a line of JSON; - for standard output.",
         ),
     ] = None,
     notify: Annotated[
@@ -147,8 +148,8 @@ def command(
         typer.Option(
             "--notify",
             metavar="FILE",
-            help="YAML with mail or webhook, to notify people of requests that wait for them. Give it to "
-            "one service of a database.",
+            help="Settings for mail or webhook (YAML), to notify people of requests that wait for "
+            "them. If several services share a database, give it to one of them.",
         ),
     ] = None,
     quiet: Quiet = False,

@@ -53,7 +53,7 @@ def listed(
     show_rows(rows, format)
 
 
-About = Annotated[str | None, typer.Option(metavar="TEXT", help="What it says from now on.")]
+About = Annotated[str | None, typer.Option(metavar="TEXT", help="The new text.")]
 
 
 def show(
@@ -114,21 +114,22 @@ def change(
         typer.Option("--public/--granted", help="Who sees it: all, or who was granted."),
     ] = None,
     approvals: Annotated[
-        int | None, typer.Option("--approvals", min=1, max=2, help="Persons who must approve.")
+        int | None, typer.Option("--approvals", min=1, max=2, help="How many people must approve.")
     ] = None,
     days: Annotated[
-        int | None, typer.Option("--days", min=1, max=3650, help="Days that a release lasts.")
+        int | None, typer.Option("--days", min=1, max=3650, help="How many days a release lasts.")
     ] = None,
     ceiling: Annotated[
-        float | None, typer.Option("--ceiling", metavar="EPSILON", help="Budget of the population.")
+        float | None,
+        typer.Option("--ceiling", metavar="EPSILON", help="Privacy budget of the population."),
     ] = None,
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Change what the catalog says of a data set; what you leave out stays.
+    """Change the description of a data set. Fields that you do not give stay as they
+    are.
 
-    Requests that were approved under other terms go back to review.
-    """
+    If you change the terms, approved requests go back to review."""
     given = {
         "title": title,
         "description": description,
@@ -206,7 +207,7 @@ def register(
         str, typer.Option("--title", metavar="TEXT", help="Title of the data set, for people.")
     ] = "",
     description: Annotated[
-        str, typer.Option("--description", metavar="TEXT", help="What it is about.")
+        str, typer.Option("--description", metavar="TEXT", help="What the data set is about.")
     ] = "",
     terms: Annotated[
         str, typer.Option("--terms", metavar="TEXT", help="Terms that a consumer must accept.")
@@ -219,10 +220,11 @@ def register(
     ] = "",
     public: Annotated[bool, typer.Option("--public", help="Every consumer may see it.")] = False,
     approvals: Annotated[
-        int, typer.Option("--approvals", min=1, max=2, help="Persons who must approve.")
+        int, typer.Option("--approvals", min=1, max=2, help="How many people must approve.")
     ] = 1,
     ceiling: Annotated[
-        float | None, typer.Option("--ceiling", metavar="EPSILON", help="Budget of the population.")
+        float | None,
+        typer.Option("--ceiling", metavar="EPSILON", help="Privacy budget of the population."),
     ] = None,
     protect: Annotated[
         str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
@@ -309,7 +311,7 @@ def export(
     Output().say(f"Wrote {output}")
 
 
-Withdraw = Annotated[bool, typer.Option("--withdraw", help="Take it back.")]
+Withdraw = Annotated[bool, typer.Option("--withdraw", help="Undo it.")]
 
 
 def publish(
@@ -398,14 +400,15 @@ def _check_head(head: str | None, *, check: bool) -> None:
 
 def log(
     check: Annotated[
-        bool, typer.Option("--verify", help="Only say whether the log is whole.")
+        bool, typer.Option("--verify", help="Only check that nobody changed the log.")
     ] = False,
     head: Annotated[
         str | None,
         typer.Option(
             "--head",
             metavar="HASH",
-            help="With --verify: a head that you noted, which must still be in the chain.",
+            help="With --verify: a hash that you noted earlier. Aegis checks that it is still in the "
+            "log.",
         ),
     ] = None,
     by: Annotated[str, _filter("NAME", "Only what this account did.")] = "",
@@ -425,7 +428,7 @@ def log(
     token: Token = "",
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
-    """Show what happened, or verify that the log is whole.
+    """Show the log, or verify that nobody changed it.
 
     Aegis prints the entries that concern you, the newest first; you can name an
     account. With `--verify` the exit code is 1 if the chain of entries is broken.
