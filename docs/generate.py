@@ -259,10 +259,11 @@ def python() -> str:
         "# Python",
         "",
         NOTE.format(source="the docstrings"),
-        "`import aegis` gives all of these. Tables may be paths, globs, URLs of databases, pandas, Polars,",
-        "PyArrow, DuckDB relations or Ibis tables. What goes wrong is an `aegis.errors.AegisError`: bad input is",
-        "a `PolicyError` or a `DataError`, and a rule that nothing meets `NoAdmissibleConfiguration`. The",
-        "examples are executed by the tests, in the folder of the repository.",
+        "You find all of these after `import aegis`. A table may be a path, a glob, a URL of a database, a",
+        "table of pandas, Polars or PyArrow, a DuckDB relation or an Ibis table. Every error is an",
+        "`aegis.errors.AegisError`: for bad input a `PolicyError` or a `DataError`, and a",
+        "`NoAdmissibleConfiguration` if no configuration meets the rule. You can run the examples in the",
+        "folder of the repository; the tests do.",
         "",
     ]
     for title, names in API.items():
@@ -273,14 +274,21 @@ def python() -> str:
 
 
 def _described(name: str, thing: Any, level: str) -> Iterator[str]:
-    """Yield a class with its own methods, or a function."""
+    """Yield a class with its own methods, or a function.
+
+    A method of `Study` refers to the function of the same name for its options, if there is one.
+    """
     if inspect.isclass(thing):
         yield from (f"{level} `{name}`", "")
         yield from _docstring(thing)
         for own, member in _members_of(thing):
             if inspect.isfunction(member):
                 yield from (f"{level}# `{name}.{_signature(own, member)}`", "")
-                yield from _docstring(member, _request(member))
+                record, function = _request(member), getattr(aegis, own, None)
+                if record is None or record is not _request(function):
+                    yield from _docstring(member, record)
+                else:
+                    yield from _docstring(member, same_as=own)
             elif isinstance(member, property | cached_property):
                 said = _SECTION.split(inspect.getdoc(member) or "")[0].strip()
                 yield from (f"- `{name}.{own}`: {_cell(said)}", "")
@@ -291,6 +299,8 @@ def _described(name: str, thing: Any, level: str) -> Iterator[str]:
 
 def _request(function: Any) -> type[Any] | None:
     """Return the record whose options a function accepts as keywords; None without one."""
+    if function is None:
+        return None
     request = inspect.signature(function).parameters.get("request")
     if request is None:
         return None
@@ -330,12 +340,14 @@ def _written(default: Any) -> str:
 
 def _options(record: type[Any]) -> Iterator[str]:
     """Yield the options of a request, each as its record describes it."""
-    yield from (f"Options, which `{record.__module__}.{record.__name__}` holds:", "")
+    yield from (f"Options (the fields of `{record.__module__}.{record.__name__}`):", "")
     yield from (f"- **{name}**: {_cell(option.text)}" for name, option in options_of(record))
     yield ""
 
 
-def _docstring(thing: Any, record: type[Any] | None = None) -> Iterator[str]:
+def _docstring(
+    thing: Any, record: type[Any] | None = None, same_as: str | None = None
+) -> Iterator[str]:
     """Yield a docstring in numpy's form as Markdown, with the options of a request."""
     parts = _SECTION.split(inspect.getdoc(thing) or "")
     yield from (parts[0].strip(), "")
@@ -355,6 +367,8 @@ def _docstring(thing: Any, record: type[Any] | None = None) -> Iterator[str]:
         yield from (entry, "")
         if title == "Parameters" and record is not None:
             yield from _options(record)
+        if title == "Parameters" and same_as is not None:
+            yield from (f"Options: those of the function `aegis.{same_as}`, further below.", "")
 
 
 def _members(kind: type[Enum]) -> Iterator[tuple[str, str]]:

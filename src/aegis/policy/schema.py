@@ -107,7 +107,7 @@ class ReadingShape(PolicyMapping):
     numbers: list[str] = Field(default_factory=list)
     """Columns that are read as numbers, although different spellings such as 1 and 1.0 become the same value."""
     sheet: str | None = None
-    """The sheet of a workbook."""
+    """The sheet to read from a workbook."""
 
 
 class ReleaseShape(PolicyMapping):
