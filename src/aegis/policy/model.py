@@ -24,13 +24,15 @@ class Role(StrEnum):
     """The role of an attribute for privacy; all but `identifier` and `ignore` are scored and released."""
 
     IDENTIFIER = "identifier"
-    """Identifies a person: never released as it is, but dropped or replaced by a keyed token."""
+    """Identifies a person. Aegis never releases it; it drops the column or replaces values by
+    tokens."""
     QUASI_IDENTIFIER = "quasi-identifier"
-    """May be known to others and identify a person in combination: forms the equivalence classes."""
+    """Others may know it, and in combination it can identify a person. It forms the equivalence
+    classes."""
     SENSITIVE = "sensitive"
-    """Has values that nobody should learn about a person."""
+    """Nobody should learn its value for a person."""
     FEATURE = "feature"
-    """None of the above: released and scored, but not part of the classes."""
+    """None of these: Aegis releases and scores it, but it does not form classes."""
     IGNORE = "ignore"
     """Neither scored nor released."""
 

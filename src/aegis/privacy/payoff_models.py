@@ -32,19 +32,28 @@ __all__ = ["MODELS", "expected_loss"]
 
 _WAN = "Wan et al.: A Game Theoretic Framework for Analyzing Re-Identification Risk (PLoS ONE 10, 2015)"
 _COST = ModelParameter(
-    "cost", "what an attack on one person costs", above=True, larger_is_stronger=False
+    "cost",
+    "what the attacker pays for an attack on one person",
+    above=True,
+    larger_is_stronger=False,
 )
-_GAIN = ModelParameter("gain", "what a person found is worth", larger_is_stronger=True)
+_GAIN = ModelParameter(
+    "gain", "what the attacker gains by identifying a person", larger_is_stronger=True
+)
 
 
 _BENEFIT = ModelParameter(
     "benefit",
-    "what a publisher has of a row released as it is",
+    "what the publisher gains by a row that is released unmasked",
     above=True,
     larger_is_stronger=False,
 )
-_LOSS = ModelParameter("loss", "what a publisher loses by a person found", larger_is_stronger=True)
-_FREE = ModelParameter("cost", "what an attack on one person costs", larger_is_stronger=False)
+_LOSS = ModelParameter(
+    "loss", "what the publisher loses if an attacker identifies a person", larger_is_stronger=True
+)
+_FREE = ModelParameter(
+    "cost", "what the attacker pays for an attack on one person", larger_is_stronger=False
+)
 
 
 def expected_loss(
@@ -142,8 +151,8 @@ for _kind, _title, _people in (
             monotone=False,
             monotone_with_suppression=False,
             argument=(
-                "A coarser class hides more of its bits, and may hide them without becoming so large that "
-                "attacks no longer pay: the worth falls, the loss need not."
+                "A coarser class is worth less to the publisher. But if it is still so small that "
+                "attacks pay, the expected loss stays."
             ),
             figures=partial(_taken, _kind),
             shortfall=("that do not pay: benefit {benefit}, loss {loss}, gain {gain}, cost {cost}"),
