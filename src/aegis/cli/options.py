@@ -259,8 +259,8 @@ QuasiIdentifiers = Annotated[
         "--quasi-identifiers",
         metavar="A,B,...",
         autocompletion=completion.columns,
-        help="Columns that others may know, separated by commas, or the option given again. A "
-        "name that holds a comma goes in double quotes: 'age,\"city, state\"'.",
+        help="Columns that others may know, separated by commas. Put a name with a comma in double "
+        "quotes: 'age,\"city, state\"'.",
     ),
 ]
 Population = Annotated[
