@@ -99,14 +99,15 @@ def _least_size(criterion: Criterion) -> int:
 
 for _kind, _title, _people in (
     ("prosecutor", "who knows that a person is in the table", "|E|"),
-    ("journalist", "who is after anyone of the population", "population of E"),
+    ("journalist", "who wants to find anyone in the population", "population of E"),
 ):
     MODELS.register(
         PrivacyModel(
             name=f"no_attack.{_kind}",
             title=f"no attack by a {_kind}",
             description=(
-                f"An adversary {_title} loses by every attack: the gain from a person found, times the probability of finding one, is below the cost of an attempt. Gain and cost are in any one unit."
+                f"No attack pays for an adversary {_title}: the gain from identifying a person, times the "
+                "probability of success, is below the cost of an attack. Give gain and cost in any one unit."
             ),
             formula=f"gain / {_people} < cost",
             reference=_WAN,
@@ -135,9 +136,9 @@ for _kind, _title, _people in (
             name=f"profitability.{_kind}",
             title=f"profitability against a {_kind}",
             description=(
-                "Every released row pays its publisher: what it is worth, less the share of its bits that "
-                f"masks hide, exceeds what attacks by a {_kind} are expected to cost. Rows that do not pay "
-                "are suppressed. Benefit, loss, gain and cost are in any one unit."
+                "Every released row is worth more to its publisher than the expected loss by attacks of a "
+                f"{_kind}. The worth is the benefit, reduced by the share of information (in bits) that "
+                "masks hide. Aegis suppresses all other rows. Give the four amounts in any one unit."
             ),
             formula=(
                 f"benefit * (1 - hidden(E)) > loss / {_people} where gain / {_people} > cost, else > 0; "

@@ -140,10 +140,10 @@ MODELS.register_all(
         name="max_risk.marketer",
         title="marketer risk",
         description=(
-            "Expected share of rows that an attacker identifies correctly by matching the whole "
-            "release with a register of the population. If the population is unknown, the table "
-            "itself takes its place. Aegis removes the classes with the fewest people first, "
-            "until the mean meets the threshold."
+            "The share of rows that an attacker is expected to identify by matching the whole "
+            "release with a register of the population. If the population is unknown, Aegis uses "
+            "the table instead. It removes the classes with the fewest people first, until the "
+            "share meets the threshold."
         ),
         formula="sum_E |E| / population of E <= threshold * rows",
         reference=_RISKS,
@@ -154,8 +154,9 @@ MODELS.register_all(
         monotone_with_suppression=False,
         argument=(
             "Merging never increases the mean: (a + b) / (A + B) <= a/A + b/B. But it can "
-            "increase the number of rows to remove: if many classes of one row merge in pairs, "
-            "Aegis must treat them like a class of two that it kept before."
+            "increase the number of rows to remove. For example, many classes of one row merge "
+            "to classes of two rows, and Aegis must remove them together with a class of two "
+            "rows that it kept before."
         ),
         figures=lambda table, _: 1.0 / table.crowds,
         fails=_too_lonely,
