@@ -219,7 +219,8 @@ class ApplyRequest(ReleaseRequest):
     )
     certificate: str | Path | None = option(
         None,
-        "Write a certificate (JSON): digests, masks and every privacy figure. Needs --output.",
+        "Write a certificate (JSON): digests, masks and every privacy figure. Use it with "
+        "--output, not with --into.",
         "FILE",
         kind=Path | None,
     )
