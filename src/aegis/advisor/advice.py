@@ -55,7 +55,7 @@ class Advice:
     search
         How a search over all combinations ended; None for a ranking of given configurations.
     binding
-        Obstacles to a finer best configuration, on request.
+        Why no mask of the best configuration can be finer, if requested.
     front
         The best configuration for each of several values of a privacy parameter, if requested.
     privacy

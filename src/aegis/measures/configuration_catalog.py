@@ -67,9 +67,9 @@ CONFIGURATION = (
             " ((N-1)/(N-1-df(p_k)))^2) / n_c, ridge penalties p = 3, 10, 30, 100, 300 rows"
         ),
         reference=(
-            "Golub, Heath, Wahba, Generalized cross-validation as a method for choosing a good"
-            " ridge parameter, Technometrics 21, 1979; the trace is Pillai's, the mean over"
-            " penalties our own"
+            "Golub, Heath, Wahba, Generalized cross-validation as a method for choosing a good "
+            "ridge parameter, Technometrics 21, 1979; the trace is Pillai's; the mean over "
+            "penalties is ours"
         ),
         range="0 .. C - 1",
         unit="1",
@@ -95,9 +95,9 @@ CONFIGURATION = (
             " a number or a date"
         ),
         reference=(
-            "As held-out-pillai-values; ridge on thresholds penalises steps between neighbours as in"
-            " Whittaker, On a new method of graduation, Proceedings of the Edinburgh Mathematical"
-            " Society 41, 1923; charge and mean over codings our own"
+            "As held-out-pillai-values; ridge on thresholds penalises steps between neighbours "
+            "as in Whittaker, On a new method of graduation, Proceedings of the Edinburgh "
+            "Mathematical Society 41, 1923; the charge and the mean over codings are ours"
         ),
         range="0 .. C - 1",
         unit="1",
@@ -166,8 +166,9 @@ CONFIGURATION = (
         name="cmim",
         title="Conditional mutual information total",
         description=(
-            "Adds attributes one by one. Each adds the information about the label that no "
-            "single attribute before it has. Each term is corrected for bias."
+            "The measure adds up attributes one by one. Each attribute adds the information "
+            "about the label that no single attribute before it has. Each term is corrected for "
+            "bias."
         ),
         formula="sum of gains max_A min_(B chosen) (I(A,B;Y) - I(B;Y)), each I as adjusted-mi",
         reference=(

@@ -85,9 +85,9 @@ def expected_measure(what: Expected) -> Measure:
     return Measure(
         name=what.name,
         reference=(
-            "Su, Liu, Linear combinations of multiple diagnostic markers, Journal of the American"
-            " Statistical Association 88, 1993; Friedman, Regularized discriminant analysis, same"
-            " journal 84, 1989; best of penalties and codings our own"
+            "Su, Liu, Linear combinations of multiple diagnostic markers, Journal of the "
+            "American Statistical Association 88, 1993; Friedman, Regularized discriminant "
+            "analysis, same journal 84, 1989; the choice of the best penalty and coding is ours"
         ),
         monotone=False,
         scope=Scope.CONFIGURATION,

@@ -216,9 +216,9 @@ def r2_measure(what: ExpectedR2) -> Measure:
             " / |y - mean|^2; means, scatter S_k and s_k of the rows outside of part k"
         ),
         reference=(
-            "Hoerl, Kennard, Ridge regression, Technometrics 12, 1970; Stone, Cross-validatory choice"
-            " and assessment of statistical predictions, Journal of the Royal Statistical Society B 36,"
-            " 1974; best of penalties and codings our own"
+            "Hoerl, Kennard, Ridge regression, Technometrics 12, 1970; Stone, Cross-validatory "
+            "choice and assessment of statistical predictions, Journal of the Royal Statistical "
+            "Society B 36, 1974; the choice of the best penalty and coding is ours"
         ),
         range="0 .. 1",
         unit="R2",

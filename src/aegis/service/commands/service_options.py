@@ -19,7 +19,10 @@ MOST_DAYS = 36_500
 Database = Annotated[
     str,
     typer.Option(
-        "--database", metavar="FILE", help="SQLite file of the catalog, or postgresql://... ."
+        "--database",
+        metavar="FILE",
+        help="The catalog's database: a SQLite file, or the URL of a PostgreSQL database "
+        "(postgresql://...).",
     ),
 ]
 Objects = Annotated[

@@ -25,7 +25,7 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
     paths
         Files that `save_bundle` wrote, at least one.
     verify_key
-        The public key that must verify the signature of each file.
+        Public key. If you give it, each file must have a valid signature for it.
 
     Raises
     ------

@@ -158,7 +158,10 @@ def summary(
     epsilon: Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")] = 1e-6,
     threshold: Annotated[
-        int, typer.Option("--threshold", help="Least count that --protect counts shows.")
+        int,
+        typer.Option(
+            "--threshold", help="With --protect counts: the least count that the summary may show."
+        ),
     ] = 11,
     url: Url = "",
     token: Token = "",

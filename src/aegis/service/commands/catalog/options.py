@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from aegis.service.client import Client
     from aegis.signing import PrivateKey
 
-Url = Annotated[str, typer.Option("--url", envvar="AEGIS_URL", metavar="URL", help="The service.")]
+Url = Annotated[
+    str, typer.Option("--url", envvar="AEGIS_URL", metavar="URL", help="URL of the service.")
+]
 Token = Annotated[
     str,
     typer.Option(
