@@ -9,7 +9,7 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import cached_property
 from itertools import pairwise
@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 import aegis
 from aegis.advisor.search.objective import OBJECTIVES
-from aegis.anonymizers import ANONYMIZERS, listed_options
+from aegis.anonymizers import ANONYMIZERS, OptionEntry, listed_options
 from aegis.masks import MASKS
 from aegis.measures import MEASURES
 from aegis.options import options_of
@@ -51,15 +51,15 @@ attributes:
     masks: [{blur: {keep: 3}}, {blur: {keep: 2}}, suppress]
   satisfaction:
     role: quasi-identifier
-    order: [low, middle, high]      # ordinal: methods that group records go by rank
+    order: [low, middle, high]      # ordinal: methods that group records use ranks
   occupation:
     role: sensitive
   ssn:
     role: identifier
-configurations:                     # optional: an explicit set to rank
+configurations:                     # optional: configurations to rank
   coarse: {age: {bucketize: {width: 10}}, education: {level: 2}, zip: suppress}
 anonymizers: [mondrian, {mo-obam: {clusters: 50}}]   # optional: record-level methods to rank, too
-release:                            # optional: what the report says on top
+release:                            # optional: facts for the report
   purpose: Teaching material on wages
   author: Statistics office, unit 4
   date: 2026-11-22"""
@@ -70,9 +70,9 @@ def masks() -> str:
     """Return the page of masks."""
     lines = ["# Masks\n", NOTE.format(source="the registry of masks")]
     lines.append(
-        "Null stays null unless a mask says otherwise; NaN and the infinities are values of their "
-        "own. A mask that learns from data (cut points, frequent values) is fitted once and then "
-        "means the same on every table.\n"
+        "A null stays null, except where a mask below says otherwise. NaN and the infinities count as "
+        "separate values. Some masks learn from the data: cut points, for example, or frequent values. Aegis "
+        "fits such a mask once; it then masks every table in the same way.\n"
     )
     for entry in MASKS:
         kinds = ", ".join(map(str, entry.kinds))
@@ -91,8 +91,11 @@ def measures() -> str:
     """Return the page of measures and information losses."""
     lines = ["# Measures\n", NOTE.format(source="the registry of measures")]
     lines.append(
-        "A measure of one attribute scores a configuration by its weighted mean over attributes. "
-        "Monotone: no coarser mask can improve it.\n"
+        "A measure with the scope *configuration* scores all attributes together. A measure with the scope "
+        "*attribute* scores each attribute; the score of a configuration is the weighted mean. A measure is "
+        "*monotone* if no coarser mask can improve it. In the formulas, N is the number of rows, C the number of "
+        "classes of the label, X an attribute and Y the label. n_x is the number of rows with the value x, and "
+        "K_x the number of values of X.\n"
     )
     lines += ["| name | scope | better | monotone | range |", "|---|---|---|---|---|"]
     for m in MEASURES:
@@ -105,7 +108,9 @@ def measures() -> str:
         lines.append(f"Unit: {m.unit}. Cost: {m.cost}. Source: {m.reference}.")
     lines.append("\n# Information losses\n")
     lines.append(
-        "Objectives of `aegis advise --search` for comparison with other tools; lower is better.\n"
+        "You can let a search minimise one of these losses, to compare with other tools: `aegis advise --search "
+        "--objective loss`. Lower is better. *Original values* are the values of the hierarchy at level 0, or of "
+        "the table.\n"
     )
     for loss in OBJECTIVES:
         lines += [f"## {loss.name}\n", f"{loss.title}: {loss.formula}. Source: {loss.reference}.\n"]
@@ -116,11 +121,21 @@ def models() -> str:
     """Return the page of privacy models."""
     lines = ["# Privacy models\n", NOTE.format(source="the registry of privacy models")]
     lines.append(
-        "These are the keys of a policy's `privacy:`. You can ask for several models. The release leaves out "
-        "rows of classes that fail any of them, up to the share `suppression`. A null counts as a value: a "
-        "class with nulls and one known value has two distinct values, so nulls can make it meet an "
-        "l-diversity. `preset: ema`, `health-canada` or `cms` asks for classes of at least 11.\n"
+        "These are the keys of a policy's `privacy:`. A rule can require several models. The release leaves out "
+        "rows of classes that fail any of them, up to the share `suppression`. For example, `{k: 5, suppression: "
+        "0.02}` allows it to leave out 2 % of the rows. `preset: ema`, `health-canada` or `cms` requires "
+        "classes of at least 11.\n"
     )
+    lines.append(
+        "A null counts as a value. For example, a class with nulls and one known value has two distinct values, so "
+        "it meets l-diversity with l = 2.\n"
+    )
+    lines.append(
+        "In the formulas, E is a class and |E| its number of rows. q_v is the share of the sensitive value v in the "
+        "class, and p_v its share in the table. *Coarser tables* says what happens to a table that meets the model "
+        "if you choose coarser masks, so that classes merge.\n"
+    )
+    told: dict[str, str] = {}
     for m in MODELS:
         variant = f" (`{m.variant[0]}: {m.variant[1]}`)" if m.variant else ""
         lines += [f"## {m.key}{variant}\n", f"{m.title}. {m.description}\n", f"    {m.formula}\n"]
@@ -132,26 +147,33 @@ def models() -> str:
             lines.append("")
         needs = ", ".join(sorted(map(str, m.needs))) or "class sizes alone"
         if not m.monotone:
-            coarser = "A coarser table can fail it although a finer one meets it."
+            coarser = "may fail it."
         elif m.monotone_with_suppression:
-            coarser = "If a table meets it, each coarser table meets it, also with suppressed rows."
+            coarser = "meet it too, also with suppressed rows."
         else:
-            coarser = (
-                "If a table meets it, each coarser table meets it; with suppressed rows not always."
-            )
-        lines.append(f"Aegis needs: {needs}. {coarser} {m.argument}\n")
+            coarser = "meet it too if no row is suppressed; with suppressed rows they may fail it."
+        lines.append(f"Aegis needs: {needs}. Coarser tables {coarser}\n")
+        lines.append(f"Why: {_told_once(m.argument, m.key, told)}\n")
         lines.append(f"Source: {m.reference}.\n")
     return _page(lines)
+
+
+def _told_once(argument: str, key: str, told: dict[str, str]) -> str:
+    """Return an argument; if a model above has the same one, name that model instead."""
+    if told.setdefault(argument, key) != key:
+        return f"see `{told[argument]}`, for the same reason."
+    return argument
 
 
 def anonymizers() -> str:
     """Return the page of record-level methods."""
     lines = ["# Record-level methods\n", NOTE.format(source="the registry of anonymizers")]
     lines.append(
-        "They group records and show what stands for a group; `aegis anonymize` makes a release, "
-        "`aegis advise --with` ranks releases beside masking configurations. k and l come from "
-        "the policy's rule where they are not given. How to use them, and what they promise: "
-        "[Group records](../how-to/anonymizers.md).\n"
+        "A record-level method changes single records, or groups records and shows common values for a group. "
+        "`aegis anonymize` makes a release with a method; `aegis advise --with` ranks its release together with "
+        "masking configurations. [Group records](../how-to/anonymizers.md) explains how to use the methods, and "
+        "what they guarantee. N is the number of rows, and D the number of distinct combinations of "
+        "quasi-identifiers.\n"
     )
     lines += ["| name | what it does | cost | shows | keeps l |", "|---|---|---|---|---|"]
     for method in ANONYMIZERS:
@@ -159,50 +181,67 @@ def anonymizers() -> str:
         lines.append(
             f"| [`{method.name}`](#{method.name}) | {_cell(method.summary)} | {method.cost} | {method.style} | {diverse} |"
         )
-    for method in ANONYMIZERS:
+    listed = [listed_options(method.options) for method in ANONYMIZERS]
+    names = set.intersection(*({option.name for option in options} for options in listed))
+    shared = [option for option in listed[0] if option.name in names]
+    lines += [
+        "\n## Options of every method\n",
+        "k and l come from the policy's rule unless you give them.\n",
+    ]
+    lines += _option_table(shared)
+    for method, options in zip(ANONYMIZERS, listed, strict=True):
+        own = [option for option in options if option not in shared]
         lines += [f"\n## {method.name}\n", f"{method.summary}\n"]
-        lines += ["| option | meaning | default |", "|---|---|---|"]
-        for option in listed_options(method.options):
-            default = _cell(_default(option.default))
-            lines.append(f"| `{option.name}` | {_cell(option.description)} | {default} |")
+        lines += _option_table(own) if own else []
         quadratic = (
             " Larger tables are cut first, see `partition_above`." if method.quadratic else ""
         )
-        lines.append(f"\nCost: {method.cost}, N rows.{quadratic} Source: {method.reference}.")
+        lines.append(f"\nCost: {method.cost}.{quadratic} Source: {method.reference}.")
     return _page(lines)
+
+
+def _option_table(options: Iterable[OptionEntry]) -> list[str]:
+    """Return the lines of a table of options."""
+    rows = (
+        f"| `{option.name}` | {_cell(option.description)} | {_cell(_default(option.default))} |"
+        for option in options
+    )
+    return ["| option | meaning | default |", "|---|---|---|", *rows]
 
 
 def policy() -> str:
     """Return the page of the policy file."""
     lines = ["# The policy file\n", NOTE.format(source="the schema of policies")]
     lines.append(
-        "YAML in UTF-8. Unknown keys are refused with the nearest known one and the line. A column "
-        "that the policy does not name is neither scored nor released, and every run says so.\n"
+        "A policy is a YAML file in UTF-8. If it has an unknown key, Aegis refuses it, and names the line and the "
+        "nearest known key. If the policy does not name a column, Aegis neither scores nor releases the column, "
+        "and every run says so.\n"
     )
     lines.append(
-        "Hierarchies are CSV files in the format of ARX (no header; the value, then one column per "
-        "level) or inline trees. With a hierarchy and no `masks`, every level is a candidate; level "
-        "0 is the value itself. A quasi-identifier without either may stay or be suppressed. A "
-        "configuration may leave out attributes that have one candidate, or `identity` among them.\n"
+        "A hierarchy is an inline tree, or a CSV file in the format of ARX: no header; in each line a value, then "
+        "one column per level. If you give a hierarchy and no `masks`, every level is a candidate; level 0 is the "
+        "value itself. A quasi-identifier with neither has the candidates `identity` and `suppress`. A configuration "
+        "may leave out attributes that have one candidate, or `identity` among them.\n"
     )
     lines += ["```yaml", EXAMPLE, "```\n"]
     lines += ["## Roles\n", "| role | meaning |", "|---|---|"]
     lines += [f"| `{role}` | {_cell(doc)} |" for role, doc in _members(model.Role)]
     lines.append("")
     lines.append(
-        "A label with an entry among the attributes may carry a role and candidate masks of its own: "
-        "association is then measured between masked attributes and masked label, and as a "
-        "quasi-identifier it forms classes. Where it is a feature with one mask of intervals, such as `masks: "
-        "[{quantiles: {count: 5}}]`, what the mask shows are its classes, for scores and in every release. "
-        "`unseen: suppress` releases a value that a mask has never "
-        "seen as `*`; `unseen: error` refuses the table and counts them.\n"
+        "The label may also have an entry among the attributes, with a role and candidate masks. Aegis then "
+        "measures how masked attributes predict the masked label. As a quasi-identifier, the label forms classes. "
+        "As a feature with one mask of intervals, such as `masks: [{quantiles: {count: 5}}]`, its intervals are "
+        "the classes, for scores and in every release.\n"
+    )
+    lines.append(
+        "A mask may meet a value that it does not know, for example in next month's rows. With `unseen: suppress`, "
+        "the release shows `*` for it. With `unseen: error`, Aegis refuses the table and counts such values.\n"
     )
     lines += ["## Kinds of quasi-identifiers\n"]
     lines.append(
-        "`kind` and `order` are read by the [record-level methods](anonymizers.md) alone, for "
-        "quasi-identifiers. An attribute with an `order` is ordinal. The order lists every value "
-        'that the column holds; values are compared as texts, so that 1, 1.0 and "1" are one. A '
-        "null is a value of its own, beyond the largest.\n"
+        "Only [record-level methods](anonymizers.md) use `kind` and `order`, for quasi-identifiers. An attribute "
+        "with an `order` is ordinal. The order must list every value of the column. Aegis compares values as "
+        'texts, so that 1, 1.0 and "1" are the same value. A null is a separate value, beyond the largest.\n'
     )
     lines += ["| kind | how values compare |", "|---|---|"]
     lines += [f"| `{kind}` | {_cell(doc)} |" for kind, doc in _members(model.AttributeKind)]
@@ -259,10 +298,11 @@ def python() -> str:
         "# Python",
         "",
         NOTE.format(source="the docstrings"),
-        "`import aegis` gives all of these. Tables may be paths, globs, URLs of databases, pandas, Polars,",
-        "PyArrow, DuckDB relations or Ibis tables. What goes wrong is an `aegis.errors.AegisError`: bad input is",
-        "a `PolicyError` or a `DataError`, and a rule that nothing meets `NoAdmissibleConfiguration`. The",
-        "examples are executed by the tests, in the folder of the repository.",
+        "You find all of these after `import aegis`. A table may be a path, a glob, a URL of a database, a",
+        "table of pandas, Polars or PyArrow, a DuckDB relation or an Ibis table. Every error is an",
+        "`aegis.errors.AegisError`: for bad input a `PolicyError` or a `DataError`, and a",
+        "`NoAdmissibleConfiguration` if no configuration meets the rule. You can run the examples in the",
+        "folder of the repository; the tests do.",
         "",
     ]
     for title, names in API.items():
@@ -273,14 +313,21 @@ def python() -> str:
 
 
 def _described(name: str, thing: Any, level: str) -> Iterator[str]:
-    """Yield a class with its own methods, or a function."""
+    """Yield a class with its own methods, or a function.
+
+    A method of `Study` refers to the function of the same name for its options, if there is one.
+    """
     if inspect.isclass(thing):
         yield from (f"{level} `{name}`", "")
         yield from _docstring(thing)
         for own, member in _members_of(thing):
             if inspect.isfunction(member):
                 yield from (f"{level}# `{name}.{_signature(own, member)}`", "")
-                yield from _docstring(member, _request(member))
+                record, function = _request(member), getattr(aegis, own, None)
+                if record is None or record is not _request(function):
+                    yield from _docstring(member, record)
+                else:
+                    yield from _docstring(member, same_as=own)
             elif isinstance(member, property | cached_property):
                 said = _SECTION.split(inspect.getdoc(member) or "")[0].strip()
                 yield from (f"- `{name}.{own}`: {_cell(said)}", "")
@@ -291,6 +338,8 @@ def _described(name: str, thing: Any, level: str) -> Iterator[str]:
 
 def _request(function: Any) -> type[Any] | None:
     """Return the record whose options a function accepts as keywords; None without one."""
+    if function is None:
+        return None
     request = inspect.signature(function).parameters.get("request")
     if request is None:
         return None
@@ -330,12 +379,14 @@ def _written(default: Any) -> str:
 
 def _options(record: type[Any]) -> Iterator[str]:
     """Yield the options of a request, each as its record describes it."""
-    yield from (f"Options, which `{record.__module__}.{record.__name__}` holds:", "")
+    yield from (f"Options (the fields of `{record.__module__}.{record.__name__}`):", "")
     yield from (f"- **{name}**: {_cell(option.text)}" for name, option in options_of(record))
     yield ""
 
 
-def _docstring(thing: Any, record: type[Any] | None = None) -> Iterator[str]:
+def _docstring(
+    thing: Any, record: type[Any] | None = None, same_as: str | None = None
+) -> Iterator[str]:
     """Yield a docstring in numpy's form as Markdown, with the options of a request."""
     parts = _SECTION.split(inspect.getdoc(thing) or "")
     yield from (parts[0].strip(), "")
@@ -355,6 +406,8 @@ def _docstring(thing: Any, record: type[Any] | None = None) -> Iterator[str]:
         yield from (entry, "")
         if title == "Parameters" and record is not None:
             yield from _options(record)
+        if title == "Parameters" and same_as is not None:
+            yield from (f"Options: those of the function `aegis.{same_as}`, further below.", "")
 
 
 def _members(kind: type[Enum]) -> Iterator[tuple[str, str]]:

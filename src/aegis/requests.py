@@ -40,9 +40,9 @@ class SearchRequest:
 
     objective: str | None = option(
         None,
-        "Objective of the search: a measure to maximise, or an information loss to minimise "
-        "(nu-entropy, loss, precision, discernibility, classification, class-entropy), with "
-        "options as loss(mean=geometric,factor=0.5). By default the measure.",
+        "What the search optimises: a measure (the default) or an information loss: "
+        "nu-entropy, loss, precision, discernibility, classification or class-entropy. You "
+        "can add options, such as loss(mean=geometric,factor=0.5).",
         "NAME",
         offers="objectives",
     )
@@ -50,40 +50,40 @@ class SearchRequest:
     top: int = keyword(5, "How many of the best to return, at least 1.")
     time_limit: float | None = option(
         None,
-        "Search until the best is proven, or stop after this time, as Ctrl-C does, with the best so "
-        "far and its gap. Without this option the search ends after the most promising combinations, "
-        "at the latest after 30 seconds. Reading and summarising the table come before it.",
+        "Search until the best is proven or this time is over; Aegis then prints the best so "
+        "far and its gap. Without this option, the search stops after the most promising "
+        "combinations, or after 30 seconds. The time to read the table does not count.",
         "SECONDS",
     )
     front: Span | str | None = option(
         None,
-        "Also search the best for each of several rules: k=2..50, risk=, suppression=, or a "
-        "number of a model that the policy requires: l=, t=.",
+        "Also find the best for each of several rules, such as k=2..50. You can vary k, "
+        "risk, suppression, or a parameter in the policy's rule, such as l or t.",
         "RANGE",
         kind=str | None,
     )
     prefer: str | None = option(
         None,
-        "Which comes first of those that score within 0.002 of the highest AUC: least-masking "
-        "(the default of a search), most-private, or score, the highest score (of a ranking).",
+        "Which configuration comes first among those within 0.002 of the highest AUC: "
+        "least-masking (default of a search), most-private, or score (default of a ranking).",
         "NAME",
     )
     resume: str | Path | None = option(
         None,
-        "Keep the unfinished part of the search in this file. If the file exists, go on from it: table, "
-        "policy, measure and --top must be the same.",
+        "Save an unfinished search in this file. If the file exists, continue from it, with "
+        "the same table, policy, measure and --top.",
         "FILE",
         kind=Path | None,
     )
     prove: bool = keyword(
         False,
-        "Whether to go on until the best is proven or the time limit ends, if the bound of the measure "
-        "is loose (expected AUC). Each gap that is reported falls with the time.",
+        "For a measure with a loose bound (expected AUC): whether to continue until the best "
+        "is proven or the time limit ends. The reported gap falls over time.",
     )
     explain_best: bool = keyword(
         False,
-        "Whether to find the rule's obstacles to finer masks, the cost of each mask alone, and the "
-        "metric that models are expected to reach.",
+        "Whether to also find why the rule allows no finer masks, the cost of each mask "
+        "alone, and the expected metric of models.",
     )
 
 
@@ -107,26 +107,26 @@ class RankRequest:
     """A ranking of configurations."""
 
     configurations: Configurations | None = keyword(
-        None, "Configurations to rank; by default those of the policy, else 50 random ones."
+        None, "Configurations to rank. By default: those of the policy, else 50 random ones."
     )
     generate_count: int | None = keyword(
         None, "Rank this many random combinations of the candidate masks instead."
     )
     measure: str | None = keyword(
-        None, "Name of a measure; by default the policy's, else the default of rankings."
+        None, "Name of a measure. By default: the policy's, else the default of rankings."
     )
     estimate: str | None = keyword(
         None,
-        "Rank by the estimated deviation from the raw table instead, the smallest first "
-        "(Algorithm 1 of the AEGIS paper): one of `aegis.advisor.estimates.ESTIMATES`.",
+        "Rank by the estimated deviation from the raw table, the smallest first (Algorithm 1 "
+        "of the AEGIS paper). One of `aegis.advisor.estimates.ESTIMATES`.",
     )
     prefer: str | None = keyword(
         None,
-        "Which comes first of configurations that score about the same: `least-masking`, "
-        "`most-private`, or `score`, the default.",
+        "Which configuration comes first among those that score about the same: "
+        "`least-masking`, `most-private` or `score` (the default).",
     )
     seed: int | None = keyword(
-        None, "Seed of the random configurations and methods, where it is not the study's."
+        None, "Seed of random configurations and methods. By default: the study's seed."
     )
 
 
@@ -147,14 +147,14 @@ class ReleaseRequest:
 
     output: str | Path | None = option(
         None,
-        "The released table: .parquet, .csv, .tsv, .arrow or .feather.",
+        "The released table to write: .parquet, .csv, .tsv, .arrow or .feather.",
         "FILE",
         short="-o",
         kind=Path | None,
     )
     certificate: str | Path | None = option(
         None,
-        "Write a certificate (JSON): digests, options, losses, every privacy figure.",
+        "Write a certificate (JSON): digests, options, losses and every privacy figure.",
         "FILE",
         kind=Path | None,
     )
@@ -163,24 +163,24 @@ class ReleaseRequest:
     )
     measure: str | None = option(
         None,
-        "Measure of the utility that the certificate states: by default the one in the file of the configuration, otherwise that of the policy.",
+        "The measure of utility that the certificate states. By default: the one in the "
+        "configuration file, else the policy's.",
         "NAME",
         offers="measures",
     )
     safe_csv: bool = option(
         False,
-        "Write CSV with an apostrophe before texts that begin with =, +, -, @ or a tabulator, "
-        "which spreadsheets take for formulas.",
+        "Put an apostrophe before CSV texts that begin with =, +, -, @ or a tab. "
+        "Spreadsheets would run them as formulas.",
     )
     seed: int | None = option(
         None,
-        "Number that starts all random draws, so that you can repeat a run. By default draws "
-        "that protect come from the randomness of the system: a reader who knows the seed can undo "
-        "them.",
+        "Seed of random draws, to repeat a run. Anyone who knows it can undo draws that "
+        "protect, so by default these come from the operating system.",
         "N",
         least=0,
     )
-    force: bool = option(False, "Overwrite files that exist.")
+    force: bool = option(False, "Overwrite existing files.")
 
 
 class ReleaseOptions(TypedDict, total=False):
@@ -201,41 +201,43 @@ class ApplyRequest(ReleaseRequest):
 
     output: str | Path | None = option(
         None,
-        "The masked table: .parquet, .csv, .tsv, .arrow or .feather; with --engine spark "
-        "a folder of Parquet files, also hdfs://..., s3a://...",
+        "The masked table to write: .parquet, .csv, .tsv, .arrow or .feather. With --engine "
+        "spark: a folder of Parquet files, such as hdfs://... or s3a://...",
         "FILE",
         short="-o",
         kind=str | None,
     )
     into: str | None = option(
-        None, "In place of a file: the table to make in the database that holds the data.", "NAME"
+        None,
+        "Write to this new table in the database that holds the data, instead of a file.",
+        "NAME",
     )
     form: str = keyword(
         "table",
-        'Form of the release in the database: "table", or "view", which follows the rows of the '
-        "table and shows none when they do not meet the rule.",
+        'Form of the release in the database: "table" or "view". A view changes with the '
+        "table, and shows no row while the rule is not met.",
     )
     certificate: str | Path | None = option(
         None,
-        "Write a certificate (JSON): digests, masks, every privacy figure. It goes with a "
-        "file, so with --output, not with --into.",
+        "Write a certificate (JSON): digests, masks and every privacy figure. Use it with "
+        "--output, not with --into.",
         "FILE",
         kind=Path | None,
     )
     after: Sequence[Configuration] = keyword(
         (),
-        "Configurations of earlier releases of the same table: classes are those of a reader who has "
-        "all of these releases.",
+        "Configurations of earlier releases of the same table. Aegis then checks the rule on "
+        "the classes that a reader of all these releases sees.",
     )
     made_under: OwnerRule | None = keyword(
         None,
-        "Rule of the summary that the configuration was chosen from, as its advice and its file "
-        "(`aegis.policy.owner_of_choice`) name it.",
+        "Rule of the summary from which the configuration was chosen. The advice and the "
+        "file of the configuration name it (`aegis.policy.owner_of_choice`).",
     )
     rule_override: bool = option(
         False,
-        "Use the policy's rule although the summary was made under another one; the result says "
-        "so. A rule weaker than that of a locked summary is refused all the same.",
+        "Use the policy's rule even if the summary was made under another rule; the result "
+        "says so. A locked summary still refuses a weaker rule.",
     )
 
 
@@ -264,27 +266,28 @@ class AnonymizeRequest(ReleaseRequest):
 
     options: Mapping[str, Any] | None = keyword(
         None,
-        "Options of the method; k and l come from the policy's rule where they are not given.",
+        "Options of the method. By default, k and l come from the policy's rule.",
     )
     style: str | None = option(
         None,
-        "How groups are shown: centroid or generalised; by default the method's way.",
+        "How to show a group: centroid (one typical value) or generalised (ranges and sets). "
+        "By default, the method decides.",
         "NAME",
     )
     front: bool = option(
         False,
-        "Also search a grid of cluster numbers and weights (mo-obam): information "
+        "For mo-obam: also try a grid of cluster numbers and weights, and show information "
         "loss against diversity.",
     )
     kinds: Mapping[str, str] | None = keyword(
         None,
-        "Kind (numeric, ordinal, categorical) of quasi-identifiers where it is neither the natural "
-        "one nor that of the policy.",
+        "Kinds of quasi-identifiers (numeric, ordinal, categorical), if they differ from "
+        "those of the column and the policy.",
     )
     orders: Mapping[str, Sequence[Any]] | None = keyword(
         None,
-        "Ascending values of quasi-identifiers where they are neither the natural ones nor those of "
-        "the policy.",
+        "Orders of quasi-identifiers (ascending values), if they differ from the natural "
+        "order and the policy's.",
     )
 
 
@@ -314,44 +317,43 @@ class RiskRequest:
     quasi_identifiers: Sequence[str] = keyword((), "Columns that others may know.")
     weight: str | None = option(
         None,
-        "Column with the number of people that each record represents; by default the policy's weight, "
-        "or 1.",
+        "Column with the number of people that each record represents. By default: the weight of the "
+        "policy, or 1.",
         "COLUMN",
         offers="columns",
     )
     missing: str = option(
         "value",
-        "How a missing value compares: as a separate value, or as equal to any value.",
+        "How a missing value compares: value (a separate value) or wildcard (equal to any value).",
         "value|wildcard",
     )
-    approximate: bool = option(
-        False, "Take the approximation of the risk that sdcMicro takes by default."
-    )
+    approximate: bool = option(False, "Approximate the risk as sdcMicro does by default.")
     special: bool = option(
         False,
-        "Find special uniques as well (SUDA): records that few of their values single out.",
+        "Also find special uniques (SUDA): records that a few of their values single out.",
     )
     largest: int | None = option(
         None,
-        "Look for sets of at most so many columns on which a record is alone; by default "
-        "all of them.",
+        "With --special: the most columns in a set that singles out a record (default: all "
+        "columns).",
         "N",
         least=1,
     )
     fraction: float = option(
         0.01,
-        "Share of the population that the table is a sample of, for the chances of special uniques.",
+        "Sampling fraction: the share of the population that is in the table. Used for the "
+        "risk of special uniques.",
         "SHARE",
     )
     original: Any = option(
         None,
-        "The table before masking, the same records in the same order, to compare numbers.",
+        "The table before masking, with the same records in the same order, for --compare.",
         "TABLE",
         kind=str | None,
     )
     numbers: Sequence[str] = option(
         (),
-        "Columns of numbers to compare with those of --original.",
+        "Numeric columns to compare with the same columns of --original.",
         "A,B,...",
         name="compare",
         kind=list[str] | None,
@@ -359,7 +361,8 @@ class RiskRequest:
     )
     interval: float = option(
         0.05,
-        "How close an original number is to be found, in standard deviations of the masked column.",
+        "With --compare: how close a guess must be to the original number, in standard "
+        "deviations of the masked column.",
         "SHARE",
     )
 

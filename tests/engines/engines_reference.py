@@ -12,20 +12,20 @@ HEAD = """# Engines
 Written by `python tests/engines/engines_reference.py` from the suite that runs every mask on every
 engine (`tests/engines`): do not edit.
 
-A mask is one Ibis expression, so it runs wherever Ibis does. The suite holds what each engine gives
-against what the embedded engine, DuckDB, gives on awkward values: nulls, NaN and infinities,
-negative numbers, the ends of 64 bits, decimals, Unicode, long texts, quotes, dates before 1970,
-times with a zone. *yes*: the same on every value. *no*: a known gap, with its reason below.
+Each mask is one Ibis expression, so it runs on every engine that Ibis supports. Our tests compare each
+engine with the embedded engine, DuckDB, on difficult values: nulls, NaN and infinities, negative numbers,
+the limits of 64 bits, decimals, Unicode, long texts, quotes, dates before 1970, times with a zone. *yes*
+means the same result for every value. *no* means a known difference, with its reason at the end.
 
 | | DuckDB | PostgreSQL | Spark | other engines of Ibis |
 |---|---|---|---|---|
-| open | files, folders, globs, frames; `duckdb://FILE` with `--table` | `postgres://...` with `--table` | `--engine spark`: Parquet, tables of its catalog; in Python also DataFrames | an Ibis table, in Python |
-| summarise, advise, audit | yes | yes; pairs are counted by the server | yes; pairs are counted by the executors | as the engine's SQL allows |
-| standard errors of scores | yes | yes | yes | no: their hash functions are not known |
+| open | files, folders, globs, frames; `duckdb://FILE` with `--table` | `postgres://...` with `--table` | `--engine spark`: Parquet, tables in its catalog; in Python also DataFrames | an Ibis table, in Python |
+| summarise, advise, audit | yes | yes; the server counts pairs | yes; the executors count pairs | as the engine's SQL allows |
+| standard errors of scores | yes | yes | yes | no: Aegis does not know their hash functions |
 | `apply` to a file | yes | yes | a folder, written by the executors | yes |
 | `apply --into` a table or view | `duckdb://` | yes, in one transaction | with `aegis sql` | with `aegis sql` |
 | masks with noise | yes | yes, drawn in this process | no: all rows would come to the driver | yes, drawn in this process |
-| record-level methods | yes | yes, rows are read | no: all rows would come to the driver | yes, rows are read |
+| record-level methods | yes | yes, in memory | no: all rows would come to the driver | yes, in memory |
 | `aegis sql` | yes | yes | yes | Snowflake, BigQuery, Trino, Databricks, ClickHouse |
 
 """

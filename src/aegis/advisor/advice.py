@@ -29,18 +29,19 @@ SCHEMA_VERSION = 2
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """The ranking of configurations, best first and admissible ones before all others.
+    """The ranking of configurations. Those that meet the rule come first, the best at the top.
 
     Attributes
     ----------
     measure
-        Name of the measure that ranks.
+        Name of the measure that Aegis ranked by.
     ranking
         All configurations that were scored.
     unmasked
         The measure of the unmasked table.
     optimal
-        Whether the best configuration is proven best among all combinations of the candidates.
+        Whether the best configuration is proven to be the best of all combinations of the
+        candidates.
     combinations
         Number of combinations of the candidates.
     summary
@@ -54,7 +55,7 @@ class Advice:
     search
         How a search over all combinations ended; None for a ranking of given configurations.
     binding
-        Obstacles to a finer best configuration, on request.
+        Why no mask of the best configuration can be finer, if requested.
     front
         The best configuration for each of several values of a privacy parameter, if requested.
     privacy
@@ -62,9 +63,9 @@ class Advice:
     uncovered
         Risks outside the rule; None if they were not checked.
     lost_alone
-        For the best configuration and by attribute, the loss if only this attribute of the table
-        were masked. Empty if there is no best configuration, for a record-level release, and if the
-        table has too many values to compute it in seconds.
+        By attribute: the loss if only this attribute were masked, as in the best configuration.
+        Empty without a best configuration, for a record-level release, and if the table has too
+        many values to compute it in seconds.
     expected
         The expected AUC of models with the best configuration, if the measure is no model metric;
         None if it was not computed.
@@ -77,8 +78,8 @@ class Advice:
     estimated
         How scores were estimated, if they come from a protected summary; None for exact counts.
     masked_tables
-        Whether masked tables were ranked as they are, not combinations of candidate masks:
-        `combinations` is then how many there are, and `unmasked` the best that any of them shows.
+        Whether Aegis ranked masked tables instead of combinations of candidate masks. Then
+        `combinations` is their number, and `unmasked` is the score of the best one.
     labels
         With several labels, the utility that the best configuration keeps for each; else empty.
 
@@ -138,7 +139,8 @@ class Advice:
 
     @property
     def stated_measure(self) -> str | None:
-        """The measure to write into the file of the best configuration, for its certificate.
+        """The measure that Aegis writes into the file of the best configuration, for its
+        certificate.
 
         None if it is the default measure of rankings, which needs no name. None also for estimates:
         a certificate states the default measure instead, computed on the released rows.
@@ -210,8 +212,7 @@ class Advice:
         return None if self.best is None else self.stated_utility(self.best)
 
     def stated_utility(self, ranked: Ranked) -> UtilityFigure:
-        """Return the utility of a release: of its released rows if known, else of its masks on all
-        rows.
+        """Return the utility of a release: on its released rows if known, else on all rows.
 
         Examples
         --------

@@ -27,13 +27,13 @@ class Options:
         The least number of records in a group, at least 2.
     l
         The least number of distinct values of every sensitive attribute in a group; 1 requires
-        nothing. Only methods that say so accept more than 1.
+        nothing. Only methods that keep l accept more than 1.
     rounded
-        Put numeric centroids on the resolution of their attribute; whole numbers then stay whole.
-        By default means are exact, so that a column of whole numbers becomes one of decimals.
+        Round means to the resolution of their column, so that whole numbers stay whole. By
+        default means are exact, and whole numbers can become decimals.
     partition_above
-        Methods of quadratic cost first cut a table of more records than this into Mondrian cells
-        and group inside each.
+        If the table has more records than this, methods with quadratic cost first cut it into
+        cells by Mondrian, and group inside each cell.
     cell_size
         The least number of records in such a cell.
 

@@ -96,8 +96,8 @@ class AskedReleases:
         bool,
         typer.Option(
             "--search",
-            help="Search all combinations of the candidate masks: the default, unless the policy lists "
-            "configurations. It says whether the best is proven.",
+            help="Search all combinations of the candidate masks. This is the default, unless the "
+            "policy lists configurations.",
         ),
     ] = False
     estimate: Annotated[
@@ -105,9 +105,9 @@ class AskedReleases:
         typer.Option(
             "--estimate",
             metavar="CASE",
-            help="Rank by the estimated deviation from the raw table, the smallest first (Algorithm "
-            "1 of the AEGIS paper): aegis+1d, aegis-1d, sampling, all-evidence, or raw, the "
-            "deviation itself. Of configurations that are named or generated (50 by default).",
+            help="Rank by the estimated deviation from the raw table, the smallest first (Algorithm 1 "
+            "of the AEGIS paper): aegis+1d, aegis-1d, sampling, all-evidence, or raw (the true "
+            "deviation). It ranks the configurations that you name or generate (50 by default).",
         ),
     ] = None
     methods: With = None
@@ -115,8 +115,9 @@ class AskedReleases:
         bool,
         typer.Option(
             "--proxy",
-            help="Also train a small model (the first of --models, else lr) on 2,000 rows of "
-            "each of the best five releases, and show its results. The ranking does not change. Needs the table, not a summary.",
+            help="Also train a small model (the first of --models, else lr) on 2,000 rows of each of "
+            "the five best releases, and show its results. The ranking stays the same. Needs a "
+            "table, not a summary.",
         ),
     ] = False
 
@@ -134,7 +135,7 @@ class AskedTable:
     leave_out: LeaveOut = None
     population: Population = None
     exact: Annotated[
-        bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
+        bool, typer.Option("--exact", help="Count pairs of values on all rows, not on a sample.")
     ] = False
     rule_override: RuleOverride = False
     verify_key: VerifyKey = None
@@ -156,16 +157,16 @@ class AskedPages:
             "--top",
             min=0,
             metavar="N",
-            help="How many to list, 10 unless you say so; 0 lists all that were ranked. A search lists "
-            "them only with this option or --explain.",
+            help="How many configurations to list (default 10; 0 for all). A search lists them only "
+            "with this option or --explain.",
         ),
     ] = None
     explain: Annotated[
         bool,
         typer.Option(
             "--explain",
-            help="Print the whole page of a search: the ranking, what each mask costs, what is proven, why "
-            "no mask is finer, what a weaker rule would gain, every caution in full.",
+            help="Also print the ranking, the cost of each mask, what is proven, why no mask is "
+            "finer, what a weaker rule would gain, and every warning in full.",
         ),
     ] = False
     output: Annotated[
@@ -174,8 +175,8 @@ class AskedPages:
             "--output",
             "-o",
             metavar="FILE",
-            help="Write the best (YAML): a configuration for aegis apply, or a recipe for "
-            "aegis anonymize.",
+            help="Write the best to this file (YAML): a configuration for aegis apply, or a recipe "
+            "for aegis anonymize.",
         ),
     ] = None
     report: Annotated[
@@ -280,13 +281,12 @@ def command(asked: AdviseCommand) -> None:
     the candidate masks. It prints the best one on one screen, and says whether it is
     proven to be the best of all. --explain also prints the runners-up, each with its
     score, the predictive utility deviation (PUD), the smallest class and the suppressed
-    rows. If the policy, a file or --generate names configurations, Aegis ranks these
-    instead. With record-level methods, it ranks their releases among them, by the same
-    measure and rule.
+    rows. If you name configurations (in the policy, in a file, or by --generate), Aegis
+    ranks these instead of searching. With record-level methods (--with), it ranks their
+    releases, too, by the same measure and rule.
 
-    The exit code is 1 if no configuration meets the privacy rule; Aegis then names the
-    closest one.
-    """
+    If no configuration meets the privacy rule, Aegis names the closest one and the exit
+    code is 1."""
     from aegis.policy import load_configurations, load_policy
 
     releases, pages, counted = asked.releases, asked.pages, asked.counted

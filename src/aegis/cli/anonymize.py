@@ -87,8 +87,7 @@ class MethodOptions:
         typer.Option(
             "--option",
             metavar="NAME=VALUE",
-            help="An option of the method; give it again for more (aegis anonymizers NAME "
-            "lists them).",
+            help="An option of the method (aegis anonymizers NAME lists them). Repeat for several.",
         ),
     ] = None
     k: Annotated[
@@ -96,7 +95,7 @@ class MethodOptions:
         typer.Option(
             "--k",
             metavar="K",
-            help="Records in each group at least; by default what the policy's rule requires.",
+            help="The least number of records in a group. By default: the k of the policy's rule.",
         ),
     ] = None
 
@@ -143,15 +142,14 @@ class AnonymizeCommand:
 
 @opens_table
 def command(asked: AnonymizeCommand) -> None:
-    """Release a table by grouping its records, and verify the file that was written.
+    """Release a table by grouping its records, and verify the written file.
 
     You give a table, its policy and a record-level method. Aegis forms groups of
     records and shows one common value of each quasi-identifier for a group. The release
-    has no identifiers and no rows of classes that break the rule; Aegis prints its
-    information loss. It measures privacy on the written file, under a temporary name,
-    by the policy's rule and by the k that the method promises. If the rule is not met,
-    nothing is written and the exit code is 1.
-    """
+    has no identifiers and no rows of classes that break the rule. Aegis prints its
+    information loss. Before the file gets its name, Aegis measures privacy on it: the
+    policy's rule, and the k that the method promises. If the file fails, no file stays
+    and the exit code is 1."""
     from aegis import Study
     from aegis.policy import load_policy, measure_of_choice, read_document
     from aegis.signing import load_private_key

@@ -78,8 +78,8 @@ class PolicyChanges:
         typer.Option(
             "--suppressed-columns",
             metavar="HOW",
-            help="How to show a suppressed column: fill, `*` in every "
-            "row, or leave-out; by default as the policy says, else fill.",
+            help="How to show a suppressed column: fill (`*` in every row) or leave-out (no column). "
+            "By default: as the policy says, else fill.",
         ),
     ] = None
     population: Population = None
@@ -113,7 +113,7 @@ class ApplyCommand:
     name: ConfigurationName = None
     release: ApplyRequest
     view: Annotated[
-        bool, typer.Option("--view", help="Make a view, which follows the table, with --into.")
+        bool, typer.Option("--view", help="With --into: make a view, which changes with the table.")
     ] = False
     sign: SignCertificate = None
     changes: PolicyChanges
@@ -149,14 +149,13 @@ class ApplyCommand:
 
 @opens_table
 def command(asked: ApplyCommand) -> None:
-    """Mask a table with one configuration, and verify the file that was written.
+    """Mask a table with one configuration, and verify the written file.
 
     You give a table, its policy and a configuration. Aegis writes the masked table
-    without identifiers and without the rows of classes that break the rule. It measures
-    privacy on the written file, under a temporary name, and renames the file only if
-    the rule is met. Otherwise nothing is written and the exit code is 1. The same
-    configuration masks next month's rows in the same way.
-    """
+    without identifiers and without the rows of classes that break the rule. It first
+    writes to a temporary name, measures privacy on that file, and renames it only if it
+    meets the rule. Otherwise, no file stays and the exit code is 1. The same
+    configuration masks next month's rows in the same way."""
     from aegis.policy import load_configurations, load_policy, read_document
     from aegis.signing import load_private_key
 

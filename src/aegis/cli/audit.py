@@ -67,7 +67,7 @@ class AskedRoles:
             "--sensitive",
             metavar="A,B,...",
             autocompletion=completion.columns,
-            help="Columns whose values nobody may learn, given in the same way.",
+            help="Columns whose values nobody may learn, separated by commas.",
         ),
     ] = None
     person: Annotated[
@@ -76,8 +76,8 @@ class AskedRoles:
             "--person",
             metavar="COLUMN",
             autocompletion=completion.columns,
-            help="Column that names the person a row is about: distinct persons are counted in "
-            "place of rows.",
+            help="Column that identifies the person, if a person can have several rows. Aegis then "
+            "counts persons, not rows.",
         ),
     ] = None
     policy_file: Annotated[
@@ -105,7 +105,7 @@ class AskedRoles:
         typer.Option(
             "--k",
             metavar="K",
-            help="Ask for k-anonymity with this k, instead of the policy's rule.",
+            help="Check k-anonymity with this k, instead of the policy's rule.",
         ),
     ] = None
 
@@ -132,7 +132,7 @@ class AskedCertificate:
             "--certificate",
             metavar="FILE",
             help="Compare the table with this certificate (JSON): digest, masks, rule and every "
-            "figure. Roles and rule are then those of the certificate.",
+            "figure. Aegis takes roles and rule from the certificate.",
         ),
     ] = None
     verify_key: Annotated[
@@ -140,8 +140,8 @@ class AskedCertificate:
         typer.Option(
             "--verify-key",
             metavar="FILE",
-            help="Ask that the certificate is signed with the private key that belongs to this "
-            "public key (PEM; aegis keygen makes pairs). Needs --certificate.",
+            help="Also require a valid signature of the certificate for this public key (PEM, from "
+            "aegis keygen). Needs --certificate.",
         ),
     ] = None
     original: Annotated[
@@ -149,8 +149,8 @@ class AskedCertificate:
         typer.Option(
             "--original",
             metavar="TABLE",
-            help="The table that the release was made from: its rows, its digest and the utility that "
-            "only it shows are compared with the certificate. Needs --certificate.",
+            help="The table before masking. Aegis also compares its rows, its digest and the utility "
+            "with the certificate. Needs --certificate.",
         ),
     ] = None
 
@@ -176,8 +176,8 @@ class AuditCommand:
         typer.Option(
             "--population",
             metavar="TABLE",
-            help="All persons that the rows are drawn from, shown as TABLE shows them: a row "
-            "each, or a column `rows` that counts them. For k-map, journalist risk and "
+            help="The population that the rows are a sample of, masked as TABLE is: one row per "
+            "person, or a column `rows` with counts. Used for k-map, journalist risk and "
             "delta-presence.",
         ),
     ] = None
@@ -188,15 +188,15 @@ class AuditCommand:
 
 @opens_table
 def command(asked: AuditCommand) -> None:
-    """Measure the privacy of any table, also one that Aegis did not make.
+    """Measure the privacy of any table, even if Aegis did not make it.
 
     You give a table and its quasi-identifiers, by option or in a policy. Aegis prints
-    class sizes, every privacy model and the risk of re-identification. With a rule, it
-    also says whether the table meets it; the exit code is 1 if not.
+    class sizes, every privacy model and the risk of re-identification. If you give a
+    rule, it also says whether the table meets it. If not, the exit code is 1.
 
     With a certificate, Aegis says whether it matches this file. It prints a line for
-    each field that differs, and the exit code is 1 if any does. It also lists the
-    fields that it could not check; with --original there are fewer.
+    each field that differs; if one does, the exit code is 1. It also lists the fields
+    that it could not check. Give the original table (--original) to check more of them.
     """
     from aegis.policy import load_policy
     from aegis.signing import load_public_key

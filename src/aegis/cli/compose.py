@@ -30,8 +30,8 @@ def command(
         list[str],
         typer.Argument(
             metavar="RELEASE... TABLE",
-            help="Two or more releases, each a certificate (.json) or a configuration (.yaml), and last "
-            "the table that they are of, or its exact summary (.aegis).",
+            help="Two or more releases, each a certificate (.json) or a configuration (.yaml). The "
+            "last argument is their table, or its exact summary (.aegis).",
         ),
     ],
     policy_file: PolicyFile,
@@ -41,16 +41,17 @@ def command(
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     quiet: Quiet = False,
 ) -> None:
-    """Say what several releases of one table show together, if their rows can be linked.
+    """Check several releases of one table together, as somebody sees them who can link
+    their rows.
 
     You give the releases in the order in which you made them, the table and the policy.
-    Aegis prints the classes that all of them form together, the rows that one release
-    lacks and another shows, whether the rule still holds, and which attributes break
-    it. A certificate says which earlier releases its release took into account. For a
-    configuration, Aegis assumes that you will apply it with `--after` the ones before
-    it. The exit code is 1 if the rule does not hold. `aegis apply --after` and `aegis
-    advise --after` make and find releases for which it holds.
-    """
+    Aegis prints the classes that the releases form together, and the rows that one
+    release shows and another leaves out. It says whether the rule still holds; if not,
+    it names the attributes that break it, and the exit code is 1. A certificate records
+    which earlier releases its release took into account. For a configuration, Aegis
+    assumes that you apply it with `--after` and the earlier ones. To find and make
+    releases that keep the rule together, use `aegis advise --after` and `aegis apply
+    --after`."""
     from aegis.advisor.composition import compose, read_release, summary_of
     from aegis.policy import load_policy
 

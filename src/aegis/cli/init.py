@@ -44,7 +44,8 @@ def command(
             "-l",
             metavar="COLUMN",
             autocompletion=completion.columns,
-            help="The column to predict; give it several times for several. Without one, each column is predicted from the others.",
+            help="The column to predict. Repeat the option for several. Without it, each column is "
+            "predicted from the others.",
         ),
     ] = None,
     weight: Annotated[
@@ -53,7 +54,8 @@ def command(
             "--weight",
             metavar="COLUMN",
             autocompletion=completion.columns,
-            help="The column of survey weights; without one, a column that looks like it is asked about.",
+            help="The column of survey weights. Without it, Aegis asks you about a column that looks "
+            "like weights.",
         ),
     ] = None,
     output: Annotated[
@@ -62,7 +64,7 @@ def command(
             "--output",
             "-o",
             metavar="FILE",
-            help="The policy to write (YAML); by default it is printed.",
+            help="The policy to write (YAML). By default, Aegis prints it.",
         ),
     ] = None,
     opening: Opening = DEFAULT,

@@ -22,7 +22,7 @@ def command(
         Path,
         typer.Argument(
             metavar="NAME",
-            help="Name of the files: NAME.key, which you keep, and NAME.pub, which you hand out.",
+            help="Name of the files: keep NAME.key, hand out NAME.pub.",
         ),
     ],
     force: Force = False,

@@ -14,7 +14,7 @@ from aegis.words import default_value
 SCHEMA = 1
 """Version of the JSON form of a list; it changes when a field changes its meaning."""
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Show this one in full.")]
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Explain this one.")]
 
 
 def print_list(

@@ -192,11 +192,13 @@ def start(
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="Report the steps and their times on standard error."),
+        typer.Option("--verbose", "-v", help="Print each step and its time to standard error."),
     ] = False,
     log_file: Annotated[
         Path | None,
-        typer.Option("--log-file", metavar="FILE", help="Append the same messages to a file."),
+        typer.Option(
+            "--log-file", metavar="FILE", help="Append the messages of --verbose to this file."
+        ),
     ] = None,
 ) -> None:
     """Show the help when no command is given."""

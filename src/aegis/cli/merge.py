@@ -24,7 +24,9 @@ EXAMPLES = (
 def command(
     summaries: Annotated[
         list[Path],
-        typer.Argument(metavar="SUMMARY...", help="Summaries (.aegis) of parts that share no row."),
+        typer.Argument(
+            metavar="SUMMARY...", help="Summaries (.aegis) of parts that have no row in common."
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The summary to write (.aegis).")
@@ -34,16 +36,15 @@ def command(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add up the summaries of the parts of a table to one of the whole.
+    """Add up the summaries of parts of a table to a summary of the whole table.
 
-    You give summaries that were made under one policy; make those of large parts with
-    `--exact`. Aegis writes the summary of all rows. Counts, classes, and attributes of
-    at most 128 groups are exactly those of the whole table. Longer attributes keep the
-    groups and ranges of the first part. So you can summarise new parts one by one, and
-    several providers can combine their summaries without showing a row. Masks that
-    learn cut points from the data must share them: make the later parts with `--like
-    FIRST.aegis`.
-    """
+    You give summaries of the parts, all made under one policy. Aegis writes the summary
+    of all rows. For example, you can summarise each month once, or combine the
+    summaries of several providers without showing a row. Make the first summary as
+    usual, and each later one with `--like FIRST.aegis`, so that all parts use the same
+    cut points. Make summaries of large parts with `--exact`. Counts, classes, and
+    attributes of at most 128 groups are then exactly those of the whole table. Longer
+    attributes keep the groups and ranges of the first part."""
     from aegis.signing import load_public_key
     from aegis.summary import merge_bundles, save_bundle
 

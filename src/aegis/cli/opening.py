@@ -42,15 +42,15 @@ class FileSyntax:
     ] = None
     delimiter: Annotated[
         str | None,
-        _option("--delimiter", "CHAR", "The character between fields; tab for a tabulator."),
+        _option("--delimiter", "CHAR", "The character between fields, such as ; or tab."),
     ] = None
     quote: Annotated[
         str | None,
         _option(
             "--quote",
             "CHAR",
-            "The character around fields that are quoted: a double quote by default; none "
-            "where no field is.",
+            "The quotation mark around fields (default: a double quote); none if the file quotes "
+            "no field.",
         ),
     ] = None
     escape: Annotated[
@@ -58,15 +58,16 @@ class FileSyntax:
         _option(
             "--escape",
             "CHAR",
-            "The character that goes before a quote within a quoted field: by default a "
-            "second quote.",
+            "The character before a quotation mark inside a quoted field (default: a second "
+            "quotation mark).",
         ),
     ] = None
     header: Annotated[
         bool | None,
         typer.Option(
             "--header/--no-header",
-            help="Whether the first line names the columns; without one they are c1, c2, ...",
+            help="Whether the first line names the columns. With --no-header they are named c1, c2, "
+            "...",
             rich_help_panel=PANEL,
         ),
     ] = None
@@ -78,38 +79,50 @@ class FileValues:
 
     decimal: Annotated[str | None, _option("--decimal", "CHAR", "The decimal mark: . or ,")] = None
     thousands: Annotated[
-        str | None, _option("--thousands", "CHAR", "The separator of thousands.")
+        str | None, _option("--thousands", "CHAR", "The thousands separator, such as ' in 1'000.")
     ] = None
     units: Annotated[
         list[str] | None,
         _option(
             "--units",
             "TEXT",
-            "A unit before or after all numbers of a column, such as $ or %; you can give several.",
+            "A unit that Aegis removes from numbers, such as $ or %. Repeat the option for "
+            "several.",
         ),
     ] = None
     null: Annotated[
         list[str] | None,
-        _option("--null", "TEXT", "A text that means null, such as NA; may be given again."),
+        _option(
+            "--null", "TEXT", "A text that means null, such as NA. Repeat the option for several."
+        ),
     ] = None
     dates: Annotated[
         str | None,
-        _option("--dates", "ORDER", "Order of dates such as 03/04/2024: day-first or month-first."),
+        _option(
+            "--dates", "ORDER", "How to read a date such as 03/04/2024: day-first or month-first."
+        ),
     ] = None
     text: Annotated[
         list[str] | None,
-        _option("--text", "COLUMN", "A column that is read as text; may be given again."),
+        _option(
+            "--text",
+            "COLUMN",
+            "A column to read as text, such as a postcode with leading zeros. Repeat the option "
+            "for several.",
+        ),
     ] = None
     numbers: Annotated[
         list[str] | None,
         _option(
             "--numbers",
             "COLUMN",
-            "A column that is read as numbers although 1 and 1.0 then become one value; may be "
-            "given again.",
+            "A column to read as numbers, even if two spellings such as 1 and 1.0 then become "
+            "one value. Repeat the option for several.",
         ),
     ] = None
-    sheet: Annotated[str | None, _option("--sheet", "NAME", "The sheet of a workbook.")] = None
+    sheet: Annotated[
+        str | None, _option("--sheet", "NAME", "The sheet to read from a workbook.")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

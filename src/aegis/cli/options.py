@@ -26,21 +26,23 @@ Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, Parquet, Arrow or JSON: a file, a folder or a quoted glob; or the URL "
-        "of a database (postgres://...), with --table.",
+        help="The table: a file (CSV, Parquet, Arrow, JSON), a folder, a quoted glob, or the URL "
+        "of a database (postgres://...) with --table.",
     ),
 ]
 TableName = Annotated[
     str | None,
-    typer.Option("--table", metavar="NAME", help="The table of the database: name or schema.name."),
+    typer.Option(
+        "--table", metavar="NAME", help="The table in the database, such as staff or hr.staff."
+    ),
 ]
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
         "--memory-limit",
         metavar="SIZE",
-        help="Most memory of the embedded engine, such as 4GB; what does not fit goes to disk "
-        "(TMPDIR). By default 80 % of the machine's.",
+        help="How much memory DuckDB may use, such as 4GB (default: 80 % of the machine). It "
+        "writes the rest to disk (TMPDIR).",
     ),
 ]
 
@@ -61,8 +63,8 @@ EngineOption = Annotated[
     FileEngine | None,
     typer.Option(
         "--engine",
-        help="The engine that reads TABLE: duckdb, in this process (the default), or spark; "
-        "TABLE is then a path of Parquet files or a table of Spark's catalog.",
+        help="The engine that reads TABLE: duckdb (default) or spark. For spark, TABLE is a path "
+        "of Parquet files or a table in Spark's catalog.",
     ),
 ]
 Master = Annotated[
@@ -70,16 +72,16 @@ Master = Annotated[
     typer.Option(
         "--master",
         metavar="URL",
-        help="Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://... By default what its "
-        "own configuration says.",
+        help="Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://... By default, Spark's "
+        "configuration decides.",
     ),
 ]
 TableOrBundle = Annotated[
     str,
     typer.Argument(
         metavar="TABLE|SUMMARY",
-        help="A table (file, folder, quoted glob, or the URL of a database, with --table), or the "
-        "summary of one (.aegis).",
+        help="A table (file, folder, quoted glob, or URL of a database with --table) or its "
+        "summary (.aegis).",
     ),
 ]
 PolicyFile = Annotated[
@@ -88,12 +90,15 @@ PolicyFile = Annotated[
 FormatOption = Annotated[
     Format,
     typer.Option(
-        "--format", "-f", help="How to print results: table, json or csv.", case_sensitive=False
+        "--format",
+        "-f",
+        help="The format of printed results: table, json or csv.",
+        case_sensitive=False,
     ),
 ]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="Results only: no progress, no warnings, no next steps."),
+    typer.Option("--quiet", "-q", help="Print results only: no progress, warnings or next steps."),
 ]
 Seed = Annotated[
     int,
@@ -101,7 +106,7 @@ Seed = Annotated[
         "--seed",
         min=0,
         metavar="N",
-        help="Number that starts all random draws: a run with the same seed gives the same result.",
+        help="Seed of all random draws: the same seed gives the same result.",
     ),
 ]
 ReleaseSeed = Annotated[
@@ -110,8 +115,8 @@ ReleaseSeed = Annotated[
         "--seed",
         min=0,
         metavar="N",
-        help="Number that starts all random draws, so that you can repeat a run. By default draws "
-        "that protect come from the randomness of the system: a reader who knows the seed can undo them.",
+        help="Seed of random draws, to repeat a run. Anyone who knows it can undo draws that "
+        "protect, so by default these come from the operating system.",
     ),
 ]
 VerifyKey = Annotated[
@@ -119,8 +124,8 @@ VerifyKey = Annotated[
     typer.Option(
         "--verify-key",
         metavar="FILE",
-        help="Refuse a summary unless it was signed with the private key that belongs to "
-        "this public key (PEM; aegis keygen makes pairs).",
+        help="Accept only a summary with a valid signature for this public key (PEM, from aegis "
+        "keygen).",
     ),
 ]
 SignCertificate = Annotated[
@@ -128,24 +133,25 @@ SignCertificate = Annotated[
     typer.Option(
         "--sign",
         metavar="FILE",
-        help="Sign the certificate with this private key (PEM; aegis keygen makes pairs), so that anybody with the public key can check who made it. Needs --certificate.",
+        help="Sign the certificate with this private key (PEM, from aegis keygen). Anyone with "
+        "the public key can then check who made it. Needs --certificate.",
     ),
 ]
 RuleOverride = Annotated[
     bool,
     typer.Option(
         "--rule-override",
-        help="Use the policy's rule although the summary was made under another one; the result says "
-        "so. A rule weaker than that of a locked summary is refused all the same.",
+        help="Use the policy's rule even if the summary was made under another rule; the result "
+        "says so. A locked summary still refuses a weaker rule.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 SafeCsv = Annotated[
     bool,
     typer.Option(
         "--safe-csv",
-        help="Write CSV with an apostrophe before texts that begin with =, +, -, @ or a tabulator, "
-        "which spreadsheets take for formulas.",
+        help="Put an apostrophe before CSV texts that begin with =, +, -, @ or a tab. "
+        "Spreadsheets would run them as formulas.",
     ),
 ]
 Measure = Annotated[
@@ -155,7 +161,7 @@ Measure = Annotated[
         "-m",
         metavar="NAME",
         autocompletion=completion.measures,
-        help="Measure that ranks, instead of the policy's (aegis measures lists them).",
+        help="The measure to rank by, instead of the policy's (aegis measures lists them).",
     ),
 ]
 Merit = Annotated[
@@ -171,10 +177,10 @@ Models = Annotated[
     typer.Option(
         "--models",
         metavar="NAMES",
-        help="The models whose metric is predicted, with equal weights: lr (logistic "
-        "regression), nb (naive Bayes), gbdt (boosted trees), pairs (the same with "
-        "the strongest interaction of two attributes; AUC only), separated by commas. By default "
-        "the better one of linear models and trees.",
+        help="The models whose metric --metric predicts, separated by commas: lr (logistic "
+        "regression), nb (naive Bayes), gbdt (boosted trees), pairs (gbdt with the strongest "
+        "interaction of two attributes; AUC only). Several count equally. By default: the "
+        "better of linear models and trees.",
     ),
 ]
 ReleasedConfiguration = Annotated[
@@ -183,14 +189,14 @@ ReleasedConfiguration = Annotated[
         "--configuration",
         "-c",
         metavar="FILE",
-        help="The configuration to release (YAML), as aegis advise -o writes it. Without it, the policy's "
-        "own configurations are read.",
+        help="The configuration to release (YAML), as aegis advise -o writes it. Without it, "
+        "Aegis takes the configuration in the policy.",
     ),
 ]
 ConfigurationName = Annotated[
     str | None,
     typer.Option(
-        "--name", metavar="NAME", help="Name of the configuration, if the file holds several."
+        "--name", metavar="NAME", help="Which configuration to take, if the file holds several."
     ),
 ]
 UtilityMeasure = Annotated[
@@ -199,7 +205,8 @@ UtilityMeasure = Annotated[
         "--measure",
         metavar="NAME",
         autocompletion=completion.measures,
-        help="Measure of the utility that the certificate states: by default the one in the file of the configuration, otherwise that of the policy.",
+        help="The measure of utility that the certificate states. By default: the one in the "
+        "configuration file, else the policy's.",
     ),
 ]
 Configurations = Annotated[
@@ -222,8 +229,8 @@ With = Annotated[
         "--with",
         metavar="A,B,...",
         autocompletion=completion.methods,
-        help="Also the releases of these record-level methods, in addition to the configurations "
-        "(aegis anonymizers lists them); by default those of the policy.",
+        help="Rank releases of these record-level methods, too (aegis anonymizers lists them). By "
+        "default: those in the policy.",
     ),
 ]
 
@@ -232,7 +239,7 @@ NoValues = Annotated[
     bool,
     typer.Option(
         "--no-values",
-        help="No values of the table in the report: no rows, no column before and after.",
+        help="Show no values of the table in the report: no rows, and no columns before and after.",
     ),
 ]
 LeaveOut = Annotated[
@@ -241,7 +248,7 @@ LeaveOut = Annotated[
         "--leave-out",
         metavar="A,B,...",
         autocompletion=completion.columns,
-        help="Attributes to leave out of scores and release, as if the policy ignored them.",
+        help="Attributes to leave out of scores and release.",
     ),
 ]
 
@@ -252,8 +259,8 @@ QuasiIdentifiers = Annotated[
         "--quasi-identifiers",
         metavar="A,B,...",
         autocompletion=completion.columns,
-        help="Columns that others may know, separated by commas, or the option given again. A "
-        "name that holds a comma goes in double quotes: 'age,\"city, state\"'.",
+        help="Columns that others may know, separated by commas. Put a name with a comma in double "
+        "quotes: 'age,\"city, state\"'.",
     ),
 ]
 Population = Annotated[
@@ -261,9 +268,9 @@ Population = Annotated[
     typer.Option(
         "--population",
         metavar="TABLE",
-        help="The table that this one is a sample of, with the values that it has before it is "
-        "masked: a row per person, or a column `rows` that counts them. For k_map, delta_presence "
-        "and the journalist and marketer risks; in place of the policy's population.",
+        help="The population that this table is a sample of, unmasked: one row per person, or a "
+        "column `rows` with counts. Used for k_map, delta_presence, and the journalist and "
+        "marketer risks. Replaces the policy's population.",
     ),
 ]
 
@@ -273,9 +280,9 @@ After = Annotated[
     typer.Option(
         "--after",
         metavar="FILE",
-        help="An earlier release of the same table, a certificate (.json) or a configuration"
-        " (.yaml): whoever has both releases must not get below the rule either. May be"
-        " given again.",
+        help="An earlier release of this table: its certificate (.json) or configuration (.yaml). "
+        "The rule must also hold for somebody who has both releases. Repeat the option for "
+        "several.",
     ),
 ]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -29,55 +30,88 @@ not edit. The JSON that `--format json` prints is described in [json.md](json.md
 def reference() -> str:
     """Return the reference as Markdown."""
     group: Any = typer.main.get_command(app)
-    parts = [HEAD, "```text", ABOUT, "```", *_everywhere(group)]
+    rows = {name: _rows(group, name) for name in COMMANDS}
+    commands = Counter(row for own in rows.values() for row in own.values())
+    shared = {row for row, n in commands.items() if n >= MANY and row.startswith("| `--")}
+    parts = [HEAD, "```text", ABOUT, "```", *_everywhere(group, rows, shared)]
     for name, module in COMMANDS.items():
-        parts.extend(_command(name, module, _parameters(group, name)))
+        parts.extend(_command(name, module, rows[name], shared))
     return "\n".join(parts).rstrip() + "\n"
 
 
+MANY = 10
+"""Commands from which on an option is explained once for all of them."""
+COLUMNS = ("| {} | meaning | default |", "|---|---|---|")
 EVERYWHERE = """
 ## Options of every command
 
-Where standard output is full or closed, the exit code is 0 once the files are written, else 2 or, for a
-closed pipe, 141. `--help` explains the options of a command that people use first and names the others;
-`--help-all` explains all of them. `check` and `verify` are other words for `audit`, `audit-summary` for
-`leak`, and `audit-together` for `compose`.
+`--help` explains the options that people use first; `--help-all` explains all. You can keep defaults of
+options in a file: see [install](../how-to/install.md#defaults-from-a-file). `check` and `verify` are other
+names for `audit`, `audit-summary` for `leak`, and `audit-together` for `compose`.
 
-These options may be given anywhere on the line. Defaults of any option may be kept in a file: see
-[install](../how-to/install.md#defaults-from-a-file).
+If standard output is full or closed after Aegis has written the files, the exit code is 0. If it happens
+earlier, the exit code is 141 for a closed pipe and 2 otherwise.
 
-| option | meaning | default |
-|---|---|---|"""
+You can give these options anywhere on the line:
+"""
+SHARED = """
+## Options of many commands
+
+The list of a command names the options that it shares with others. This table explains them. The options
+from `--table` to `--sheet` say where a table is and how to read it.
+"""
 
 
-def _everywhere(group: Any) -> Iterator[str]:
-    """Yield the lines on the options that precede any command."""
-    yield EVERYWHERE
+def _everywhere(
+    group: Any, rows: Mapping[str, Mapping[str, str]], shared: set[str]
+) -> Iterator[str]:
+    """Yield the options that come before any command, then those that many commands have."""
+    yield from (EVERYWHERE, *_head("option"))
     for param in group.params:
         if {"--verbose", "--log-file", "--version"} & set(param.opts):
             yield _parameter(param)
+    yield from (SHARED, *_head("option"))
+    yield from dict.fromkeys(row for own in rows.values() for row in own.values() if row in shared)
 
 
-def _parameters(group: Any, name: str) -> list[Any]:
-    """Return the arguments and options of a command, which may be in a group."""
+def _rows(group: Any, name: str) -> dict[str, str]:
+    """Return the rows of the arguments and options of a command, which may be in a group."""
     command = group
     for part in name.split():
         command = command.commands[part]
-    return list(command.params)
+    return {
+        _name(parameter): _parameter(parameter)
+        for parameter in command.params
+        if parameter.name not in ("help", "help_all")
+    }
 
 
-def _command(name: str, module: Any, parameters: list[Any]) -> Iterator[str]:
+def _command(name: str, module: Any, rows: Mapping[str, str], shared: set[str]) -> Iterator[str]:
     """Yield the lines of one command."""
     yield f"\n## aegis {name}\n"
     yield inspect.cleandoc(module.command.__doc__ or "")
-    yield "\n```sh"
-    yield from module.EXAMPLES
-    yield "```\n"
-    yield "| argument or option | meaning | default |"
-    yield "|---|---|---|"
-    for parameter in parameters:
-        if parameter.name not in ("help", "help_all"):
-            yield _parameter(parameter)
+    yield from ("\n```sh", *module.EXAMPLES, "```\n")
+    own = [row for row in rows.values() if row not in shared]
+    if own:
+        yield from (*_head("argument or option"), *own, "")
+    others = [f"`{option}`" for option, row in rows.items() if row in shared]
+    if "`--sheet`" in others:
+        first, last = others.index("`--table`"), others.index("`--sheet`")
+        others[first : last + 1] = ["`--table` to `--sheet`"]
+    if others:
+        yield f"[Shared](#options-of-many-commands): {', '.join(others)}."
+
+
+def _head(first: str) -> list[str]:
+    """Return the first two lines of a table of options."""
+    return [line.format(first) for line in COLUMNS]
+
+
+def _name(parameter: Any) -> str:
+    """Return the argument as the usage shows it, or the first long name of an option."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar)
+    return next(name for name in parameter.opts if name.startswith("--"))
 
 
 def _parameter(parameter: Any) -> str:

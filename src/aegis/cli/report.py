@@ -52,7 +52,10 @@ class ReportedAdvice:
     policy_file: Annotated[
         Path | None,
         typer.Option(
-            "--policy", "-p", metavar="FILE", help="The policy (YAML); a certificate holds its own."
+            "--policy",
+            "-p",
+            metavar="FILE",
+            help="The policy (YAML). Not needed for a certificate.",
         ),
     ] = None
     configurations: Configurations = None
@@ -66,7 +69,9 @@ class ReportedAdvice:
         typer.Option(
             "--evaluate",
             metavar="A,B,...",
-            help="Also train these models (lr, svm, rf, sgd, nb, mlp, gbdt) on the best three and on the unmasked table, and show their accuracy and AUC, means of three splits.",
+            help="Also train these models (lr, svm, rf, sgd, nb, mlp, gbdt) on the three best "
+            "releases and on the unmasked table. The report shows accuracy and AUC, as means of "
+            "three splits.",
         ),
     ] = None
 
@@ -84,8 +89,8 @@ class ReportCommand:
         str,
         typer.Argument(
             metavar="TABLE|SUMMARY|CERTIFICATE",
-            help="A table, its summary (.aegis, .protected) or masked tables (.published), for the report on advice; "
-            "or the certificate of a release (.json), for the page on what was released.",
+            help="For a report on advice: a table, its summary (.aegis, .protected) or masked tables "
+            "(.published). For a page on a release: its certificate (.json).",
         ),
     ]
     output: Annotated[
@@ -107,15 +112,14 @@ class ReportCommand:
 
 @opens_table
 def command(asked: ReportCommand) -> None:
-    """Write the report on a table's advice, or on a release: one file that works offline.
+    """Write a report on advice or on a release: one file that works offline.
 
     You give a table or its summary, and a policy. The report shows the recommendation,
-    the ranking, what each mask costs, and privacy before and after, in charts and
-    tables for a privacy officer. From a certificate, Aegis writes the page on the
-    release instead: digests, the figures of the written file, and a line to sign. The
-    exit code is 1 if no configuration meets the rule; the report is still written, and
-    names the closest one.
-    """
+    the ranking, the cost of each mask, and privacy before and after masking, in charts
+    and tables for a privacy officer. If no configuration meets the rule, the report
+    names the closest one, and the exit code is 1. If you give a certificate, Aegis
+    writes a page on the release instead: digests, the figures of the written file, and
+    a line to sign."""
     from aegis.policy import load_configurations, load_policy
 
     table, output, given = asked.table, asked.output, asked.advice

@@ -50,7 +50,7 @@ class RiskCommand:
             "--output",
             "-o",
             metavar="FILE",
-            help="Write the figures of each record, in the order of the table (.csv, .parquet).",
+            help="Write the risk of each record, in the order of the table (.csv, .parquet).",
         ),
     ] = None
     force: Force = False

@@ -56,14 +56,14 @@ class SqlForm(StrEnum):
 class SqlText:
     """Options for the query or statement to write."""
 
-    dialect: Annotated[SqlDialect, typer.Option("--dialect", help="The dialect to write.")]
+    dialect: Annotated[SqlDialect, typer.Option("--dialect", help="The SQL dialect to write.")]
     table: Annotated[
         str,
         typer.Option(
             "--table",
             metavar="NAME",
-            help="The table that the SQL reads: name, schema.name or catalog.schema.name, in the "
-            "database's own spelling.",
+            help="The table that the SQL reads, spelled as in the database: name, schema.name or "
+            "catalog.schema.name.",
         ),
     ]
     schema_from: Annotated[
@@ -71,13 +71,14 @@ class SqlText:
         typer.Option(
             "--schema-from",
             metavar="TABLE",
-            help="A table with the same columns and types: a file, folder, glob or URL.",
+            help="A table with the same columns and types, such as a sample (file, folder, glob or "
+            "URL).",
         ),
     ]
     form: Annotated[
         SqlForm,
         typer.Option(
-            "--as", help="Write a query, or a statement that makes a view or a table of it."
+            "--as", help="Whether to write a query, or a statement that makes a view or table."
         ),
     ] = SqlForm.SELECT
     into: Annotated[
@@ -85,7 +86,8 @@ class SqlText:
         typer.Option(
             "--into",
             metavar="NAME",
-            help="Name of the view or table; by default that of the table with _masked after it.",
+            help="The name of the view or table. By default: the name of the table with _masked at "
+            "the end.",
         ),
     ] = None
 
@@ -104,7 +106,7 @@ class SqlCommand:
             "--output",
             "-o",
             metavar="FILE",
-            help="The file to write (.sql); by default the SQL is printed.",
+            help="The file to write (.sql). By default, Aegis prints the SQL.",
         ),
     ] = None
     force: Force = False
@@ -116,11 +118,10 @@ def command(asked: SqlCommand) -> None:
     """Write a release as one SQL query, to review it and to run it without Aegis.
 
     You give a policy, a configuration and the columns of a table. The SQL masks the
-    table and leaves out the rows of classes that break the rule. If it had to leave out
-    more rows than the rule allows, it returns no row. Aegis refuses tokenised
-    identifiers, because the SQL would contain their key. Check the result with aegis
-    audit.
-    """
+    table and leaves out the rows of classes that break the rule. If it must leave out
+    more rows than the rule allows, it returns no row. Aegis refuses a policy that
+    replaces identifiers by tokens, because the SQL would contain the key. Check the
+    result with aegis audit."""
     from aegis.files import write_text
     from aegis.policy import load_configurations, load_policy
     from aegis.release import release_sql

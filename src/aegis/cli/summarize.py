@@ -57,16 +57,15 @@ class SummaryOptions:
     """Options on how a summary is made, and on what it contains."""
 
     exact: Annotated[
-        bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
+        bool, typer.Option("--exact", help="Count pairs of values on all rows, not on a sample.")
     ] = False
     like: Annotated[
         Path | None,
         typer.Option(
             "--like",
             metavar="SUMMARY",
-            help="Group values as this summary of another part of the data (.aegis) does: the same "
-            "fitted masks, label classes and frequent groups. aegis merge adds up only such "
-            "parts.",
+            help="Use the fitted masks, label classes and frequent groups of this summary (.aegis) of "
+            "another part of the data, so that aegis merge can add up both.",
         ),
     ] = None
     carried: Annotated[
@@ -74,7 +73,8 @@ class SummaryOptions:
         typer.Option(
             "--information",
             metavar="WHAT",
-            help="Counts of each attribute beyond its masked values: raw (the joint of values and label), histogram or nothing.",
+            help="The counts of raw values to keep for each attribute: raw (by value and label), "
+            "histogram (by value) or nothing (masked values only).",
         ),
     ] = "raw"
     sign: Annotated[
@@ -82,15 +82,16 @@ class SummaryOptions:
         typer.Option(
             "--sign",
             metavar="FILE",
-            help="Sign the summary with this private key (PEM; aegis keygen makes pairs), so that anybody with the public key can check who made it.",
+            help="Sign the summary with this private key (PEM, from aegis keygen). Anyone with the "
+            "public key can then check who made it.",
         ),
     ] = None
     locked: Annotated[
         bool,
         typer.Option(
             "--locked",
-            help="Refuse weaker rules than this policy's wherever the summary is used. Without "
-            "it a weaker rule takes --rule-override, and results say so.",
+            help="Allow no weaker rule than this policy's wherever the summary is used. Without this "
+            "option, others can use a weaker rule with --rule-override; results then say so.",
         ),
     ] = False
     verify_key: VerifyKey = None
@@ -118,14 +119,13 @@ class SummarizeCommand:
 
 @opens_table
 def command(asked: SummarizeCommand) -> None:
-    """Reduce a table to the aggregates that advice needs, in one file.
+    """Reduce a table to the counts that advice needs, in one file.
 
     You give a table and its policy. Aegis writes a summary (.aegis) from which `aegis
     advise` works without the table. It holds counts, not rows. But exact counts of rare
     values can point at a person, so treat it like the table. With --information
-    nothing, it counts only what the masks show; rankings and searches stay the same. To
-    share counts safely, use aegis protect.
-    """
+    nothing, it holds counts of masked values only; rankings and searches stay the same.
+    To share counts safely, use aegis protect."""
     check_outputs(
         [(asked.output, (BUNDLE,))],
         force=asked.running.force,

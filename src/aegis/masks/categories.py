@@ -30,7 +30,7 @@ def as_text(column: ir.Column) -> ir.StringValue:
 
 @dataclass(frozen=True)
 class KeepFrequent(Mask):
-    """Shows the most frequent values and pools all others.
+    """Shows the most frequent values, and one value for all others.
 
     Fitting sets `values`, the `count` most frequent values. If values are equally frequent, the
     smaller ones come first. Null stays null and is not counted. Values are shown as text. New
@@ -38,14 +38,14 @@ class KeepFrequent(Mask):
     """
 
     name: ClassVar[str] = "keep_frequent"
-    summary: ClassVar[str] = "Shows the most frequent values and pools all others."
+    summary: ClassVar[str] = "Shows the most frequent values, and one value for all others."
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
     example: ClassVar[str] = "{keep_frequent: {count: 10}}"
 
     count: int = field(metadata={"doc": "how many values to show, at least 1"})
-    other: str = field(default="other", metadata={"doc": "what the others are shown as"})
+    other: str = field(default="other", metadata={"doc": "the value that replaces all others"})
     values: tuple[Value, ...] | None = field(
-        default=None, metadata={"doc": "the values shown; learnt from the data"}
+        default=None, metadata={"doc": "the values to show; learnt from the data"}
     )
 
     def __post_init__(self) -> None:
@@ -106,7 +106,7 @@ class Group(Mask):
     """
 
     name: ClassVar[str] = "group"
-    summary: ClassVar[str] = "Shows the group to which a value belongs, by a mapping."
+    summary: ClassVar[str] = "Replaces each value by its group, as you list them."
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
     example: ClassVar[str] = "{group: {groups: {north: [Oslo, Turku], south: [Rome]}, rest: other}}"
 
@@ -114,7 +114,8 @@ class Group(Mask):
         metadata={"doc": "name of each group and the list of its values"}
     )
     rest: str = field(
-        default="error", metadata={"doc": 'values of no group: "error", "keep" or "other"'}
+        default="error",
+        metadata={"doc": 'what to do with values without a group: "error", "keep" or "other"'},
     )
 
     def __post_init__(self) -> None:

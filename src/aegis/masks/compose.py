@@ -34,7 +34,7 @@ class Compose(Mask):
     fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
     example: ClassVar[str] = "{compose: [{top_code: {at: 90}}, {bucketize: {width: 10}}]}"
 
-    masks: tuple[Mask, ...] = field(metadata={"doc": "the masks, at least two, in order"})
+    masks: tuple[Mask, ...] = field(metadata={"doc": "the masks in order, at least two"})
 
     def __post_init__(self) -> None:
         given: object = self.masks

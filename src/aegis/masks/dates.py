@@ -36,16 +36,19 @@ class Truncate(Mask):
     """
 
     name: ClassVar[str] = "truncate"
-    summary: ClassVar[str] = "Shows the first day of the week, month, quarter or years of a date."
+    summary: ClassVar[str] = (
+        "Shows only the week, month, quarter or year of a date, as its first day."
+    )
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.DATE})
     example: ClassVar[str] = "{truncate: {unit: month}}"
 
     unit: str = field(metadata={"doc": "day, week, month, quarter or year"})
-    count: int = field(default=1, metadata={"doc": "years taken together, with unit year"})
+    count: int = field(default=1, metadata={"doc": "with unit year: how many years to group"})
     show: str = field(
         default="date",
         metadata={
-            "doc": '"date" (the first day); with unit year "year"; with 10 years "decade": 1980s'
+            "doc": '"date" (the first day); with unit year also "year"; with count 10 also "decade", '
+            "such as 1980s"
         },
     )
 

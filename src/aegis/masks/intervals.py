@@ -46,7 +46,9 @@ class Bucketize(Mask):
 
     name: ClassVar[str] = "bucketize"
     shows_intervals: ClassVar[bool] = True
-    summary: ClassVar[str] = "Shows the interval of a fixed width in which a number falls."
+    summary: ClassVar[str] = (
+        "Shows an interval of fixed width instead of a number, such as [30, 40[."
+    )
     fits: ClassVar[frozenset[Kind]] = NUMERIC
     example: ClassVar[str] = "{bucketize: {width: 10}}"
 
@@ -307,7 +309,9 @@ class EqualWidth(_Cuts):
     """
 
     name: ClassVar[str] = "equal_width"
-    summary: ClassVar[str] = "Shows in which of a number of equally wide intervals a number falls."
+    summary: ClassVar[str] = (
+        "Divides the range of a column into intervals of equal width, and shows the interval."
+    )
     example: ClassVar[str] = "{equal_width: {count: 5}}"
     learns: ClassVar[str | None] = LEARNS
 
@@ -340,7 +344,9 @@ class Quantiles(_Cuts):
     """
 
     name: ClassVar[str] = "quantiles"
-    summary: ClassVar[str] = "Shows in which quantile of the distribution a number falls."
+    summary: ClassVar[str] = (
+        "Divides a column into intervals with about equally many rows, and shows the interval."
+    )
     example: ClassVar[str] = "{quantiles: {count: 4}}"
     learns: ClassVar[str | None] = "cut points that are learnt are values of the data"
 

@@ -28,11 +28,13 @@ class Level(Mask):
     """
 
     name: ClassVar[str] = "level"
-    summary: ClassVar[str] = "Shows the group of a value on a level of the attribute's hierarchy."
+    summary: ClassVar[str] = (
+        "Replaces each value by its group at a level of the attribute's hierarchy."
+    )
     fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
     example: ClassVar[str] = "{level: 2}"
 
-    level: int = field(metadata={"doc": "the level, 0 being the value itself"})
+    level: int = field(metadata={"doc": "the level; 0 is the value itself"})
     hierarchy: Hierarchy | None = field(default=None, metadata={"policy": False})
 
     def __post_init__(self) -> None:

@@ -36,7 +36,7 @@ class Suppress(Mask):
     """Shows "*" for every value and for null, so that no values can be distinguished."""
 
     name: ClassVar[str] = "suppress"
-    summary: ClassVar[str] = 'Shows "*" in place of every value, null included.'
+    summary: ClassVar[str] = 'Shows "*" instead of every value, also instead of null.'
     fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
     example: ClassVar[str] = "suppress"
 

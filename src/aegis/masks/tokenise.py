@@ -52,7 +52,10 @@ class Tokenise(Mask):
     """
 
     name: ClassVar[str] = "tokenise"
-    summary: ClassVar[str] = "Replaces an identifier by a keyed token that keeps joins."
+    summary: ClassVar[str] = (
+        "Replaces an identifier by a token, made with a secret key. Equal values get equal "
+        "tokens, so joins still work."
+    )
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.TEXT, Kind.INTEGER})
     example: ClassVar[str] = "{tokenise: {key_env: AEGIS_TOKEN_KEY}}"
 

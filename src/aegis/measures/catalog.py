@@ -48,8 +48,8 @@ _INFORMATION = (
         name="mi",
         title="Mutual information, plug-in",
         description=(
-            "How many bits the attribute says about the label in this very table. Rewards"
-            " attributes with many values; kept for reproduction."
+            "How many bits of information the attribute has about the label, in this table. It "
+            "favours attributes with many values. Use it to reproduce published results."
         ),
         formula="sum p_xy log2(p_xy / (p_x p_y))",
         reference="Cover, Thomas, Elements of Information Theory, 2006, equation 2.28",
@@ -68,8 +68,8 @@ _INFORMATION = (
         name="adjusted-mi",
         title="Mutual information, bias-corrected",
         description=(
-            "Mutual information less what chance alone shows on average, to first order. The"
-            " measure of choice where attributes are judged one by one."
+            "Mutual information minus its expected value under independence, to first order. The "
+            "best choice if you score attributes one by one."
         ),
         formula="max(0, MI - (K_x - 1)(K_y - 1) / (2 N ln 2))",
         reference=(
@@ -89,8 +89,8 @@ _INFORMATION = (
         name="mi-miller-madow",
         title="Mutual information, Miller-Madow",
         description=(
-            "Mutual information with the Miller-Madow correction of each entropy. Corrects too"
-            " little where most cells are empty."
+            "Mutual information with the Miller-Madow correction of each entropy. If most cells "
+            "are empty, it corrects too little."
         ),
         formula="MI + (K_x + K_y - K_xy - 1) / (2 N ln 2)",
         reference="Miller, Note on the bias of information estimates, 1955",
@@ -130,8 +130,9 @@ _CHI_SQUARE = (
         name="chi2",
         title="Pearson's chi-square",
         description=(
-            "Squared deviation from independence, in units of what is expected. Grows with N and"
-            " with the number of values; kept for reproduction."
+            "The squared deviation of counts from independence, relative to the expected counts. "
+            "It grows with the number of rows and of values. Use it to reproduce published "
+            "results."
         ),
         formula="sum (O - E)^2 / E, E = n_x n_y / N",
         reference="Pearson, Philosophical Magazine 50, 1900, page 157",
@@ -149,7 +150,8 @@ _CHI_SQUARE = (
     Measure(
         name="phi2",
         title="Mean square contingency",
-        description="Chi-square per row: comparable between tables of different size.",
+        description="Chi-square divided by the number of rows, so that you can compare tables of "
+        "different size.",
         formula="chi-square / N",
         reference="Cramer, Mathematical Methods of Statistics, 1946, section 21.9",
         range="0 .. min(K_x, K_y) - 1",
@@ -239,8 +241,8 @@ _DEPENDENCY = (
         name="g3",
         title="Error g3 of the functional dependency",
         description=(
-            "The error of predicting the majority class of each value, on the rows that the"
-            " majorities were taken from: a key attribute has 0."
+            "The error of a prediction by the majority class of each value, on the same rows. An "
+            "attribute that is unique in each row has error 0."
         ),
         formula="1 - sum_x max_y n_xy / N",
         reference=_KIVINEN,
@@ -259,8 +261,9 @@ _DEPENDENCY = (
         name="held-out-g3",
         title="Error g3, leave-one-out",
         description=(
-            "The error of predicting each row by the majority class of the other rows with its"
-            " value, the overall majority where there is none: a key attribute gains nothing."
+            "The error of a prediction of each row by the majority class of the other rows with "
+            "the same value, or by the overall majority if there is no other row. An attribute "
+            "that is unique in each row is then useless."
         ),
         formula="share of rows whose class is not the majority among the other N - 1 rows",
         reference=(

@@ -232,10 +232,10 @@ HELD_OUT_ANY = Measure(
     name=UNLABELLED_MEASURE,
     title="Each column predicted from the others, on rows held out",
     description=(
-        "How well linear models predict each column from all others on rows that they were not fitted to,"
-        " as a mean over columns: for a table without a label, where nobody knows which column will be"
-        " predicted. Columns that tell each other exactly count once. The label, where there is one, has"
-        " no part in it."
+        "How well linear models predict each column from all others on rows that they were "
+        "not fitted to, as a mean over columns. Use it for a table without a label, if you "
+        "do not know which column somebody will predict. Columns that determine each other "
+        "count once. It ignores a label."
     ),
     formula=(
         "weighted mean over columns A of V_A/(1 + V_A), V_A = largest over p = 1, 10, 100 rows of"

@@ -16,8 +16,9 @@ CONFIGURATION = (
         name="adjusted-pillai",
         title="Pillai's trace, adjusted",
         description=(
-            "How much of the label all masked attributes explain together, redundancy counted"
-            " once and chance taken off. Lists what a search by another measure scores."
+            "How much of the label all masked attributes explain together. Redundant information "
+            "counts once, and the part due to chance is subtracted. A search by another measure "
+            "uses it to list the combinations to score."
         ),
         formula="V - (1 - V/(C-1)) d (C-1)/(N-d-1), V as pillai-plain, d the rank of S_zz",
         reference=(
@@ -38,8 +39,8 @@ CONFIGURATION = (
         name="pillai-plain",
         title="Pillai's trace, plug-in",
         description=(
-            "The sum of squared canonical correlations between the masked attributes and the"
-            " label, the chi-square of many attributes at once. Bounds a search."
+            "The sum of squared canonical correlations between the masked attributes and the "
+            "label: a chi-square of many attributes at once. A search uses it as a bound."
         ),
         formula="V = trace(S_zz^+ S_zu S_uu^+ S_uz)",
         reference=(
@@ -59,18 +60,18 @@ CONFIGURATION = (
         name="held-out-pillai-values",
         title="Pillai's trace, held out",
         description=(
-            "How much of the label penalised regressions explain on rows that they were not fitted"
-            " to, the mean over learners from weak to strong penalties. Charges rare values for"
-            " the overfitting that they invite. For models that see values one by one."
+            "How much of the label ridge regressions explain on rows that they were not fitted "
+            "to, as a mean over penalties from weak to strong. Rare values lower the score, "
+            "because models overfit to them. It suits models that treat each value separately."
         ),
         formula=(
             "mean over k of max(0, T_1, .., T_k), T_k = sum_c (TSS_c - RSS_c(p_k)"
             " ((N-1)/(N-1-df(p_k)))^2) / n_c, ridge penalties p = 3, 10, 30, 100, 300 rows"
         ),
         reference=(
-            "Golub, Heath, Wahba, Generalized cross-validation as a method for choosing a good"
-            " ridge parameter, Technometrics 21, 1979; the trace is Pillai's, the mean over"
-            " penalties our own"
+            "Golub, Heath, Wahba, Generalized cross-validation as a method for choosing a good "
+            "ridge parameter, Technometrics 21, 1979; the trace is Pillai's; the mean over "
+            "penalties is ours"
         ),
         range="0 .. C - 1",
         unit="1",
@@ -85,10 +86,10 @@ CONFIGURATION = (
         name="held-out-pillai",
         title="Pillai's trace, held out, under two codings",
         description=(
-            "Two thirds of the held-out trace of values, seen one by one and charged for rare ones"
-            " that share a level, and one third of that of thresholds, which see the order of"
-            " numbers and dates as trees do. Takes the place of the"
-            " default where no AUC can be expected."
+            "A weighted mean of two held-out traces. Two thirds come from single values, with a "
+            "charge for rare values that share a level. One third comes from thresholds, which "
+            "use the order of numbers and dates as trees do. It replaces the default if Aegis "
+            "cannot predict an AUC."
         ),
         formula=(
             "(2 H(Z, p) + H(L, 100 p)) / 3, H as held-out-pillai-values; Z indicators of values, with a"
@@ -96,9 +97,9 @@ CONFIGURATION = (
             " a number or a date"
         ),
         reference=(
-            "As held-out-pillai-values; ridge on thresholds penalises steps between neighbours as in"
-            " Whittaker, On a new method of graduation, Proceedings of the Edinburgh Mathematical"
-            " Society 41, 1923; charge and mean over codings our own"
+            "As held-out-pillai-values; ridge on thresholds penalises steps between neighbours "
+            "as in Whittaker, On a new method of graduation, Proceedings of the Edinburgh "
+            "Mathematical Society 41, 1923; the charge and the mean over codings are ours"
         ),
         range="0 .. C - 1",
         unit="1",
@@ -113,9 +114,9 @@ CONFIGURATION = (
         name="target-coded",
         title="Target-coded trace, adjusted",
         description=(
-            "Pillai's trace of one numeric code per attribute and class: what each masked value"
-            " says of the class. Needs label tables and one small matrix, which is little enough"
-            " to be protected."
+            "Pillai's trace of numeric codes: one code per attribute and class, the share of the "
+            "class among the rows of each masked value. It needs only label tables and one small "
+            "matrix, so a protected summary can hold them."
         ),
         formula=(
             "V - (1 - V/(C-1)) f (C-1)/(N-f-1), V = trace(S_xx^+ S_xu S_uu^+ S_ux), x the codes"
@@ -138,10 +139,10 @@ CONFIGURATION = (
         name="held-out-target-coded",
         title="Target-coded trace, held out",
         description=(
-            "The target-coded trace on rows that took no part in it, the mean over learners from"
-            " weak to strong penalties: held-out-pillai-values as far as label tables and one small"
-            " matrix tell it; of two classes by how far scores separate them, as the expected AUC does."
-            " What protected summaries rank by."
+            "The target-coded trace on held-out rows, as a mean over penalties from weak to "
+            "strong. It approximates held-out-pillai-values from label tables and one small "
+            "matrix. For two classes, it uses how far scores separate them, as the expected AUC "
+            "does. Protected summaries rank by it."
         ),
         formula=(
             "mean over k of max(0, T_1, .., T_k), T_k = C-1 - (C-1 - V s_k) ((N-1)/(N-1 - f_k V/S))^2,"
@@ -167,8 +168,9 @@ CONFIGURATION = (
         name="cmim",
         title="Conditional mutual information total",
         description=(
-            "Adds up what each attribute says about the label beyond any one attribute chosen"
-            " before it, every term corrected for its bias."
+            "The measure adds up attributes one by one. Each attribute adds the information "
+            "about the label that no single attribute before it has. Each term is corrected for "
+            "bias."
         ),
         formula="sum of gains max_A min_(B chosen) (I(A,B;Y) - I(B;Y)), each I as adjusted-mi",
         reference=(
@@ -188,8 +190,9 @@ CONFIGURATION = (
         name="adjusted-contingency",
         title="Mean square contingency of all pairs, corrected for chance",
         description=(
-            "How closely the columns are associated, each pair with the same weight: for a table without a label"
-            " that has too many values for held-out-any. The label, where there is one, has no part in it."
+            "How closely the columns are associated. Each pair of columns has the same weight. "
+            "Use it for a table without a label that has too many values for held-out-any. It "
+            "ignores a label."
         ),
         formula=(
             "mean over pairs of x / (1 + |x|), x = phi2 - (K_a - 1)(K_b - 1)/(N - 1), phi2 = sum"

@@ -16,10 +16,10 @@ _SAID: dict[Merit, dict[str, Any]] = {
     Merit.AUC: {
         "title": "Expected AUC on rows held out",
         "description": (
-            "The area under the ROC curve that models are expected to reach on rows that they were"
-            " not fitted to: the best of penalised discriminants from weak to strong, on numbers and"
-            " dates as they are or on thresholds of them, whichever is better; texts enter as"
-            " names. Sees rare classes as well as frequent ones."
+            "The AUC (area under the ROC curve) that models should reach on rows that they were "
+            "not fitted to. Aegis fits linear discriminants with several penalties and takes the "
+            "best. It tries numbers and dates both as numbers and as thresholds; texts are "
+            "categories. Rare classes count as much as frequent ones."
         ),
         "formula": (
             "largest over p = 10, 100, 1,000 rows of Phi((m_1 - m_0) / sqrt(v_1 + v_0)), means and variances"
@@ -32,9 +32,9 @@ _SAID: dict[Merit, dict[str, Any]] = {
     Merit.ACCURACY: {
         "title": "Expected accuracy on rows held out",
         "description": (
-            "The share of rows that models are expected to get right among rows that they were not"
-            " fitted to, from the same scores as the expected AUC. Says little of rare classes: who"
-            " never predicts them is nearly always right."
+            "The share of correct predictions that models should reach on rows that they were "
+            "not fitted to, from the same scores as the expected AUC. It shows little about rare "
+            "classes: a model that never predicts them is still nearly always right."
         ),
         "formula": (
             "largest over p = 10, 100, 1,000 rows of the largest share of rows on their class's side of a"
@@ -47,8 +47,9 @@ _SAID: dict[Merit, dict[str, Any]] = {
     Merit.LOG_LOSS: {
         "title": "Expected log loss on rows held out",
         "description": (
-            "How far the probabilities that models state are expected to be from the truth on rows"
-            " that they were not fitted to, from the same scores as the expected AUC."
+            "The log loss that models should reach on rows that they were not fitted to, from "
+            "the same scores as the expected AUC. It is small if predicted probabilities are "
+            "close to the truth."
         ),
         "formula": (
             "least over p = 10, 100, 1,000 rows of the least mean of -ln P(own class) of a logistic curve,"
@@ -84,9 +85,9 @@ def expected_measure(what: Expected) -> Measure:
     return Measure(
         name=what.name,
         reference=(
-            "Su, Liu, Linear combinations of multiple diagnostic markers, Journal of the American"
-            " Statistical Association 88, 1993; Friedman, Regularized discriminant analysis, same"
-            " journal 84, 1989; best of penalties and codings our own"
+            "Su, Liu, Linear combinations of multiple diagnostic markers, Journal of the "
+            "American Statistical Association 88, 1993; Friedman, Regularized discriminant "
+            "analysis, same journal 84, 1989; the choice of the best penalty and coding is ours"
         ),
         monotone=False,
         scope=Scope.CONFIGURATION,

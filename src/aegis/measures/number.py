@@ -207,18 +207,19 @@ def r2_measure(what: ExpectedR2) -> Measure:
         name=what.name,
         title=f"Expected R2 on rows held out{of}",
         description=(
-            "The share of the variance of a number that models are expected to explain on rows that"
-            " they were not fitted to: ridge regression under its best penalty, on numbers and dates"
-            " as they are or on thresholds of them, whichever is better; texts enter as names."
+            "The share of the variance of a numeric label that models should explain on rows "
+            "that they were not fitted to. Aegis fits ridge regressions with several penalties "
+            "and takes the best. It tries numbers and dates both as numbers and as thresholds; "
+            "texts are categories."
         ),
         formula=(
             "largest over p = 1, 10, 100, 1,000 rows of 1 - sum_k |y - y_k - (x - x_k)' (S_k + p I)^-1 s_k|^2"
             " / |y - mean|^2; means, scatter S_k and s_k of the rows outside of part k"
         ),
         reference=(
-            "Hoerl, Kennard, Ridge regression, Technometrics 12, 1970; Stone, Cross-validatory choice"
-            " and assessment of statistical predictions, Journal of the Royal Statistical Society B 36,"
-            " 1974; best of penalties and codings our own"
+            "Hoerl, Kennard, Ridge regression, Technometrics 12, 1970; Stone, Cross-validatory "
+            "choice and assessment of statistical predictions, Journal of the Royal Statistical "
+            "Society B 36, 1974; the choice of the best penalty and coding is ours"
         ),
         range="0 .. 1",
         unit="R2",

@@ -29,19 +29,21 @@ class EvaluationRequest:
     models: Sequence[str] | None = option(
         None,
         "Models to train: lr (logistic regression), svm (linear), rf (random forest), sgd, nb "
-        "(naive Bayes), mlp, gbdt (gradient boosting); by default all. A number is predicted by lr "
-        "(ridge regression), rf and gbdt.",
+        "(naive Bayes), mlp, gbdt (gradient boosting). For a numeric label: lr (ridge regression), rf "
+        "and gbdt. By default: all.",
         "A,B,...",
         kind=str | None,
     )
     metric: str | None = option(
         None,
-        "Metric of the trained models to compare with: accuracy (the default), roc_auc, log_loss or "
-        "f1; for a number r2 (the default), rmse or mae. All are computed.",
+        "Metric of the trained models: accuracy (the default), roc_auc, log_loss or f1. For a numeric "
+        "label: r2 (the default), rmse or mae.",
         "NAME",
     )
     splits: int = option(
-        1, "How often to divide the rows into training and test rows; means are shown.", "N"
+        1,
+        "How often to split the rows into training and test rows. Results are means over the splits.",
+        "N",
     )
     test_share: float = option(0.3, "Share of the rows to test on.", "SHARE")
     unmasked: bool = keyword(True, "Whether to train also on the unmasked table.")
@@ -61,8 +63,8 @@ class EvaluationRequest:
     )
     store: str | Path | None = option(
         None,
-        "Keep finished trainings in this file (JSON lines), and do not repeat them.",
+        "Save results in this file (JSON lines). A later run does not train these models again.",
         "FILE",
         kind=Path | None,
     )
-    jobs: int = option(1, "Trainings at a time.", "N", short="-j")
+    jobs: int = option(1, "How many models to train at the same time.", "N", short="-j")

@@ -119,8 +119,8 @@ def read_document(path: str | Path, what: str) -> Located:
 def load_configurations(source: str | Path | Located, policy: Policy) -> dict[str, Configuration]:
     """Read explicit configurations for `policy`: `configurations: {name: {attribute: mask}}`.
 
-    A file with a single `{attribute: mask}` mapping is one configuration with the name of the file.
-    `source` is a path, or the result of `read_document`.
+    `source` is a path, or the result of `read_document`. If the file is a single mapping
+    `{attribute: mask}`, it is one configuration with the name of the file.
 
     Examples
     --------

@@ -24,13 +24,15 @@ class Role(StrEnum):
     """The role of an attribute for privacy; all but `identifier` and `ignore` are scored and released."""
 
     IDENTIFIER = "identifier"
-    """Identifies a person: never released as it is, but dropped or replaced by a keyed token."""
+    """Identifies a person. Aegis never releases it; it drops the column or replaces values by
+    tokens."""
     QUASI_IDENTIFIER = "quasi-identifier"
-    """May be known to others and identify a person in combination: forms the equivalence classes."""
+    """Others may know it, and in combination it can identify a person. It forms the equivalence
+    classes."""
     SENSITIVE = "sensitive"
-    """Has values that nobody should learn about a person."""
+    """Nobody should learn its value for a person."""
     FEATURE = "feature"
-    """None of the above: released and scored, but not part of the classes."""
+    """None of these: Aegis releases and scores it, but it does not form classes."""
     IGNORE = "ignore"
     """Neither scored nor released."""
 
@@ -126,7 +128,8 @@ class Configuration:
     name
         Name in the ranking.
     masks
-        Masks by attribute. An attribute that is left out keeps its only candidate, or `identity`.
+        Masks by attribute. An attribute that you leave out gets its only candidate, or
+        `identity`.
     certificate
         Digest of the certificate that it was read from; None if it does not come from a release.
     after
@@ -210,19 +213,19 @@ class MethodChoice:
 
 @dataclass(frozen=True, repr=False)
 class Policy:
-    """All declarations of a user about one table.
+    """All that you declare about one table.
 
     Attributes
     ----------
     label
-        The label; `NO_LABEL` if there is none.
+        The label, or `NO_LABEL`.
     attributes
         Attributes by name, in the order of the file. Columns that are not listed are neither scored
         nor released. The label may be listed, with a role and candidate masks.
     privacy
         The rule that a release must meet.
     measure
-        Name of the measure for rankings and searches; None for the default of each.
+        Name of the measure for rankings and searches. With None, each uses its default.
     configurations
         Explicit configurations, by name.
     unseen
@@ -230,16 +233,15 @@ class Policy:
     anonymizers
         Record-level methods to rank together with the configurations.
     reading
-        How the table's text files are written; None to determine it from the files.
+        How to read the table's text files. With None, Aegis determines it from the files.
     release
         Facts for the report on the release, if given, such as `purpose` and `author`.
     population
-        Path of the table of the population from which this table is a sample; it has the same
-        quasi-identifiers. None without one.
+        Path of the population that this table is a sample of. It has the same quasi-identifiers.
     suppressed_columns
         How a release shows a column whose mask is `suppress`.
     weight
-        Column of survey weights, by which scores and models are weighted; None to count rows alike.
+        Column of survey weights for scores and models. With None, each row counts once.
 
     Examples
     --------
@@ -281,13 +283,13 @@ class Policy:
 
     @property
     def tasks(self) -> tuple[LabelTask, ...]:
-        """The labels where there are several; empty where there is one, or none."""
+        """The labels if there are several; else empty."""
         return () if self.label.several is None else self.label.several.tasks
 
     def of_task(self, task: LabelTask) -> Policy:
-        """Return the policy of one of several labels by itself, without a rule.
+        """Return the policy for one of several labels, without a rule.
 
-        The other labels are no attributes of it, unless the policy says that they are known.
+        The other labels are not among its attributes, unless the policy says that they are known.
 
         Examples
         --------
@@ -352,7 +354,7 @@ class Policy:
         return rows_to_share(self.privacy.minimum_size)
 
     def measure_by(self, *names: str | None) -> Measure:
-        """Return the first named measure, otherwise that of the policy, otherwise the default.
+        """Return the first measure that is named, else the policy's, else the default.
 
         Without a label, the default is the measure that treats all columns equally.
 
@@ -373,9 +375,11 @@ class Policy:
         return chosen_measure(*names, self.measure, label=self.label.kind)
 
     def measured_by(self, measure: str | None) -> Policy:
-        """Return the policy with this measure for those of several labels that name none.
+        """Return the policy with this measure for each of its labels that has none, if it has
+        several.
 
-        A policy of one label, or none, comes back as it is: whoever asks for a measure gives it there.
+        A policy with one label or none stays the same; you name its measure where you rank or
+        search.
 
         Examples
         --------
@@ -412,7 +416,8 @@ class Policy:
             )
 
     def refuse_several(self, what: str) -> None:
-        """Raise `PolicyError` where the policy has several labels, of which `what` serves one.
+        """Raise `PolicyError` if the policy has several labels, because `what` works
+        for one only.
 
         Examples
         --------
@@ -429,7 +434,8 @@ class Policy:
     def with_label(
         self, masks: Mapping[str, Mask | None], fitted: Mask | None = None
     ) -> dict[str, Mask | None]:
-        """Return the masks of a release with the label's mask, None unless the policy masks the label.
+        """Return the masks of a release with the label's mask; it is None if the policy does not
+        mask the label.
 
         `fitted` is the single mask of the label (`label_mask`), fitted to a table.
 
@@ -668,7 +674,8 @@ class Policy:
 
     @property
     def label_mask(self) -> Mask | None:
-        """The only mask of a label that is a feature, if it shows intervals, which are then the classes."""
+        """The mask of a label whose intervals are the classes: the only mask of a label that is a
+        feature."""
         own = self.label_attribute
         if own is None or own.role is not Role.FEATURE or len(own.masks) != 1:
             return None
@@ -693,7 +700,8 @@ class Policy:
 
     @property
     def shown_labels(self) -> tuple[str, ...]:
-        """The labels that are in every release: of several, one may be masked away."""
+        """The labels that every release shows. (If there are several, a configuration
+        may suppress one.)"""
         gone = self.suppressed_columns is SuppressedColumns.LEAVE_OUT and bool(self.tasks)
         return tuple(c for c in self.label.columns if not (gone and c in self.attributes))
 

@@ -40,15 +40,18 @@ class LabelEntry(PolicyMapping):
     column: Annotated[str, BeforeValidator(_column), Field(min_length=1)]
     """Name of the label column."""
     kind: Literal["classes", "number"] | None = None
-    """`number` for a number to predict, such as a price; utility is then measured by R2. By default its values are classes."""
+    """`number` to predict a number, such as a price; the measure is then R2. By default, each
+    value is a class."""
     bins: int | None = Field(default=None, ge=2, le=100)
     """Number of quantile bins of a numeric label."""
     classes: list[str | int | float | bool] | None = Field(default=None, min_length=1)
     """All classes that the label can have. Declare them if they are public knowledge; `aegis protect` then spends no privacy budget on them."""
     cuts: list[int | float] | None = Field(default=None, min_length=1)
-    """Cut points of a numeric label in ascending order, if they are public knowledge; they replace quantiles of the table."""
+    """Cut points of a numeric label in ascending order, if they are public knowledge. They
+    replace the quantiles of the table."""
     bounds: list[int | float] | None = Field(default=None, min_length=2, max_length=2)
-    """Least and largest number of a number to predict, if they are public knowledge; `aegis protect` needs them, and counts numbers outside as the nearer bound."""
+    """Least and largest number of a numeric label, if they are public knowledge. `aegis protect`
+    needs them, and counts a number outside as the nearer bound."""
 
 
 class TaskEntry(LabelEntry):
@@ -66,13 +69,16 @@ class AttributeEntry(PolicyMapping):
     role: Literal["identifier", "quasi-identifier", "sensitive", "feature", "ignore"]
     """Role of the attribute in privacy."""
     masks: list[MaskSpec] | None = Field(default=None, min_length=1)
-    """Candidate masks; by default every level of the hierarchy, else the default masks of the role."""
+    """Candidate masks. By default: every level of the hierarchy, or else the default masks of the
+    role."""
     hierarchy: str | dict[Any, Any] | None = None
     """A CSV file in ARX format, relative to the policy, or an inline tree."""
     weight: float = Field(default=1.0, ge=1e-9, le=1e9, allow_inf_nan=False)
-    """How much the attribute counts in additive measures, and where each column is predicted from the others, from 1e-9 to 1e9; weights of rows are the policy's `weight`."""
+    """How much the attribute counts in a measure of single attributes, and with `labels: any`;
+    from 1e-9 to 1e9. (Weights of rows are the policy's `weight`.)"""
     kind: Literal["numeric", "ordinal", "categorical"] | None = None
-    """How values of a quasi-identifier compare when records are grouped; by default the natural way for the column's type."""
+    """How record-level methods compare values of a quasi-identifier. By default, it follows from
+    the column's type."""
     order: list[str | int | float] | None = Field(default=None, min_length=2)
     """All values (texts or numbers, without null) of an ordinal quasi-identifier in ascending order."""
     type: Literal["integer", "number", "text", "date", "boolean"] | None = None
@@ -89,27 +95,31 @@ class ReadingShape(PolicyMapping):
     delimiter: str | None = None
     """The character between fields, or `tab`."""
     quote: str | None = None
-    """Character around fields, by default `"`; `none` if fields are not quoted."""
+    """Character around fields (default `"`), or `none` if fields have no quotation
+    marks."""
     escape: str | None = None
-    """Character before a quote within a quoted field; by default the quote itself."""
+    """Character before a quotation mark inside a quoted field. By default a second
+    quotation mark."""
     header: bool | None = None
-    """Whether the first line names the columns; without one they are `c1`, `c2`, ..."""
+    """Whether the first line names the columns. If not, they are named `c1`, `c2`,
+    ..."""
     decimal: Literal[".", ","] | None = None
     """The decimal mark."""
     thousands: str | None = None
     """The thousands separator."""
     units: list[str] = Field(default_factory=list)
-    """Texts before or after all numbers of a column that are not part of the numbers: `$`, `%`, `kg`, ..."""
+    """Units that Aegis removes from numbers: `$`, `%`, `kg`, ..."""
     null: list[str] = Field(default_factory=list)
-    """Unquoted texts that are null, in addition to the empty text."""
+    """Texts that mean null (without quotation marks), in addition to the empty text."""
     dates: Literal["day-first", "month-first"] | None = None
     """Order of dates such as 03/04/2024."""
     text: list[str] = Field(default_factory=list)
-    """Columns that are read as text."""
+    """Columns to read as text."""
     numbers: list[str] = Field(default_factory=list)
-    """Columns that are read as numbers, although different spellings such as 1 and 1.0 become the same value."""
+    """Columns to read as numbers, even if different spellings such as 1 and 1.0 become the same
+    value."""
     sheet: str | None = None
-    """The sheet of a workbook."""
+    """The sheet to read from a workbook."""
 
 
 class ReleaseShape(PolicyMapping):
@@ -137,31 +147,46 @@ class PolicyShape(PolicyMapping):
     label: Annotated[LabelEntry | None, BeforeValidator(_label)] = None
     """The label: the column to predict. Without one, each column is predicted from the others, as with `labels: any`."""
     labels: list[Annotated[TaskEntry, BeforeValidator(_label)]] | Literal["any"] | None = None
-    """Several labels, in place of `label`: a list of columns, each as in `label` and with `weight` and `measure`. What is kept is combined from the share kept of each one. Or `any`: every column in turn is predicted from all others, and an attribute's `weight` says how much it counts."""
+    """Several labels, instead of `label`: a list of columns, each as in `label`, with `weight`
+    and `measure`. Aegis combines the shares of utility kept for each. Or `any`: Aegis predicts
+    each column from all others, and weighs the columns by the `weight` of the attributes."""
     serve: Literal["mean", "worst"] | None = None
-    """How the shares kept of several labels are combined: their weighted `mean` (the default), or the `worst` of them."""
+    """How to combine the shares kept of several labels: their weighted `mean` (the default), or
+    the `worst` of them."""
     labels_known: bool | None = None
-    """Whether who predicts one of several labels knows the others: by default they do not, and no label predicts another one."""
+    """Whether a model that predicts one of several labels may use the others. By default it may
+    not."""
     reading: ReadingShape | None = None
-    """How the table's text files are written; options of the command line take precedence."""
+    """How to read the table's text files. Options on the command line take
+    precedence."""
     measure: str | None = None
-    """The measure that ranks configurations, that a search maximises, and that releases are evaluated by. By default `held-out-auc`, or `held-out-pillai` (with a note) if no AUC can be predicted; `held-out-r2` for a number to predict; `adjusted-contingency` without a label."""
+    """The measure for rankings, searches and releases. By default `held-out-auc`, or
+    `held-out-pillai` (with a note) if Aegis cannot predict an AUC; `held-out-r2` for a numeric
+    label; `adjusted-contingency` without a label."""
     merit: Literal["auc", "accuracy", "log-loss"] | None = None
     """Instead of a measure: a predicted metric of models (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
     models: list[Literal["lr", "nb", "gbdt", "pairs"]] | None = None
-    """The models whose metric is predicted, with equal weights: logistic regression, naive Bayes, boosted trees, boosted trees with the strongest interaction of two attributes (AUC only). By default the better one of linear models and trees."""
+    """The models whose metric `merit` predicts: logistic regression, naive Bayes, boosted trees,
+    or boosted trees with the strongest interaction of two attributes (AUC only). Several count
+    equally. By default: the better of linear models and trees."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None
-    """Column that names the person a row is about, where a person may have several: the rule, its limit and risks then count distinct persons. Never released but as a token."""
+    """Column that identifies the person, if a person can have several rows. The rule, its limit
+    and risks then count persons. Aegis releases the column only as a token."""
     weight: Annotated[str, BeforeValidator(_column)] | None = None
-    """Column of survey weights: how many people of the population a row stands for. Scores, models and estimates of risk are weighted by it. Classes are still counted in rows or persons; if a rule such as k-map needs a population and the policy names none, the people of a class are the sum of its weights. Not released unless a mask makes it coarser."""
+    """Column of survey weights: how many people of the population a row represents. Scores,
+    models and estimates of risk use the weights; classes still count rows or persons. If a rule
+    such as k-map needs a population and the policy names none, the people of a class are the sum
+    of its weights. Aegis releases the column only under a mask."""
     population: str | None = None
-    """Table of the population that this table is a sample of, with the same column names and values; the path is relative to the policy."""
+    """Table of the population that this table is a sample of, with the same column names and
+    values. Give the path relative to the policy."""
     unseen: Literal["error", "suppress"] = "error"
     """How `apply` treats a value that a mask does not know."""
     suppressed_columns: Literal["fill", "leave-out"] = "fill"
-    """How a release shows a column whose mask is `suppress`: `*` in every row, or no column. A column that the rule protects is always kept."""
+    """How a release shows a column whose mask is `suppress`: `fill` writes `*` in every row,
+    `leave-out` drops the column. Aegis always keeps a column that the rule protects."""
     attributes: dict[str, AttributeEntry]
     """Role and candidate masks of each column."""
     configurations: dict[str, dict[str, MaskSpec]] = Field(default_factory=dict)

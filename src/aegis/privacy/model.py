@@ -27,7 +27,7 @@ class ModelNeed(StrEnum):
     SENSITIVE = "sensitive attribute"
     REFERENCE = "distribution in the whole table"
     POPULATION = "population class sizes"
-    CROWD = "population class sizes where they are known, else those of the table"
+    CROWD = "population class sizes, or class sizes if the population is unknown"
     HIERARCHY = "hierarchy of the sensitive attribute"
     LEAVES = "how many values each shown value may represent"
 

@@ -56,20 +56,20 @@ from aegis.privacy.model import (
 
 __all__ = ["L_VALUES", "MIXTURE", "MODELS", "UNION"]
 
-_K = ModelParameter("k", "rows that a class has at least", low=1, whole=True)
+_K = ModelParameter("k", "least number of rows in a class", low=1, whole=True)
 _L = ModelParameter(
     "l",
-    "well-represented sensitive values of a class",
+    "least number of well-represented sensitive values in a class",
     low=1,
     whole=True,
     larger_is_stronger=True,
 )
 _T = ModelParameter("t", "largest distance to the table's distribution", high=1)
 _BETA = ModelParameter("beta", "largest relative gain of belief in a value")
-_DELTA = ModelParameter("delta", "bound on |log(q/p)|, itself excluded")
+_DELTA = ModelParameter("delta", "upper bound of |log(q/p)|; the value must be below it")
 _BASE = ModelParameter(
     "base",
-    "base of the logarithm: e for the natural one, 2 for ARX's",
+    "base of the logarithm: e is the natural one; ARX uses 2",
     low=1,
     above=True,
     default=math.e,
@@ -86,12 +86,16 @@ _ALPHA_VALUES = ValueDemand(
     lambda held: f"an alpha of at least {math.ceil(1000 / held) / 1000:g}",
 )
 
-UNION = "A merged class fails only if all classes in it fail, so merging never raises the number of failing rows."
-MIXTURE = (
-    "The condition holds on a convex set of distributions, so a merger of safe classes is safe. "
-    "Merging a safe class with a large failing one can make the safe rows fail."
+UNION = (
+    "If classes merge, the merged class fails only if all of them failed. So merging never increases "
+    "the number of failing rows."
 )
-_MOVING = f"{MIXTURE} Moreover, the removed rows change the distribution of the kept rows."
+MIXTURE = (
+    "If safe classes merge, the merged class is safe, because the condition describes a "
+    "convex set of distributions. But if a safe class merges with a large failing class, "
+    "the safe rows can fail, too."
+)
+_MOVING = f"{MIXTURE} Suppression also changes the distribution of the kept rows."
 _OTHER_DISTANCES = ("t_closeness.ordered", "t_closeness.hierarchical")
 _SENSITIVE = frozenset({ModelNeed.SENSITIVE})
 _COMPARED = frozenset({ModelNeed.SENSITIVE, ModelNeed.REFERENCE})
@@ -138,7 +142,7 @@ MODELS.register_all(
     PrivacyModel(
         name="k_map",
         title="k-map",
-        description="Every released row matches at least k people of the population.",
+        description="Every released row matches at least k people in the population.",
         formula="population of E >= k",
         reference="Sweeney: Computational Disclosure Control (PhD thesis, MIT 2001)",
         direction=Comparison.AT_LEAST,
@@ -203,12 +207,17 @@ MODELS.register_all(
     PrivacyModel(
         name="l_diversity.entropy",
         title="entropy l-diversity",
-        description="The sensitive values of every class are as uncertain as l equally likely ones.",
+        description="The entropy of the sensitive values in every class is at least that of l equally "
+        "likely values.",
         formula="-sum_v q_v ln q_v >= ln l",
         reference=f"{_MACHANAVAJJHALA}, Definition 4.1",
         direction=Comparison.AT_LEAST,
         limit="l",
-        parameters=(ModelParameter("l", "values, equally likely, that a class is worth", low=1),),
+        parameters=(
+            ModelParameter(
+                "l", "least diversity of a class, as a number of equally likely values", low=1
+            ),
+        ),
         monotone=True,
         monotone_with_suppression=False,
         argument=f"Entropy is concave. {MIXTURE}",
@@ -234,9 +243,10 @@ MODELS.register_all(
         monotone=True,
         monotone_with_suppression=False,
         argument=(
-            "The largest count of a merger is at most the sum of the largest counts, and so are "
-            "the l - 1 largest together: r_1 is subadditive, the tail superadditive, so a merger "
-            "of safe classes is safe. But if a safe class is merged with a failing class, the result can fail."
+            "If safe classes merge, the merged class is safe: its largest count is at most the "
+            "sum of their largest counts, and its remaining counts (r_l and rarer) are at least "
+            "the sum of theirs. But if a safe class merges with a failing class, the result can "
+            "fail."
         ),
         figures=lambda table, criterion: recursive_ratio(
             criterion.counts(table), int(criterion["l"])
@@ -341,7 +351,8 @@ MODELS.register_all(
         name="delta_disclosure.all",
         title="delta-disclosure privacy",
         description=(
-            "Seeing the class changes the share of no sensitive value by the factor base^delta or more."
+            "The share of each sensitive value in a class differs from its share in the table by "
+            "less than the factor base^delta."
         ),
         formula="|log(q_v / p_v)| < delta for every v of the table, log to the base",
         reference=_BRICKELL,
@@ -365,7 +376,8 @@ MODELS.register_all(
         name="delta_disclosure.present",
         title="delta-disclosure privacy of present values",
         description=(
-            "delta-disclosure privacy that ignores values absent from a class, as in several tools."
+            "Delta-disclosure privacy that ignores values absent from a class. Several other "
+            "tools compute it in this way."
         ),
         formula="|log(q_v / p_v)| < delta for every v with q_v > 0, log to the base",
         reference=f"{_BRICKELL}, without the values absent from a class",
@@ -375,8 +387,9 @@ MODELS.register_all(
         monotone=False,
         monotone_with_suppression=False,
         argument=(
-            "The allowed set is not convex: a value absent from one safe class and at its lower "
-            "bound in another falls below the bound when they merge."
+            "The set of allowed distributions is not convex. For example, a value is absent from "
+            "one safe class and at its lower bound in another; if they merge, it falls below the "
+            "bound."
         ),
         figures=lambda table, criterion: (
             log_ratio(criterion.counts(table), absent=False) / math.log(criterion["base"])

@@ -32,19 +32,28 @@ __all__ = ["MODELS", "expected_loss"]
 
 _WAN = "Wan et al.: A Game Theoretic Framework for Analyzing Re-Identification Risk (PLoS ONE 10, 2015)"
 _COST = ModelParameter(
-    "cost", "what an attack on one person costs", above=True, larger_is_stronger=False
+    "cost",
+    "what the attacker pays for an attack on one person",
+    above=True,
+    larger_is_stronger=False,
 )
-_GAIN = ModelParameter("gain", "what a person found is worth", larger_is_stronger=True)
+_GAIN = ModelParameter(
+    "gain", "what the attacker gains by identifying a person", larger_is_stronger=True
+)
 
 
 _BENEFIT = ModelParameter(
     "benefit",
-    "what a publisher has of a row released as it is",
+    "what the publisher gains by a row that is released unmasked",
     above=True,
     larger_is_stronger=False,
 )
-_LOSS = ModelParameter("loss", "what a publisher loses by a person found", larger_is_stronger=True)
-_FREE = ModelParameter("cost", "what an attack on one person costs", larger_is_stronger=False)
+_LOSS = ModelParameter(
+    "loss", "what the publisher loses if an attacker identifies a person", larger_is_stronger=True
+)
+_FREE = ModelParameter(
+    "cost", "what the attacker pays for an attack on one person", larger_is_stronger=False
+)
 
 
 def expected_loss(
@@ -92,14 +101,15 @@ def _least_size(criterion: Criterion) -> int:
 
 for _kind, _title, _people in (
     ("prosecutor", "who knows that a person is in the table", "|E|"),
-    ("journalist", "who is after anyone of the population", "population of E"),
+    ("journalist", "who wants to find anyone in the population", "population of E"),
 ):
     MODELS.register(
         PrivacyModel(
             name=f"no_attack.{_kind}",
             title=f"no attack by a {_kind}",
             description=(
-                f"An adversary {_title} loses by every attack: the gain from a person found, times the probability of finding one, is below the cost of an attempt. Gain and cost are in any one unit."
+                f"No attack pays for an adversary {_title}: the gain from identifying a person, times the "
+                "probability of success, is below the cost of an attack. Give gain and cost in any one unit."
             ),
             formula=f"gain / {_people} < cost",
             reference=_WAN,
@@ -128,9 +138,9 @@ for _kind, _title, _people in (
             name=f"profitability.{_kind}",
             title=f"profitability against a {_kind}",
             description=(
-                "Every released row pays its publisher: what it is worth, less the share of its bits that "
-                f"masks hide, exceeds what attacks by a {_kind} are expected to cost. Rows that do not pay "
-                "are suppressed. Benefit, loss, gain and cost are in any one unit."
+                "Every released row is worth more to its publisher than the expected loss by attacks of a "
+                f"{_kind}. The worth is the benefit, reduced by the share of information (in bits) that "
+                "masks hide. Aegis suppresses all other rows. Give the four amounts in any one unit."
             ),
             formula=(
                 f"benefit * (1 - hidden(E)) > loss / {_people} where gain / {_people} > cost, else > 0; "
@@ -144,8 +154,8 @@ for _kind, _title, _people in (
             monotone=False,
             monotone_with_suppression=False,
             argument=(
-                "A coarser class hides more of its bits, and may hide them without becoming so large that "
-                "attacks no longer pay: the worth falls, the loss need not."
+                "A coarser class is worth less to the publisher. But if it is still so small that "
+                "attacks pay, the expected loss stays."
             ),
             figures=partial(_taken, _kind),
             shortfall=("that do not pay: benefit {benefit}, loss {loss}, gain {gain}, cost {cost}"),

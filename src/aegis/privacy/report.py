@@ -240,7 +240,8 @@ class PrivacyReport:
 
     @property
     def homogeneous_rows(self) -> dict[str, int]:
-        """For each sensitive attribute the number of rows in classes where it is constant."""
+        """For each sensitive attribute, the number of rows in classes where it is
+        constant."""
         return {name: figures.homogeneous_rows for name, figures in self.attributes.items()}
 
     @property
@@ -389,7 +390,7 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
     Parameters
     ----------
     homogeneous_rows
-        For each sensitive attribute the number of rows in classes where it is constant.
+        For each sensitive attribute, the number of rows in classes where it is constant.
     unit
         The counted unit, such as "rows".
     """

@@ -64,9 +64,10 @@ MODELS.register_all(
         name="delta_presence",
         title="delta-presence",
         description=(
-            "Nobody can tell whether a person of the population is in the release with a "
-            "probability outside the interval. A reader knows that a person in a class without released rows is absent, so a minimum above 0 admits no such class: with reference: input, "
-            "none but those that lack rows before suppression."
+            "For every person in the population, the probability that the release contains the "
+            "person is in the interval from minimum to maximum. If a class has no released row, "
+            "a reader knows that its people are absent. So a minimum above 0 admits no such "
+            "class; with `reference: input`, only classes without rows before suppression count."
         ),
         formula="minimum <= |E| / population of E <= maximum",
         reference=_NERGIZ,
@@ -141,9 +142,10 @@ MODELS.register_all(
         name="max_risk.marketer",
         title="marketer risk",
         description=(
-            "Expected share of rows that a match of the whole release with a register gets right; "
-            "the table represents the population where that is unknown. The classes in the "
-            "smallest crowds are removed until the mean meets the threshold."
+            "The share of rows that an attacker is expected to identify by matching the whole "
+            "release with a register of the population. If the population is unknown, Aegis uses "
+            "the table instead. It removes the classes with the fewest people first, until the "
+            "share meets the threshold."
         ),
         formula="sum_E |E| / population of E <= threshold * rows",
         reference=_RISKS,
@@ -153,8 +155,10 @@ MODELS.register_all(
         monotone=True,
         monotone_with_suppression=False,
         argument=(
-            "Merging never raises the mean: (a + b) / (A + B) <= a/A + b/B. But the rows to remove "
-            "can grow: many classes of one row, merged in pairs, tie with a kept class of two."
+            "Merging never increases the mean: (a + b) / (A + B) <= a/A + b/B. But it can "
+            "increase the number of rows to remove. For example, many classes of one row merge "
+            "to classes of two rows, and Aegis must remove them together with a class of two "
+            "rows that it kept before."
         ),
         figures=lambda table, _: 1.0 / table.crowds,
         fails=_too_lonely,

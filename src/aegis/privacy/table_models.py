@@ -22,7 +22,12 @@ _TITLES = {
     "zayatz": "by Zayatz's model",
     "snb": "by the slide negative binomial",
 }
-_PEOPLE = ModelParameter("population", "people that the table is a sample of", low=1, whole=True)
+_PEOPLE = ModelParameter(
+    "population",
+    "number of people in the population that the table is a sample of",
+    low=1,
+    whole=True,
+)
 _DANKAR = "Dankar et al.: Estimating the re-identification risk (BMC Med. Inform. 12, 2012)"
 
 
@@ -54,7 +59,9 @@ MODELS.register_all(
         name="l_diversity.entropy-grassberger",
         title="entropy l-diversity, corrected",
         description=(
-            "Entropy l-diversity with an estimate of the entropy that is unbiased for small classes, too, where the plain entropy is too low; the diversity of a class is at most its number of values."
+            "Entropy l-diversity with a corrected estimate of the entropy, because the plain "
+            "entropy is too low in small classes. A class must also have at least l distinct "
+            "values."
         ),
         formula="|{v : q_v > 0}| >= l, G(|E|) - sum_v q_v G(n_v) >= ln l, G(n) = digamma(n) + (-1)^n int_0^1 x^(n-1)/(1+x)",
         reference=(
@@ -63,12 +70,16 @@ MODELS.register_all(
         ),
         direction=Comparison.AT_LEAST,
         limit="l",
-        parameters=(ModelParameter("l", "values, equally likely, that a class is worth", low=1),),
+        parameters=(
+            ModelParameter(
+                "l", "least diversity of a class, as a number of equally likely values", low=1
+            ),
+        ),
         monotone=False,
         monotone_with_suppression=False,
         argument=(
-            "The correction falls with the size of a class: two classes of a row each, the same "
-            "value in both, are more diverse separately than merged."
+            "The correction is smaller for larger classes. For example, two classes with one row "
+            "each and the same value count as more diverse than the merged class."
         ),
         figures=lambda table, criterion: corrected_values(criterion.counts(table)),
         values=L_VALUES,
@@ -80,8 +91,8 @@ MODELS.register_all(
         name="sample_uniqueness",
         title="sample uniqueness",
         description=(
-            "At most a share of the released rows is alone with its quasi-identifiers; where more "
-            "are, all of them are removed."
+            "At most this share of the released rows is unique in the quasi-identifiers. If more "
+            "are, Aegis removes all of them."
         ),
         formula="|{E : |E| = 1}| <= threshold * rows",
         reference=_DANKAR,
@@ -91,8 +102,8 @@ MODELS.register_all(
         monotone=True,
         monotone_with_suppression=False,
         argument=(
-            "A merger has no more unique rows. With suppression the share is of the kept rows, which "
-            "other criteria change."
+            "Merging classes never adds unique rows. But with suppression, the share refers to "
+            "the kept rows, and other criteria change these."
         ),
         figures=_sample_share,
         shortfall="of one row, more than the share {threshold}",
@@ -105,9 +116,9 @@ for _estimator in ESTIMATORS:
             name=f"population_uniqueness.{_estimator}",
             title=f"population uniqueness {_TITLES[_estimator]}",
             description=(
-                "The people who are expected to be unique in the population are at most a share of "
-                "it, by an estimate from the class sizes of the release; where they are more, rows "
-                "that are unique in the release are removed."
+                "At most this share of the population is expected to be unique, estimated from the "
+                "class sizes of the release. If the share is larger, Aegis removes the rows that are "
+                "unique in the release."
             ),
             formula="expected uniques of the population <= threshold * population",
             reference=_DANKAR,
@@ -119,7 +130,7 @@ for _estimator in ESTIMATORS:
             ),
             monotone=False,
             monotone_with_suppression=False,
-            argument="An estimate from the number of classes of each size may rise when some merge.",
+            argument="The estimate uses the number of classes of each size, and can rise if classes merge.",
             figures=_population_share,
             shortfall="of one row, where more than the share {threshold} of the population is unique",
             needs=frozenset({ModelNeed.REFERENCE}),

@@ -50,28 +50,28 @@ class HybridOptions(Options):
     Attributes
     ----------
     epsilon
-        Noise on numbers of non-violating records, per attribute: Laplace of scale sensitivity /
-        epsilon. Above 0.
+        Laplace noise of scale sensitivity / epsilon on each number of records that meet the rule.
+        Above 0.
     epsilon_violating
-        The same for violating records.
+        The same for records that break the rule.
     sensitivity
-        How far apart two values are that the noise is to hide: 1, as the paper's worked example and
-        its loss of almost nothing from epsilon = 10 imply, hides neighbouring whole numbers from
-        each other, and values that are r apart with epsilon times r only. None is the range of the
-        attribute's domain: only then is each number epsilon-differentially private by itself.
+        The distance of two values that the noise hides at epsilon. With 1 (as in the paper's
+        example), it hides neighbouring whole numbers; values at distance r have only epsilon
+        times r. With None, it is the range of the attribute; only then is each number
+        epsilon-differentially private.
     diversity
-        Entropy of the sensitive attribute (natural logarithm) from which a cluster counts as
-        diverse; the default is that of two equally frequent values.
+        A cluster counts as diverse if the entropy of the sensitive attribute (natural logarithm)
+        is at least this. The default is the entropy of two equally frequent values.
     coverage
-        Share of rows that the one or two most frequent values of a pattern-friendly attribute
-        cover at least.
+        An attribute is pattern-friendly if its one or two most frequent values cover at least
+        this share of the rows.
     importance
-        Most accuracy that shuffling a pattern-friendly attribute may cost the forest, 0..1.
+        Most accuracy that the forest may lose if a pattern-friendly attribute is shuffled, 0..1.
     bands
-        Least share of rows of a super-major, a major and a minor value; rarer ones are
+        Least shares of rows for a super-major, a major and a minor value. Rarer values are
         super-minor.
     pattern_friendly
-        Names of the pattern-friendly attributes; None finds them with a random forest.
+        Names of the pattern-friendly attributes. By default, a random forest finds them.
     trees
         Trees of that forest.
     strict
@@ -80,9 +80,9 @@ class HybridOptions(Options):
     drop_incomplete
         Leave out records with a missing quasi-identifier.
     drop_duplicates
-        Leave out all but the first of records equal in quasi-identifiers and sensitive attributes.
+        If records are equal in quasi-identifiers and sensitive attributes, keep only the first.
     limits
-        (attribute, least, most) triples: records with a number outside are left out as outliers.
+        Triples (attribute, least, most). Records with a number outside are outliers and left out.
     """
 
     epsilon: float = 5.0
@@ -435,7 +435,7 @@ def _outcome(
 
 HYBRID = Anonymizer(
     "hybrid",
-    "Noise on numbers, minimal generalisation of categories where privacy is at stake.",
+    "Adds noise to numbers, and generalises categories only in groups that break the rule.",
     "Majeed and Hwang 2023",
     HybridOptions,
     Style.GENERALISED,

@@ -39,16 +39,15 @@ class SuppressionOptions(Options):
     Attributes
     ----------
     masks
-        Masks that show the quasi-identifiers before cells are suppressed, by name, as a policy
-        writes them: `{age: {bucketize: {width: 5}}}`. One that is not named stays as it is where the
-        policy has `identity` among its candidates, or names none; else it is shown under its first
-        candidate.
+        Masks to apply to quasi-identifiers before suppression, by name, as in a policy: `{age:
+        {bucketize: {width: 5}}}`. An attribute without a mask here stays unmasked if the policy
+        lists `identity` or no candidates for it; else it gets its first candidate.
     importance
-        Quasi-identifiers whose cells are worth more than others', the most important first: with two
-        names, a cell of the first counts three, one of the second two, and any other one.
+        Quasi-identifiers to keep first, the most important at the beginning. For example, with
+        two names a cell of the first counts 3, a cell of the second 2, and any other cell 1.
     empty
-        Leave suppressed cells empty, so that numbers stay numbers; else they show `*`, and a column
-        with such a cell holds text. Empty cells are counted as one value, with those that were
+        Leave suppressed cells empty, so that numbers stay numbers. Otherwise they show `*`, and
+        their column becomes text. Empty cells count as one value, together with cells that were
         empty before.
     """
 
@@ -197,7 +196,7 @@ def _deviation(records: Records, starred: Flags, *, scaled: bool) -> float:
 
 LOCAL_SUPPRESSION = Anonymizer(
     "local-suppression",
-    "Values stay, but for the cells that keep a record out of a class.",
+    "Keeps values, and suppresses only the cells that leave a record without a class of k.",
     "Cell suppression of Sweeney 2002 and Meyerson and Williams 2004; greedy by patterns",
     SuppressionOptions,
     Style.GENERALISED,

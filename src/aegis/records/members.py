@@ -288,7 +288,7 @@ def _run(
 
 K_MEMBER = Anonymizer(
     "k-member",
-    "Greedy clusters of k by least increase of information loss.",
+    "Builds clusters of k records, adding the record that increases the information loss least.",
     "Byun, Kamra, Bertino and Li 2007",
     Options,
     Style.GENERALISED,
@@ -299,7 +299,7 @@ K_MEMBER = Anonymizer(
 )
 KL_MEMBER = Anonymizer(
     "kl-member",
-    "k-member whose clusters grow until they hold l distinct sensitive values.",
+    "k-member with clusters that grow until they have l distinct sensitive values.",
     "Zheng et al. 2019",
     DiverseOptions,
     Style.GENERALISED,

@@ -28,9 +28,9 @@ class VariableOptions(Options):
     Attributes
     ----------
     gamma
-        A record joins a full cluster while its distance to the cluster is below gamma times its
-        distance to the nearest other unassigned record. 0 keeps clusters at k; 0.2 suits
-        scattered, 1.1 clustered data (Solanas and Martinez-Balleste 2006).
+        A record joins a full cluster if its distance to the cluster is below gamma times its
+        distance to the nearest other unassigned record. With 0, clusters have k records. 0.2
+        suits scattered data, 1.1 clustered data (Solanas and Martinez-Balleste 2006).
     """
 
     gamma: float = 0.2
@@ -245,7 +245,7 @@ def _run_v_mdav(
 
 MDAV = Anonymizer(
     "mdav",
-    "Fixed-size microaggregation around the records farthest from the average.",
+    "Microaggregation: groups of k records around the records farthest from the average.",
     "Domingo-Ferrer and Torra 2005, MDAV-generic",
     Options,
     Style.CENTROID,
@@ -256,7 +256,7 @@ MDAV = Anonymizer(
 )
 V_MDAV = Anonymizer(
     "v-mdav",
-    "Variable-size microaggregation: clusters grow where a neighbour is close.",
+    "Microaggregation with groups of variable size: a group grows if a neighbour is close.",
     "Solanas and Martinez-Balleste 2006",
     VariableOptions,
     Style.CENTROID,

@@ -19,8 +19,8 @@ class MondrianOptions(Options):
     Attributes
     ----------
     relaxed
-        Records that hold the median value may go to either side, so that groups can overlap and
-        every partition of 2k or more records can be cut; strict (the default) keeps equal values
+        Allow records with the median value on both sides of a cut. Aegis can then cut every group
+        of 2k or more records, and groups can overlap. By default (strict), equal values stay
         together.
     """
 
@@ -42,7 +42,7 @@ def _run(
 
 MONDRIAN = Anonymizer(
     "mondrian",
-    "Recursive cuts at the median of the widest attribute, strict or relaxed.",
+    "Cuts the records at the median of the widest attribute, again and again.",
     "LeFevre, DeWitt and Ramakrishnan 2006",
     MondrianOptions,
     Style.GENERALISED,

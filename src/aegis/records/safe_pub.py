@@ -34,17 +34,18 @@ class SampledOptions(Options):
     epsilon
         The guarantee, above 0 and up to 5.
     delta
-        With what probability it may fail, above 0 and below 1.
+        The probability that the guarantee may fail, above 0 and below 1.
     rate
-        The chance to draw a record; by default the largest that epsilon allows, 1 - e^-epsilon.
+        The probability of drawing a record. By default the largest that epsilon allows: 1 -
+        e^-epsilon.
     masks
-        Masks that show the quasi-identifiers, by name, as a policy writes them: `{age: {bucketize:
-        {width: 10}}}`; none of them may learn from the table. One that is not named stays as it is
-        where the policy has `identity` among its candidates, or names none; else it is shown under
-        its first candidate. With `search` above 0 it is drawn from its candidates.
+        Masks of the quasi-identifiers, by name, as in a policy: `{age: {bucketize: {width:
+        10}}}`. None of them may learn from the table. An attribute without a mask here stays
+        unmasked if the policy lists `identity` or no candidates for it; else it gets its first
+        candidate. With `search` above 0, Aegis draws its mask from the candidates.
     search
-        How much of epsilon a search for masks may spend; 0 searches nothing. Candidates count from
-        the last, the coarsest, to the first.
+        How much of epsilon to spend on a search for masks; 0 for no search. The policy must list
+        candidates from the finest to the coarsest.
     steps
         How many combinations of masks a search draws.
     score

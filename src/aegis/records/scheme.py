@@ -204,7 +204,7 @@ def _searched(
 
 SAFE_PUB = Anonymizer(
     "safe-pub",
-    "A random sample under fixed or drawn masks, without small classes: differential privacy.",
+    "Differential privacy: a random sample of the records, masked, without small classes.",
     "Li, Qardaji and Su 2012; Bild, Kuhn and Prasser 2018",
     SampledOptions,
     Style.GENERALISED,

@@ -40,8 +40,8 @@ class RankSwapOptions(Options):
     Attributes
     ----------
     percent
-        How far apart the ranks of two values that are swapped may be, in percent of the records:
-        above 0 and up to 100.
+        Largest distance between the ranks of two swapped values, in percent of the records: above
+        0, up to 100.
     """
 
     percent: float = 5.0
@@ -63,11 +63,11 @@ class RecordSwapOptions(Options):
     Attributes
     ----------
     geography
-        Quasi-identifiers that say where a record lies, the coarsest first: `[region, county]`.
+        Quasi-identifiers that contain the place, the coarsest first: `[region, county]`.
     similar
-        Quasi-identifiers in which two records that are swapped have the same values.
+        Quasi-identifiers in which two swapped records must have the same values.
     rate
-        Share of the records that are swapped at least, at risk or not, as far as partners are found.
+        Least share of the records to swap, at risk or not, if there are enough partners.
     """
 
     geography: tuple[str, ...] = ()
@@ -326,14 +326,14 @@ def _swap(
 
 RANK_SWAP = _swap(
     "rank-swap",
-    "Ordered values are swapped with values of a close rank.",
+    "Swaps ordered values with values of a close rank.",
     "Moore 1996",
     RankSwapOptions,
     _rank_swap,
 )
 RECORD_SWAP = _swap(
     "record-swap",
-    "Records at risk change places with records that are the same elsewhere.",
+    "Swaps the places of records at risk with similar records elsewhere.",
     "Targeted record swapping, as for the census round of 2021; sdcMicro",
     RecordSwapOptions,
     _record_swap,

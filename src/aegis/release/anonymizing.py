@@ -39,8 +39,8 @@ class AnonymizedRelease(Released):
     Attributes
     ----------
     recipe
-        Method, all options, and the seed. The same table gives the same release again, unless the
-        method protects by random draws.
+        Method, all options, and the seed. They give the same release of the same table again,
+        unless the method protects by random draws.
     grouped
         The groups with their information loss, notes and figures of the method.
     notes
@@ -120,37 +120,37 @@ def anonymize(
 ) -> AnonymizedRelease:
     """Make a record-level release, suppress classes that fail the rule, and verify the result.
 
-    The quasi-identifiers are replaced group by group. Other columns are released as they are, or
-    with their first candidate mask if `identity` is not among their candidates. Identifiers are
-    dropped or tokenised, as the policy says. Privacy is measured on the written file. It is read
-    back and checked against the policy's rule and the k that the method guarantees, before it gets
-    its final name. Without `output` the rows are returned in memory, and are audited in the same
-    way.
+    The method replaces the quasi-identifiers group by group. Other columns stay as they are; if
+    `identity` is not among their candidate masks, they get the first candidate. Identifiers are
+    dropped or replaced by tokens, as the policy says. Before the written file gets its final
+    name, Aegis reads it back and checks it against the policy's rule and the k that the method
+    guarantees. Without `output`, it audits the rows in memory in the same way, and returns them.
 
     Parameters
     ----------
     table
-        Anything that `aegis.sources.open_table` opens; its rows are read into memory.
+        Anything that `aegis.sources.open_table` opens. Aegis reads its rows into memory.
     policy
         Roles, hierarchies and the privacy rule.
     method
         Name of a registered anonymizer (`aegis anonymizers` lists them), or a `Recipe`, which has
         its own options, seed and style.
     request, options
-        Where the release goes and how it is made: an `AnonymizeRequest`, or its fields as keywords.
-        With a `seed` the notes say that a reader who knows it can repeat the draws.
+        Where to write the release and how to make it: an `AnonymizeRequest`, or its fields as
+        keywords. If you give a `seed`, a note in the release warns that anyone who knows it can
+        repeat the draws.
     progress
         Receives one step per stage.
 
     Raises
     ------
     NoAdmissibleConfiguration
-        More rows than the rule allows would have to be suppressed; nothing is written.
+        The release would have to suppress more rows than the rule allows. Aegis writes nothing.
     PolicyError
-        The method, an option or the style is unknown or out of range, an output exists and
-        `force` is not set, or its extension names no format.
+        The method, an option or the style is unknown or out of range; the output exists and
+        `force` is not set; or its extension is unknown.
     DataError
-        The table is not usable: see `aegis.anonymizers.encode`.
+        The method cannot use the table: see `aegis.anonymizers.encode`.
 
     Examples
     --------

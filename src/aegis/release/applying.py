@@ -137,8 +137,8 @@ def apply(
 ) -> Release:
     """Mask a table, suppress rows that fail the rule, and verify the result.
 
-    Privacy is measured on the written file: it is read back and audited before it takes its final
-    name. Without `output` the masked rows are returned in memory, and are audited in the same way.
+    Aegis reads the written file back and audits it before the file gets its final name. Without
+    `output`, it audits the masked rows in memory in the same way, and returns them.
 
     Parameters
     ----------
@@ -147,26 +147,27 @@ def apply(
     policy
         Roles, the privacy rule, and the treatment of unseen values.
     configuration
-        One mask per scored attribute. Masks that learn from data and are not fitted yet are fitted
-        to this table; the release has the fitted configuration.
+        One mask per scored attribute. If a mask learns from data and is not fitted yet, Aegis
+        fits it to this table. The release contains the fitted configuration.
     request, options
-        Where the release goes and how it is made: an `ApplyRequest`, or its fields as keywords.
+        Where to write the release and how to make it: an `ApplyRequest`, or its fields as
+        keywords.
     progress
         Receives one step per stage.
 
     Raises
     ------
     NoAdmissibleConfiguration
-        More rows than the rule allows would have to be suppressed; nothing is written.
+        The release would have to suppress more rows than the rule allows. Aegis writes nothing.
     DataError
         The table has values that a mask does not know, and the policy has `unseen: error`.
     EngineError
         `into` is given, but the table is a file or rows in memory, not in a database.
     PolicyError
-        An output exists and `force` is not set; its extension is no known format; a certificate is
-        requested without an output or with the same name; no masks can meet the rule; the rule or a
-        mask cannot be written as SQL for `into`. Or the rule differs from `made_under` and
-        `rule_override` is not set, or it is weaker than a locked rule.
+        The output exists and `force` is not set; its extension is unknown; you request a
+        certificate without an output, or with the same name; no masks can meet the rule; with
+        `into`, SQL cannot express the rule or a mask; the rule differs from `made_under` and
+        `rule_override` is not set; or the rule is weaker than a locked rule.
 
     Examples
     --------

@@ -128,30 +128,31 @@ def audit(
     table
         Anything that `aegis.sources.open_table` opens.
     quasi_identifiers, sensitive
-        Column names; by default the policy's columns that the table has.
+        Column names. By default: the policy's columns that the table has.
     policy
         Provides roles and rule if they are not given.
     rule
-        The rule to check on the table without suppression; by default the policy's rule.
+        The rule to check on the table without suppression. By default: the policy's rule.
     person
-        Column that identifies persons, to count persons instead of rows; by default the policy's
-        column. If the table lacks the policy's column, rows are counted, and a note says so.
+        Column that identifies persons, to count persons instead of rows. By default: the policy's
+        column. If the table lacks that column, Aegis counts rows, and a note says so.
     configuration
-        The masks that the table was made with. Aegis takes them as given: the account of the noise,
-        and the hierarchy levels of the values, follow from them and are not checked.
+        The masks that the table was made with. Aegis derives the guarantee of the noise and the
+        hierarchy levels of the values from them, and does not check that they are true.
     population
-        The population of the rows, masked like the audited table, with a row for each person or a
-        column `rows` with numbers of persons. Needed for k-map, journalist risk, delta-presence.
+        The population of the rows, masked like the audited table: one row per person, or a column
+        `rows` with counts. Needed for k-map, journalist risk and delta-presence.
     leaves
-        Number of original values behind each masked value; by default taken from the hierarchies.
+        Number of original values behind each masked value. By default, Aegis takes it from the
+        hierarchies.
     progress
         Receives two steps.
 
     Raises
     ------
     PolicyError
-        Neither quasi-identifiers nor a policy are given, a column has two of the roles
-        (quasi-identifier, sensitive, person), or persons are counted and a population is given.
+        You give neither quasi-identifiers nor a policy; a column has two of the roles
+        quasi-identifier, sensitive and person; or you give both a person column and a population.
     DataError
         A column is missing, or the table has no rows.
 

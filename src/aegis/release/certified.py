@@ -133,7 +133,7 @@ def check_certificate(
 ) -> CertificateCheck:
     """Check whether a certificate matches this table, and whether all its figures are correct.
 
-    Compared are the digest and the number of rows of the file, the columns, the values (as far as
+    Aegis compares the digest and the number of rows of the file, the columns, the values (if the
     masks define the possible values), the rule, every privacy figure, and the utility of the
     release.
 
@@ -144,13 +144,13 @@ def check_certificate(
     certificate
         A certificate of `aegis apply` or `aegis anonymize`: its path, or its content.
     policy
-        The policy of the release, if you have it: Aegis compares its digest, and takes hierarchies
-        from it that some rules need.
+        The policy of the release, if you have it. Aegis compares its digest, and uses its
+        hierarchies for rules that need them.
     original
-        The original table, if you have it: Aegis then also compares its rows, its digest, and the
+        The original table, if you have it. Aegis then also compares its rows, its digest and the
         utility.
     verify_key
-        The public key with which the signature of the certificate must be valid.
+        Public key. If you give it, the certificate must have a valid signature for it.
     progress
         Receives the steps.
 

@@ -84,7 +84,8 @@ class RecordRisk:
     missing
         How a missing value of the key compares with other values.
     risks
-        Probability to find the person behind each record in the population, shape (N,).
+        Probability that an attacker finds the person of each record in the population, shape
+        (N,).
     counts, people
         Records of the sample, and estimated people, with the same key as each record, shape (N,).
     people_in_all
@@ -119,7 +120,7 @@ class RecordRisk:
 
     @property
     def expected(self) -> float:
-        """Expected number of people who are found if all records are tried."""
+        """Expected number of people whom an attacker finds by trying all records."""
         return float(self.risks.sum())
 
     def to_dict(self) -> dict[str, Any]:

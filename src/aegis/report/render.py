@@ -87,7 +87,7 @@ def render_report(
     title
         The report's heading as plain text.
     shown
-        Values of the release, as `Study.report` makes them; None leaves them out.
+        Values of the release, as `Study.report` makes them. None leaves them out.
     sections
         Sections of installed packages, as `Study.report` collects them.
 

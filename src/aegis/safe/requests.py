@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from aegis.policy import Configuration
 
 EPSILON = (
-    "How much level noise may give away of one row or person (differential privacy;"
-    " smaller is safer), with --delta."
+    "The privacy budget of level noise (differential privacy); smaller is safer. Needs --delta."
 )
-DELTA = "The chance that the promise of --epsilon does not hold: less than 1 / rows."
+DELTA = "The probability that the promise of --epsilon fails. Choose less than 1 / rows."
 
 
 @documented
@@ -26,16 +25,17 @@ class NoiseRequest:
     epsilon: float | None = option(None, EPSILON, "E")
     delta: float | None = option(None, DELTA, "D")
     unit: str = option("rows", "What noise protects: rows or persons.", "UNIT")
-    rows_per_person: int = option(1, "Most rows of one person, with --unit persons.", "N")
+    rows_per_person: int = option(1, "With --unit persons: the most rows of one person.", "N")
     person: str | None = option(
         None,
-        "Column that identifies persons; refused if one has more rows than --rows-per-person.",
+        "Column that identifies persons. Aegis refuses the table if a person has more rows "
+        "than --rows-per-person.",
         "COLUMN",
     )
     public: Collection[str] = option(
         (),
-        "Attributes whose values and cuts are public knowledge; '*' for all. The "
-        "values of others are drawn from the table, which takes part of the budget.",
+        "Attributes whose values and cut points are public knowledge; '*' for all. For other "
+        "attributes, Aegis draws values from the table and spends part of the budget on it.",
         "A,B,...",
         kind=list[str] | None,
     )
@@ -50,16 +50,16 @@ class CountsRequest:
         None, "Of level counts: the secret that seeds the perturbation, at least 16 random bytes."
     )
     method: str = option(
-        "cell-keys", "How --level counts changes counts: cell-keys or rounding.", "NAME"
+        "cell-keys", "How level counts changes counts: cell-keys or rounding.", "NAME"
     )
-    threshold: int = option(10, "Cells of fewer rows count as small.", "N")
+    threshold: int = option(10, "Cells with fewer rows count as small.", "N")
     step: int | None = option(
         None,
-        "Base of rounding, or largest change of a cell key; by default the threshold.",
+        "The base of rounding, or the largest change by cell keys. By default: the threshold.",
         "N",
     )
     variance: float | None = option(
-        None, "Variance of the change by cell keys; by default half of the threshold.", "V"
+        None, "The variance of the change by cell keys. By default: half of the threshold.", "V"
     )
 
 
@@ -80,8 +80,8 @@ class ProtectRequest:
     )
     rule_override: bool = option(
         False,
-        "Use the policy's rule although the summary was made under another one; the result says "
-        "so. A rule weaker than that of a locked summary is refused all the same.",
+        "Use the policy's rule even if the summary was made under another rule; the result "
+        "says so. A locked summary still refuses a weaker rule.",
     )
 
 

@@ -75,12 +75,12 @@ class Reading:
     null
         Unquoted texts that mean a missing value, in addition to the empty text.
     dates
-        Order of dates such as 03/04/2024: day-first or month-first.
+        How to read a date such as 03/04/2024: day-first or month-first.
     text, numbers
         Columns that are read as text, or as numbers although different spellings merge (1.0 next to
         1).
     sheet
-        The sheet of a workbook.
+        The sheet to read from a workbook.
 
     Raises
     ------

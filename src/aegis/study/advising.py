@@ -79,7 +79,8 @@ class Advising(ABC):
 
     @property
     def searchable(self) -> bool:
-        """Whether there are candidate masks to combine; a summary of masked tables has none.
+        """Whether there are candidate masks to combine. A summary of masked tables has
+        none.
 
         Examples
         --------
@@ -105,7 +106,7 @@ class Advising(ABC):
 
     @property
     def summary(self) -> Summary:
-        """The aggregates of the table, computed at the first call."""
+        """The summary of the table, made at the first call."""
         return self._subject.summary
 
     @property
@@ -124,7 +125,8 @@ class Advising(ABC):
         methods: Sequence[str | Recipe] | None = None,
         explain_best: bool = False,
     ) -> Advice:
-        """Return the best release and its runners-up: search, or rank if configurations are given.
+        """Return the best configuration and its runners-up: search all, or rank those that you
+        give.
 
         Parameters
         ----------
@@ -183,19 +185,21 @@ class Advising(ABC):
         exact: bool = False,
         **options: Unpack[RankOptions],
     ) -> Advice:
-        """Rank masking configurations, admissible ones first and the best first among them.
+        """Rank masking configurations by score. Those that meet the rule come first.
 
         Parameters
         ----------
         configurations
-            Configurations to rank; by default those that the policy lists, or else 50 random ones.
+            Configurations to rank. By default: those that the policy lists, or else 50 random
+            ones.
         request, options
             How to rank: a `RankRequest`, or its fields as keywords.
         methods
-            Record-level methods whose releases are ranked together with the configurations: names
-            or recipes; by default those of the policy, or none if `estimate` is given.
+            Record-level methods (names or recipes) whose releases Aegis ranks together with the
+            configurations. By default: those of the policy; with `estimate`: none.
         exact
-            Count co-occurrences on all rows for this ranking, as `Study(exact=True)` does for all.
+            Count pairs of values on all rows for this ranking, as `Study(exact=True)` does for
+            all.
 
         Raises
         ------
@@ -241,13 +245,14 @@ class Advising(ABC):
     ) -> Advice:
         """Search the combinations of candidate masks for the best that meets the rule.
 
-        The field `optimal` of the advice says whether the result is proven to be the best.
+        If `optimal` is True in the advice, the result is proven to be the best.
 
         Parameters
         ----------
         request, options
-            How to search: a `SearchRequest`, or its fields as keywords. Without a time limit the
-            search runs to its end. (`aegis advise` and `advise` stop after 30 seconds by default.)
+            How to search: a `SearchRequest`, or its fields as keywords. Without a time limit, the
+            search runs to its end; only `advise` and the command `aegis advise` stop after 30
+            seconds.
         methods
             Record-level methods whose releases are also ranked, as in `rank`.
 
@@ -343,10 +348,10 @@ class Advising(ABC):
         measure
             A measure that scores each attribute separately.
         know
-            Knowledge beyond the masked values: `raw`, `histogram` or `nothing`; by default that of
-            the summary.
+            What the estimate may use besides masked values: `raw`, `histogram` or `nothing`. By
+            default: what the summary holds.
         method
-            A method of reconstruction; by default the one that uses all evidence.
+            A method of reconstruction. By default: the one that uses all evidence.
 
         Examples
         --------
@@ -379,14 +384,14 @@ class Advising(ABC):
         attribute
             Its name.
         know
-            Knowledge beyond the masked values: `raw`, `histogram` or `nothing`; by default the
-            histogram, if the summary holds it.
+            What the estimate may use besides masked values: `raw`, `histogram` or `nothing`. By
+            default: the histogram, if the summary holds it.
         method
-            A method of reconstruction; by default the one that uses all evidence.
+            A method of reconstruction. By default: the one that uses all evidence.
         masks
-            The candidate masks whose values are used, such as `quantiles`; by default all.
+            The candidate masks that the estimate uses, such as `quantiles`. By default: all.
         measure
-            A measure of single attributes; its value is estimated, with bounds.
+            A measure of single attributes, whose value Aegis estimates, with bounds.
 
         Raises
         ------

@@ -36,38 +36,40 @@ if TYPE_CHECKING:
 
 
 class Study(Advising):
-    """A table, or its summary, under one policy. It is summarised once, for every question.
+    """A table, or its summary, under one policy. Aegis summarises the table once, at the first
+    question.
 
     Parameters
     ----------
     table
-        Anything that holds rows: a path or glob, a URL of a database, pandas, Polars, PyArrow,
-        DuckDB, Ibis. You can also give a summary, or its path (`.aegis`). A summary holds no rows,
-        so it cannot answer `apply`, `anonymize`, `audit` and `evaluate`.
+        A path or glob, a URL of a database, or a table of pandas, Polars, PyArrow, DuckDB or
+        Ibis. You can also give a summary, or its path (`.aegis`). A summary holds no rows, so
+        `apply`, `anonymize`, `audit` and `evaluate` do not work with it.
     policy
         Roles, candidate masks, the privacy rule: a `Policy`, or the path of its YAML. A summary
         contains its policy, so you need not give one.
     exact
-        Count co-occurrences on all rows. By default, a large table is sampled for this.
+        Count pairs of values on all rows. By default, Aegis counts them on a sample of a large
+        table.
     seed
-        Seed of samples, folds and estimates: the same seed gives the same answers. Noise and other
-        draws that protect a release do not use it; for these, give `seed` to `apply` or
+        Seed of samples, folds and estimates: the same seed gives the same answers. It does not
+        affect draws that protect a release, such as noise; for these, give `seed` to `apply` or
         `anonymize`.
     progress
-        Receives the steps of long work.
+        Receives the progress of long work, step by step.
     rule_override
         Accept a rule that differs from the summary's. If the summary is locked, a weaker rule is
         still refused.
     like
-        The summary of another part of the same data. Its fitted masks and pooled groups are reused,
-        so that `aegis.merge` can add both summaries.
+        The summary of another part of the same data. Aegis reuses its fitted masks and pooled
+        groups, so that `aegis.merge` can add up both summaries.
 
     Raises
     ------
     PolicyError
         The policy is not valid, or a summary was made for another one or under another rule.
     DataError
-        The table cannot be opened. Its rows are read later, by the first question.
+        The table cannot be opened. (Aegis reads its rows later, at the first question.)
 
     Examples
     --------
@@ -103,7 +105,7 @@ class Study(Advising):
         """Return a study of the same table under another policy.
 
         If the new policy changes only the rule, the measure or weights, or leaves out candidates,
-        the summary is reused. Otherwise, the first question summarises the table again.
+        Aegis reuses the summary. Otherwise, it summarises the table again at the first question.
         `rule_override` has the same meaning as in `Study`.
 
         Examples
@@ -123,13 +125,14 @@ class Study(Advising):
     def evaluate(
         self, configurations: Configurations | Advice | None = None, **options: Any
     ) -> Any:
-        """Return the `Evaluation` of models that are trained on every masked table; by column of several labels.
+        """Train models on every masked table, and return the `Evaluation`. With several labels:
+        one for each label, by column.
 
         Parameters
         ----------
         configurations
-            Configurations to train on; by default as in `rank`. If you give an advice, models are
-            trained on its first three entries that meet the rule, and the evaluation contains that
+            Configurations to train on. By default: as in `rank`. If you give an advice, Aegis
+            trains on its first three entries that meet the rule, and the evaluation contains that
             advice.
         options
             The fields of `aegis.papers.requests.EvaluationRequest`, such as `models` and `metric`.
@@ -145,9 +148,10 @@ class Study(Advising):
         return ask("evaluate", self, configurations, **options)
 
     def proxy(self, advice: Advice, models: Sequence[str] = ("lr",)) -> Advice:
-        """Return the advice with results of small models for its best entries.
+        """Train small models on the best entries of an advice, and return the advice
+        with their results.
 
-        Each model is trained on 2,000 rows.
+        Aegis trains each model on 2,000 rows.
 
         Examples
         --------
@@ -174,7 +178,8 @@ class Study(Advising):
         Parameters
         ----------
         advice
-            The result of `advise`, `rank`, `search` or `evaluate`; by default `advise()` is called.
+            The result of `advise`, `rank`, `search` or `evaluate`. By default, the report calls
+            `advise()`.
         path
             File to write: .html, or .pdf if a Chromium browser is installed.
         title
@@ -209,19 +214,19 @@ class Study(Advising):
         Parameters
         ----------
         configuration
-            A configuration, an entry of a ranking, or an advice (its best entry is applied).
+            A configuration, an entry of a ranking, or an advice (to apply its best entry).
         output
-            Path of the masked table; without it, the rows are returned in memory.
+            Path of the masked table. Without it, you get the rows in memory.
         request, options
             How to make the release, as in `aegis.apply`: an `ApplyRequest`, or its fields as
-            keywords. By default, the measure and the rule are those of the advice.
+            keywords. Measure and rule are those of the advice unless you give others.
 
         Raises
         ------
         NoAdmissibleConfiguration
-            The release does not meet the rule; nothing is written.
+            The release does not meet the rule. Aegis writes nothing.
         DataError
-            The study has only a summary; or a mask does not cover a value and the policy says
+            The study has only a summary. Or a mask does not cover a value, and the policy has
             `unseen: error`.
 
         Examples
@@ -304,7 +309,7 @@ class Study(Advising):
         return audit(rows, policy=self.policy, population=population, progress=progress)
 
     def protect(self, output: str | Path | None = None, **options: Any) -> Any:
-        """Return a `ProtectedSummary`, which may leave your organisation.
+        """Return a `ProtectedSummary`, a summary that may leave your organisation.
 
         The function `aegis.safe.protect.protect` describes the options.
 
@@ -344,10 +349,10 @@ class Study(Advising):
         path
             The file, with the extension `.aegis`.
         information
-            Counts of each attribute's unmasked values to include: `raw` (jointly with the label),
-            `histogram` (alone) or `nothing`.
+            Counts of unmasked values to include for each attribute: `raw` (by value and label),
+            `histogram` (by value) or `nothing`.
         locked
-            Whether to refuse rules that are weaker than the policy's when the summary is used.
+            Whether the summary refuses rules that are weaker than the policy's.
         key
             Private key to sign the file with; `aegis.signing.load_private_key` reads one.
         force

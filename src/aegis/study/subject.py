@@ -125,7 +125,7 @@ class Subject:
 
     @property
     def summary(self) -> Summary:
-        """The aggregates of the table, computed at the first call."""
+        """The summary of the table, made at the first call."""
         if self.added is not None:
             raise PolicyError(
                 "This summary answers no question that takes rows or exact counts.",

@@ -80,9 +80,8 @@ def summarize(
 ) -> Summary:
     """Reduce a table to the aggregates that advice needs.
 
-    The joint counts with the label and the frequency table come from a full scan. If the table has
-    more than `sample_rows` rows, co-occurrence counts come from a seeded uniform sample, unless
-    `exact` is set.
+    Aegis counts values by label, and the frequency table, on all rows. If the table has more than
+    `sample_rows` rows, it counts pairs of values on a uniform sample, unless you set `exact`.
 
     Parameters
     ----------
@@ -91,16 +90,16 @@ def summarize(
     policy
         Roles, candidate masks and the label.
     exact
-        Count co-occurrences on all rows, however many.
+        Count pairs of values on all rows.
     sample_rows
-        Number of rows in the co-occurrence sample.
+        Number of rows in the sample for pairs of values.
     max_levels
         Largest number of levels of one attribute in multi-attribute measures; at least 2.
     seed
         Seed of the sample.
     like
-        The summary of another part of the same data under the same policy. Its fitted masks, label
-        bins, classes and pooled groups are reused, so that both summaries can be merged.
+        The summary of another part of the same data under the same policy. Aegis reuses its
+        fitted masks, label bins, classes and pooled groups, so that you can merge both summaries.
     progress
         Receives one step per stage.
 

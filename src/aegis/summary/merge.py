@@ -47,16 +47,16 @@ def merge(*summaries: Summary) -> Summary:
     Parameters
     ----------
     summaries
-        At least one summary; all were made under one policy with the same `max_levels`. Their order
-        affects only the timings, which are copied from the first.
+        At least one summary. All have the same policy and `max_levels`. Their order affects only
+        the timings, which come from the first.
 
     Raises
     ------
     PolicyError
         The policies or `max_levels` differ, or masks were fitted to each part separately.
     DataError
-        Co-occurrences of a part come from a sample; or columns have different types; or a part
-        pools groups that the whole would not pool.
+        A part counted pairs of values on a sample; columns have different types; or a part pools
+        groups that the whole table would not pool.
 
     Examples
     --------

@@ -332,7 +332,7 @@ class LabelSummary:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Aggregates of one table, sufficient for advice on every combination of candidate masks.
+    """Counts of one table from which Aegis can advise on every combination of candidate masks.
 
     Attributes
     ----------
@@ -348,8 +348,8 @@ class Summary:
     pairs
         Co-occurrence counts by class of all pairs of attributes.
     frequency
-        The frequency table of quasi-identifiers, sensitive attributes and label. None if the policy
-        has no quasi-identifiers, or the frequency table would have too many cells.
+        The frequency table of quasi-identifiers, sensitive attributes and label. None if the
+        policy has no quasi-identifiers, or if the table would have too many cells.
     max_levels
         Largest number of levels of one attribute in multi-attribute measures.
     unnamed
@@ -361,13 +361,13 @@ class Summary:
     dialects
         The dialects of the text files that it was made from; empty for other sources.
     read_by_context
-        Columns of text files in which the reading of a value depends on other values, such as the
-        order of day and month. None if it is not known, as in bundles of earlier versions.
+        Columns of text files in which Aegis reads a value by the help of other values, such as
+        the order of day and month. None if unknown, as in files of earlier versions.
     timings
         Seconds per step.
     terms
-        The policy that it was made under, and whether its rule is locked; None if it is not
-        known, as for bundles of earlier versions.
+        The policy of the summary, and whether its rule is locked. None if unknown, as in files of
+        earlier versions.
     several
         With several labels, the summary of each. `label` is then empty, and `attributes` include
         every label that has a role.
@@ -406,7 +406,7 @@ class Summary:
 
     @property
     def information(self) -> Information:
-        """How much the summary knows of the attribute that it knows least about.
+        """The least detail that the summary has on any attribute.
 
         `Information.RAW` is most, `Information.NOTHING` is least.
         """
@@ -426,7 +426,8 @@ class Summary:
         return self.pairs.rows < self.rows - self.label.unlabelled
 
     def in_effective_rows(self) -> Summary:
-        """Return the summary that scores read: sums of weights as effective rows.
+        """Return the summary from which scores are computed: with sums of weights as
+        effective rows.
 
         Without weights this is the summary itself.
 
@@ -458,7 +459,7 @@ class Summary:
 
     @cached_property
     def number(self) -> dict[str, float] | None:
-        """Mean and standard deviation of a number to predict, of the rows behind the pair counts."""
+        """Mean and standard deviation of a numeric label, over the rows of the pair counts."""
         sums, unit, rows = self.pairs.responses, self.label.unit, self.pairs.counted
         if sums is None or unit is None:
             return None

@@ -26,7 +26,7 @@ EXAMPLES = (
 
 def command(
     project: Annotated[
-        Path, typer.Argument(metavar="PROJECT", help="A project that ARX saved (.deid).")
+        Path, typer.Argument(metavar="PROJECT", help="A project file of ARX (.deid).")
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write into.")
@@ -37,7 +37,7 @@ def command(
             "--people",
             metavar="N",
             min=1,
-            help="Size of the population, for models of uniqueness in it.",
+            help="Size of the population, for models of population uniqueness.",
         ),
     ] = None,
     force: Force = False,

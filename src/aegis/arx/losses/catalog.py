@@ -150,8 +150,9 @@ def _refuse_withheld(text: str, problem: Problem) -> None:
 NU_ENTROPY = ObjectiveType(
     "nu-entropy",
     "Non-uniform entropy",
-    "sum over attributes of -sum_v n_v log2(n_v / n_g(v)), in bits, and of suppressed rows "
-    "the bits from their groups to one of all; options as for loss",
+    "sum over attributes of -sum_v n_v log2(n_v / n_g(v)), in bits: n_v rows have the "
+    "value v, n_g(v) its group. Suppressed rows add the bits from their groups to one "
+    "group of all rows. Options as for loss",
     "Gionis and Tassa, k-Anonymization with minimal loss of information, TKDE 21, 2009; "
     "suppression as in ARX",
     _charged,
@@ -161,12 +162,14 @@ NU_ENTROPY = ObjectiveType(
 LOSS = ObjectiveType(
     "loss",
     "Normalised certainty penalty",
-    "sum over attributes of the mean over rows of the width of the value's group over the "
-    "attribute's, 1 for a suppressed row: leaves less one under a hierarchy, else the range "
-    "of numbers, or distinct values less one; loss(mean=sum|arithmetic|geometric|max, "
-    "factor=0..1, weights=equal|policy, over=all|quasi-identifiers): how attributes are put "
-    "together (geometric: prod(1 + x)^(1/m) - 1), what counts (0 masking alone, 0.5 masking "
-    "and suppression, 1 suppression alone), and which attributes do",
+    "for each attribute, the mean over rows of the width of the shown group divided by "
+    "the width of the attribute (1 for a suppressed row); add up over the attributes. "
+    "The width is the number of original values minus one under a hierarchy, the range "
+    "of numbers, or else the number of distinct values minus one. Options: "
+    "loss(mean=sum|arithmetic|geometric|max, factor=0..1, weights=equal|policy, "
+    "over=all|quasi-identifiers). mean combines the attributes (geometric: prod(1 + "
+    "x)^(1/m) - 1). factor says what counts: 0 masking only, 0.5 masking and "
+    "suppression, 1 suppression only. over says which attributes count",
     "Xu et al., Utility-based anonymization using local recoding, KDD 2006; Iyengar, KDD "
     "2002; options as in ARX",
     _charged,
@@ -176,9 +179,9 @@ LOSS = ObjectiveType(
 PRECISION = ObjectiveType(
     "precision",
     "Precision loss",
-    "sum over attributes of the level over the height of the hierarchy, 1 for a suppressed "
-    "row; masks without a hierarchy by their rank among the attribute's candidates from "
-    "finest to coarsest; options as for loss",
+    "sum over attributes of the level divided by the height of the hierarchy; 1 for a "
+    "suppressed row. A mask without a hierarchy counts its rank among the candidates, "
+    "from finest to coarsest. Options as for loss",
     "Sweeney, Achieving k-anonymity privacy protection, IJUFKS 10, 2002",
     _charged,
     _read_options,
@@ -187,7 +190,8 @@ PRECISION = ObjectiveType(
 HEIGHT = ObjectiveType(
     "height",
     "Height",
-    "sum over attributes of the level in the hierarchy; masks without one by their rank",
+    "sum over attributes of the level in the hierarchy; a mask without a hierarchy "
+    "counts its rank among the candidates",
     "Samarati, Protecting respondents' identities in microdata release, TKDE 13, 2001",
     _height,
     _refuse_options,
@@ -196,8 +200,9 @@ HEIGHT = ObjectiveType(
 LOG_WIDTH = ObjectiveType(
     "log-width",
     "Entropy-based information loss",
-    "mean over rows of the sum over attributes of log2 of the leaves in the value's group, "
-    "over that of all leaves, 1 for a suppressed row; options as for loss",
+    "mean over rows of the sum over attributes of log2(original values in the shown "
+    "group) / log2(all original values); an attribute of a suppressed row counts 1. "
+    "Options as for loss",
     "Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS "
     "ONE 10, 2015",
     _charged,
@@ -207,8 +212,9 @@ LOG_WIDTH = ObjectiveType(
 DISCERNIBILITY = ObjectiveType(
     "discernibility",
     "Discernibility",
-    "sum over classes of |E|^2, plus N for each suppressed row; discernibility(factor=0..1): "
-    "0 counts suppressed classes like kept ones, else as for loss",
+    "sum of squared class sizes, plus the number of all rows for each suppressed row. "
+    "discernibility(factor=0..1): with 0, suppressed classes count like kept ones; else "
+    "as for loss",
     "Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, eq. 1",
     _factored,
     _read_factor,
@@ -217,9 +223,10 @@ DISCERNIBILITY = ObjectiveType(
 AVERAGE_CLASS_SIZE = ObjectiveType(
     "average-class-size",
     "Average class size",
-    "rows over classes, all suppressed rows being one class; average-class-size(factor=0..1): "
-    "rows over kept classes times 2 factor, at most 1, and the class of suppressed rows times "
-    "2 (1 - factor), at most 1; the factor is above 0",
+    "number of rows divided by number of classes; all suppressed rows count as one "
+    "class. With average-class-size(factor=0..1), kept classes count min(1, 2 factor) "
+    "each, and the class of suppressed rows min(1, 2 (1 - factor)); the factor must be "
+    "above 0",
     "LeFevre, DeWitt, Ramakrishnan, Mondrian, ICDE 2006, section 5; factor as in ARX",
     _factored,
     _read_factor,
@@ -228,8 +235,8 @@ AVERAGE_CLASS_SIZE = ObjectiveType(
 AMBIGUITY = ObjectiveType(
     "ambiguity",
     "Ambiguity",
-    "sum over rows of the product over attributes of the leaves in the value's group; of all "
-    "leaves for a suppressed row",
+    "for each row, multiply over the attributes the number of original values in the "
+    "shown group (all values for a suppressed row); add up over the rows",
     "Nergiz, Clifton, Thoughts on k-anonymization, DKE 63, 2007",
     _of_classes,
     _refuse_options,
@@ -238,9 +245,10 @@ AMBIGUITY = ObjectiveType(
 KL_DIVERGENCE = ObjectiveType(
     "kl-divergence",
     "Kullback-Leibler divergence",
-    "sum over combinations x of p(x) log2(p(x) / q(x)), in bits: p their share of the rows, q "
-    "the share of their class spread evenly over its combinations of leaves, or of all "
-    "suppressed rows over all combinations",
+    "sum over combinations x of original values of p(x) log2(p(x) / q(x)), in bits. p(x) "
+    "is the share of the rows with x. q(x) spreads the share of each class evenly over "
+    "the combinations that it may represent; suppressed rows are spread over all "
+    "combinations",
     "Kifer, Gehrke, Injecting utility into anonymized datasets, SIGMOD 2006",
     _of_classes,
     _refuse_options,
@@ -248,11 +256,13 @@ KL_DIVERGENCE = ObjectiveType(
 
 PUBLISHER_PAYOUT = ObjectiveType(
     PAYOUT,
-    "Payout of a publisher, less than all",
-    "sum over rows of benefit times the share of the bits that masks hide (see log-width, over "
-    "quasi-identifiers), plus loss / n where an attack on a class of n pays, gain / n > cost; "
-    "benefit for a suppressed row; publisher-payout(benefit=1200, loss=300, gain=300, cost=4, "
-    "attacker=prosecutor|journalist): a journalist's n is the class's size in the population",
+    "Lost payout of a publisher",
+    "sum over rows. Each row adds benefit times the share of information that masks hide "
+    "(log-width over the quasi-identifiers). If an attack on its class of n rows pays "
+    "(gain / n > cost), it also adds loss / n. A suppressed row adds benefit. Options: "
+    "publisher-payout(benefit=1200, loss=300, gain=300, cost=4, "
+    "attacker=prosecutor|journalist). For a journalist, n is the size of the class in "
+    "the population",
     "Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS "
     "ONE 10, 2015; defaults as in ARX",
     _payout,
@@ -262,13 +272,13 @@ PUBLISHER_PAYOUT = ObjectiveType(
 CLASSIFICATION = ObjectiveType(
     "classification",
     "Classification metric",
-    "share of rows that are suppressed or do not have the most frequent label of their class; "
-    "classification(charges=arx, factor=0..1) charges as ARX: with the factor 0.5, half a "
-    "suppressed row, and all rows of a class with several most frequent labels; in general "
-    "the factor a suppressed row, 2 factor, at most 1, each row of such a class, and "
-    "2 (1 - factor), at most 1, a row without the most frequent label of another class; of a "
-    "label that is a quasi-identifier what is shown counts, in classes of the others, and each "
-    "charge moves to 1 by the share of its values that masks hide",
+    "share of rows that are suppressed, or whose label is not the most frequent one in "
+    "their class. classification(charges=arx, factor=0..1) counts as ARX does: a "
+    "suppressed row counts the factor; each row of a class with several most frequent "
+    "labels counts min(1, 2 factor); any other row without the most frequent label of "
+    "its class counts min(1, 2 (1 - factor)). If the label is a quasi-identifier, its "
+    "shown value counts, in classes of the other quasi-identifiers; each count then "
+    "moves towards 1 by the share of label values that the mask hides",
     "Iyengar, Transforming data to satisfy privacy constraints, KDD 2002, section 4; options "
     "as in ARX",
     _classification,
@@ -279,8 +289,9 @@ CLASSIFICATION = ObjectiveType(
 CLASS_ENTROPY = ObjectiveType(
     "class-entropy",
     "Entropy of the label within classes",
-    "H(label | class) in bits per row, the label's own entropy for suppressed rows; the "
-    "label's entropy less this is the information that the classes carry about it",
+    "H(label | class) in bits per row; a suppressed row counts the entropy of the label. "
+    "Subtract it from the label's entropy to get the information that the classes have "
+    "about the label",
     "Cover and Thomas, Elements of information theory, 2006, section 2.2",
     _of_classes,
     _refuse_options,

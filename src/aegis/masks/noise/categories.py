@@ -140,7 +140,7 @@ class RandomisedResponse(CategoryNoise):
     """
 
     name: ClassVar[str] = "randomised_response"
-    summary: ClassVar[str] = "Shows the value with some probability, else one drawn at random."
+    summary: ClassVar[str] = "Shows the true value with some probability, else a random one."
     example: ClassVar[str] = "{randomised_response: {epsilon: 2, values: [low, medium, high]}}"
 
     epsilon: int | float | None = field(
@@ -149,8 +149,8 @@ class RandomisedResponse(CategoryNoise):
     keep: int | float | None = field(
         default=None,
         metadata={
-            "doc": "probability that a value is not redrawn, 0 to 1 (or give epsilon); of K values "
-            "the true one is shown with keep + (1 - keep) / K"
+            "doc": "probability that a value stays without a draw, 0 to 1 (or give epsilon); with K "
+            "values, the true one is shown with probability keep + (1 - keep) / K"
         },
     )
     values: tuple[Value, ...] | None = field(
@@ -159,7 +159,8 @@ class RandomisedResponse(CategoryNoise):
     learnt: bool = field(
         default=False,
         metadata={
-            "doc": "whether values came from the data, which epsilon does not cover; set by fitting"
+            "doc": "whether the list of values comes from the data; epsilon does not cover that. Aegis "
+            "sets it"
         },
     )
 
@@ -248,14 +249,14 @@ class Pram(CategoryNoise):
     """
 
     name: ClassVar[str] = "pram"
-    summary: ClassVar[str] = "Changes categories by a transition matrix."
+    summary: ClassVar[str] = "Changes categories at random, by a matrix of probabilities."
     example: ClassVar[str] = "{pram: {values: [single, married], matrix: [[0.9, 0.1], [0.2, 0.8]]}}"
 
     keep: int | float | None = field(
         default=None,
         metadata={
-            "doc": "probability that a value is not redrawn, 0 to 1 (or give matrix); a value of "
-            "share p is shown as it is with keep + (1 - keep) p"
+            "doc": "probability that a value stays without a draw, 0 to 1 (or give matrix); a value "
+            "with share p is shown unchanged with probability keep + (1 - keep) p"
         },
     )
     values: tuple[Value, ...] | None = field(
@@ -264,11 +265,12 @@ class Pram(CategoryNoise):
     matrix: tuple[tuple[float, ...], ...] | None = field(
         default=None,
         metadata={
-            "doc": "probabilities of the values shown, one row per true value (or give keep)"
+            "doc": "probabilities of the shown values, one row per true value (or give keep)"
         },
     )
     shares: tuple[float, ...] | None = field(
-        default=None, metadata={"doc": "with keep: share of each value; fitted when left out"}
+        default=None,
+        metadata={"doc": "with keep: share of each value; by default learnt from the data"},
     )
 
     def __post_init__(self) -> None:

@@ -28,7 +28,7 @@ class DateNoise(NoiseMask):
     """
 
     name: ClassVar[str] = "date_noise"
-    summary: ClassVar[str] = "Moves a date by up to so many days."
+    summary: ClassVar[str] = "Moves a date at random, by at most a number of days."
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.DATE})
     example: ClassVar[str] = "{date_noise: {days: 14}}"
     ordered: ClassVar[bool] = True
@@ -36,10 +36,12 @@ class DateNoise(NoiseMask):
 
     days: int = field(metadata={"doc": "most days that a date moves, 1 to 36500"})
     lower: str | None = field(
-        default=None, metadata={"doc": "first day shown (ISO 8601); fitted when left out"}
+        default=None,
+        metadata={"doc": "first day to show (ISO 8601); by default learnt from the data"},
     )
     upper: str | None = field(
-        default=None, metadata={"doc": "last day shown (ISO 8601); fitted when left out"}
+        default=None,
+        metadata={"doc": "last day to show (ISO 8601); by default learnt from the data"},
     )
 
     def __post_init__(self) -> None:

@@ -120,11 +120,17 @@ class Laplace(GridNoise):
     exact_randomness: ClassVar[bool] = True
 
     epsilon: int | float = field(metadata={"doc": "privacy loss per row, above 0"})
-    lower: int | float = field(metadata={"doc": "least number shown, chosen without the data"})
-    upper: int | float = field(metadata={"doc": "greatest number shown, chosen without the data"})
+    lower: int | float = field(
+        metadata={"doc": "least number to show; choose it without looking at the data"}
+    )
+    upper: int | float = field(
+        metadata={"doc": "greatest number to show; choose it without looking at the data"}
+    )
     sensitivity: int | float | None = field(
         default=None,
-        metadata={"doc": "distance that epsilon speaks of; by default upper - lower"},
+        metadata={
+            "doc": "largest distance of two values that epsilon covers; by default upper - lower"
+        },
     )
     resolution: int | float | None = field(
         default=None,
@@ -207,11 +213,17 @@ class Geometric(GridNoise):
     exact_randomness: ClassVar[bool] = True
 
     epsilon: int | float = field(metadata={"doc": "privacy loss per row, above 0"})
-    lower: int = field(metadata={"doc": "least number shown, chosen without the data"})
-    upper: int = field(metadata={"doc": "greatest number shown, chosen without the data"})
+    lower: int = field(
+        metadata={"doc": "least number to show; choose it without looking at the data"}
+    )
+    upper: int = field(
+        metadata={"doc": "greatest number to show; choose it without looking at the data"}
+    )
     sensitivity: int | float | None = field(
         default=None,
-        metadata={"doc": "distance that epsilon speaks of; by default upper - lower"},
+        metadata={
+            "doc": "largest distance of two values that epsilon covers; by default upper - lower"
+        },
     )
 
     def __post_init__(self) -> None:
@@ -347,18 +359,19 @@ class AddUniform(UniformNoise):
     """
 
     name: ClassVar[str] = "add_uniform"
-    summary: ClassVar[str] = "Adds uniform noise of at most an amount."
+    summary: ClassVar[str] = "Adds uniform noise, up to a largest change."
     example: ClassVar[str] = "{add_uniform: {amount: 5}}"
 
-    amount: int | float = field(metadata={"doc": "most that is added or taken away, above 0"})
+    amount: int | float = field(metadata={"doc": "largest change, above 0"})
     resolution: int | float | None = field(
-        default=None, metadata={"doc": "step of the grid of shown numbers; fitted when left out"}
+        default=None,
+        metadata={"doc": "step of the grid of shown numbers; by default learnt from the data"},
     )
     lower: int | float | None = field(
-        default=None, metadata={"doc": "least number shown; fitted when left out"}
+        default=None, metadata={"doc": "least number to show; by default learnt from the data"}
     )
     upper: int | float | None = field(
-        default=None, metadata={"doc": "greatest number shown; fitted when left out"}
+        default=None, metadata={"doc": "greatest number to show; by default learnt from the data"}
     )
 
     def __post_init__(self) -> None:
@@ -384,18 +397,19 @@ class ScaleUniform(UniformNoise):
     """
 
     name: ClassVar[str] = "scale_uniform"
-    summary: ClassVar[str] = "Multiplies by a uniform factor around 1."
+    summary: ClassVar[str] = "Multiplies a number by a random factor around 1 (uniform)."
     example: ClassVar[str] = "{scale_uniform: {ratio: 0.1}}"
 
-    ratio: int | float = field(metadata={"doc": "most that is added or taken away, as a share"})
+    ratio: int | float = field(metadata={"doc": "largest change, as a share of the number"})
     resolution: int | float | None = field(
-        default=None, metadata={"doc": "step of the grid of shown numbers; fitted when left out"}
+        default=None,
+        metadata={"doc": "step of the grid of shown numbers; by default learnt from the data"},
     )
     lower: int | float | None = field(
-        default=None, metadata={"doc": "least number shown; fitted when left out"}
+        default=None, metadata={"doc": "least number to show; by default learnt from the data"}
     )
     upper: int | float | None = field(
-        default=None, metadata={"doc": "greatest number shown; fitted when left out"}
+        default=None, metadata={"doc": "greatest number to show; by default learnt from the data"}
     )
 
     def __post_init__(self) -> None:

@@ -57,7 +57,7 @@ class EvaluateCommand:
         bool,
         typer.Option(
             "--comparators/--no-comparators",
-            help="Also compare the estimators of the literature with the models.",
+            help="Also compare estimators from the literature with the trained models.",
         ),
     ] = True
     methods: With = None
@@ -87,16 +87,16 @@ class EvaluateCommand:
 
 @opens_table
 def command(given: EvaluateCommand) -> None:
-    """Train models on every masked table and compare them with the advice.
+    """Train models on masked tables, and compare the results with the advice.
 
-    You give a table and its policy. Aegis prints what each model reaches on each
-    configuration and, for each measure, how well it ranks the configurations (Spearman,
-    Kendall) and how much its choice loses against the best. The command needs
-    scikit-learn (the extra `ml`). It takes minutes to hours where `aegis advise` takes
-    seconds.
+    You give a table and its policy. Aegis trains each model on each configuration and
+    prints the metric that it reaches. For each measure, it also prints how well the
+    measure ranks the configurations (Spearman and Kendall correlations), and how much
+    its first choice loses against the best. You need scikit-learn (the extra `ml`). The
+    command takes minutes to hours; `aegis advise` takes seconds.
 
-    You can stop it at any time: with --store, finished trainings are kept.
-    """
+    You can stop it at any time. With --store, it keeps the results of finished
+    trainings."""
     from aegis import Study
     from aegis.policy import load_configurations, load_policy
 

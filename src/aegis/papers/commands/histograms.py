@@ -32,7 +32,8 @@ def command(
             "--output",
             "-o",
             metavar="FILE",
-            help="File to write: a JSON file, or, for a name without ending, a new folder with a CSV file for each attribute.",
+            help="What to write: a JSON file or, for a name without ending, a new folder with a CSV "
+            "file for each attribute.",
         ),
     ],
     policy: Annotated[
@@ -41,7 +42,7 @@ def command(
             "--policy",
             "-p",
             metavar="FILE",
-            help="The policy (YAML); a summary holds its attributes itself.",
+            help="The policy (YAML). Not needed for a summary.",
         ),
     ] = None,
     verify_key: VerifyKey = None,
@@ -49,11 +50,11 @@ def command(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write how many labelled rows hold each raw value of each attribute.
+    """Write how many rows each raw value of each attribute has.
 
     You give a table and its policy, or a summary. `aegis publish --histograms` reads
-    the file. Attributes whose histogram a summary does not carry are left out.
-    """
+    the file. Rows without a label do not count. Aegis leaves out attributes for which
+    the summary has no histogram."""
     from aegis.files import write_text
     from aegis.papers.published import histograms_of, write_histograms
     from aegis.study import Study

@@ -36,15 +36,15 @@ class PublishCommand:
 
     policy_file: PolicyFile
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="What to write (.published).")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write (.published).")
     ]
     masked: Annotated[
         list[str] | None,
         typer.Option(
             "--masked",
             metavar="NAME=TABLE",
-            help="A table that is already masked, with a name for its configuration, such as "
-            "M17=seventeen.parquet. Give one for each configuration.",
+            help="A masked table with a name, such as M17=seventeen.parquet. Repeat the option for "
+            "each configuration.",
         ),
     ] = None
     contingency: Annotated[
@@ -52,8 +52,9 @@ class PublishCommand:
         typer.Option(
             "--contingency",
             metavar="NAME=FILE",
-            help="In place of a masked table: its contingency tables (CSV, Parquet), with the columns "
-            "attribute, value, label and rows. They rank by measures of one attribute, without a rule.",
+            help="Contingency tables (CSV, Parquet) instead of a masked table, with the columns "
+            "attribute, value, label and rows. You can rank them by measures of one attribute, "
+            "without a rule.",
         ),
     ] = None
     histograms: Annotated[
@@ -61,8 +62,8 @@ class PublishCommand:
         typer.Option(
             "--histograms",
             metavar="FILE",
-            help="Rows by attribute and raw value (JSON or YAML), or a folder with a CSV file for each "
-            "attribute.",
+            help="Numbers of rows by attribute and raw value: a JSON or YAML file, or a folder with a "
+            "CSV file for each attribute.",
         ),
     ] = None
     mapping: Annotated[
@@ -70,17 +71,17 @@ class PublishCommand:
         typer.Option(
             "--mapping",
             metavar="FILE",
-            help="The raw values that masked ones represent, by configuration and attribute (JSON or "
-            "YAML).",
+            help="Which raw values each masked value stands for, by configuration and attribute (JSON "
+            "or YAML).",
         ),
     ] = None
     exact: Annotated[
-        bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
+        bool, typer.Option("--exact", help="Count pairs of values on all rows, not on a sample.")
     ] = False
     locked: Annotated[
         bool,
         typer.Option(
-            "--locked", help="Refuse weaker rules than this policy's wherever the file is used."
+            "--locked", help="Allow no weaker rule than this policy's wherever the file is used."
         ),
     ] = False
     running: RunOptions
@@ -88,14 +89,12 @@ class PublishCommand:
 
 @takes_records
 def command(asked: PublishCommand) -> None:
-    """Reduce masked tables to counts from which they are ranked, in one file.
+    """Reduce masked tables to counts, in one file that others can rank.
 
     You give the tables that a publisher has masked, one for each configuration, and the
     policy. Aegis writes their counts (.published); aegis advise and aegis report read
-    this file. If you add the histograms of the raw table and the meaning of the masked
-    values, aegis advise --estimate also ranks by the estimated deviation from the raw
-    table.
-    """
+    this file. With --histograms and --mapping, aegis advise --estimate can also rank by
+    the estimated deviation from the raw table."""
     from aegis.papers.published import (
         publish,
         read_contingencies,

@@ -61,7 +61,8 @@ class AskedEvidence:
         typer.Option(
             "--know",
             metavar="WHAT",
-            help="Knowledge beyond the masked values: raw (the joint), histogram or nothing. By default histogram, if the summary holds it.",
+            help="What the estimate may use besides masked values: raw (counts by value and label), "
+            "histogram or nothing. By default: histogram, if the summary has it.",
         ),
     ] = None
     mask: Annotated[
@@ -69,8 +70,8 @@ class AskedEvidence:
         typer.Option(
             "--mask",
             metavar="MASK",
-            help="A candidate that was seen, such as quantiles or 'bucketize(width=10)'; may be "
-            "given again. By default all.",
+            help="Use only this mask, such as quantiles or 'bucketize(width=10)'. Repeat the option "
+            "for several. By default: all candidates.",
         ),
     ] = None
     measure: Annotated[
@@ -99,7 +100,7 @@ class ReconstructCommand:
             "--policy",
             "-p",
             metavar="FILE",
-            help="The policy (YAML); a summary holds its masks itself.",
+            help="The policy (YAML). Not needed for a summary.",
         ),
     ] = None
     evidence: AskedEvidence
@@ -116,13 +117,12 @@ class ReconstructCommand:
 def command(asked: ReconstructCommand) -> None:
     """Estimate the joint distribution of an attribute and the label from its masked values.
 
-    You give a table and its policy, or a summary. Aegis prints the estimated rows by
-    value and class next to the true ones, their total variation distance (0: equal, 1:
-    nothing in common), a heat map, and the attribute's estimated predictive value, with
-    bounds that hold whatever the truth is. A summary without raw joints has no true
-    rows to show. For a protected summary, Aegis prints the rows by cell and class that
-    its label table reveals, each with its error.
-    """
+    You give a table and its policy, or a summary. Aegis prints estimated and true
+    numbers of rows by value and class, a heat map, and the total variation distance of
+    the two (0: equal, 1: nothing in common). It also prints the attribute's estimated
+    predictive value, with guaranteed bounds. If a summary has no counts by raw value
+    and label, Aegis shows no true numbers. For a protected summary, it prints the rows
+    by cell and class that the label table reveals, each with its error."""
     from aegis.files import write_text
     from aegis.papers.estimates.reconstructed_joint import measure_of_attributes
     from aegis.study import Study

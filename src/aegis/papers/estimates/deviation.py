@@ -120,7 +120,7 @@ def reconstruct_attribute(
     seed
         Seed for methods that draw at random.
     progress
-        Receives the steps of long work.
+        Receives the progress of long work, step by step.
 
     Returns
     -------

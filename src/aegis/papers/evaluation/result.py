@@ -59,7 +59,7 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Results of training real models on each configuration.
+    """Results of models that Aegis trained on each configuration.
 
     Attributes
     ----------

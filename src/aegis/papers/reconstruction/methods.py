@@ -36,7 +36,7 @@ class Settings:
     max_sweeps
         Largest number of sweeps of IPF.
     progress
-        Receives the steps of long work.
+        Receives the progress of long work, step by step.
     """
 
     seed: int = 0

@@ -148,20 +148,22 @@ def init_policy(
 ) -> ProposedPolicy:
     """Propose roles, candidate masks and a privacy rule for a table.
 
-    The proposal is a guess from names, types and distributions: edit it. Each entry of the YAML states
-    the facts and the reason for the proposal. The same table gives the same proposal.
+    The proposal is a guess from names, types and distributions, so read and edit it. Each entry
+    of the YAML states the facts and the reason. The same table gives the same proposal.
 
     Parameters
     ----------
     table
         Anything that `aegis.sources.open_table` opens.
     label
-        Name of the column to predict, or of several; one of more than 20 numbers is predicted as
-        a number. Without one, each column is predicted from the others (`labels: any`).
+        The column to predict, or several. A column with more than 20 distinct numbers counts as a
+        number to predict. Without a label, each column is predicted from the others (`labels:
+        any`).
     weight
-        Name of the column of survey weights; None to be asked.
+        The column of survey weights. With None, a comment in the policy asks you about a column
+        that looks like weights.
     path
-        The file that the command in the head of the YAML names. Nothing is written.
+        The file name to show in the first lines of the YAML. Aegis writes no file.
     progress
         Receives one step.
 

@@ -36,17 +36,18 @@ class ObamOptions(Options):
     Attributes
     ----------
     clusters
-        Number of clusters n_C; None takes as many as leave 2k records to each, 100 at most.
+        Number of clusters n_C. By default, so many that each has about 2k records, at most 100.
     weight
-        Lambda, the weight of diversity against information loss, 0 or more; the paper's grid is
-        1e-4 to 1.
+        Lambda: the weight of diversity against information loss, 0 or more. The paper tries 1e-4
+        to 1.
     scaled
-        Whether numbers count by z-score in the information loss that is minimised. On unscaled
-        numbers, as the published figures have it, the widest attribute dominates.
+        Whether the information loss uses z-scores of numbers. Without them (as in the published
+        figures), the widest attribute dominates.
     starts
-        Number of random starts; None takes 10 up to 200 records and 3 above.
+        Number of random starts. By default 10 for up to 200 records, else 3.
     rounds
-        Most alternations between raising entropies and lowering loss, per start.
+        For each start: how often to alternate between raising entropies and lowering loss, at
+        most.
     """
 
     clusters: int | None = None
@@ -222,7 +223,7 @@ def _front(
 
 OBAM = Anonymizer(
     "mo-obam",
-    "Clusters by local search on information loss and diversity of sensitive attributes.",
+    "Clusters found by local search, with low information loss and diverse sensitive values.",
     "Wei et al., Multi-objective optimization-based anonymization",
     ObamOptions,
     Style.CENTROID,

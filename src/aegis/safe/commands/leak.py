@@ -42,8 +42,8 @@ class LeakCommand:
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A summary (.aegis), a protected one (.protected), a certificate (.json), a report "
-            "(.html) or a policy (.yaml).",
+            help="A summary (.aegis), a protected summary (.protected), a certificate (.json), a "
+            "report (.html) or a policy (.yaml).",
         ),
     ]
     others: Annotated[
@@ -51,7 +51,8 @@ class LeakCommand:
         typer.Option(
             "--with",
             metavar="FILE",
-            help="Another file that a reader may have: an older version, or a part of a merge; for a document, the exact summary of the table. May be given again.",
+            help="Another file that a reader may have, such as an older version or a part of a merge. "
+            "For a document: the exact summary of the table. Repeat the option for several.",
         ),
     ] = None
     level: Annotated[
@@ -59,8 +60,8 @@ class LeakCommand:
         typer.Option(
             "--level",
             metavar="LEVEL",
-            help="The level to check it against: none, counts or noise; by default the one that "
-            "it states itself.",
+            help="The protection level to check: none, counts or noise. By default: the level that "
+            "the file states.",
         ),
     ] = None
     threshold: Annotated[
@@ -68,7 +69,8 @@ class LeakCommand:
         typer.Option(
             "--threshold",
             metavar="N",
-            help="Cells of fewer rows count as small: by default 5, or the threshold of a protected summary.",
+            help="Cells with fewer rows count as small. By default: 5, or the threshold of a "
+            "protected summary.",
         ),
     ] = None
     report: Annotated[
@@ -82,14 +84,13 @@ class LeakCommand:
 
 @takes_records
 def command(asked: LeakCommand) -> None:
-    """Say what a file gives away of single persons.
+    """Show what a file reveals about single persons.
 
     You give a summary, a protected summary, or a document that you want to pass on.
-    Aegis lists cells of few rows, persons who are alone, values that few persons have
-    or that reveal the label, counts that linear programming determines, and what two
-    files reveal together. The exit code is 1 if the file does not keep its protection
-    level, or the level that you name.
-    """
+    Aegis lists small cells, persons who are alone in their class, rare values, values
+    that reveal the label, counts that linear programming can derive, and what two files
+    reveal together. If the file does not keep its protection level, or the level that
+    you name, the exit code is 1."""
     from aegis.safe.protect import LeakAudit
 
     subject, others, threshold = asked.subject, asked.others or [], asked.threshold

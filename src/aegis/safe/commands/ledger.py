@@ -43,7 +43,7 @@ class StatedCost:
         typer.Option(
             "--rho",
             metavar="R",
-            help="The cost as rho (zero-concentrated differential privacy), instead of an epsilon.",
+            help="The cost in rho (zero-concentrated differential privacy), instead of epsilon.",
         ),
     ] = None
 
@@ -75,12 +75,15 @@ class LedgerCommand:
         str,
         typer.Argument(
             metavar="ACTION",
-            help="show, verify; open, reserve and list for a population; commit and cancel for an "
-            "entry.",
+            help="show or verify; for a population: open, reserve or list; for an entry: commit or "
+            "cancel.",
         ),
     ] = "show"
     subject: Annotated[
-        str | None, typer.Argument(metavar="NAME|NUMBER", help="The population, or the entry.")
+        str | None,
+        typer.Argument(
+            metavar="NAME|NUMBER", help="Name of the population, or number of the entry."
+        ),
     ] = None
     cost: StatedCost
     unit: Annotated[
@@ -92,13 +95,16 @@ class LedgerCommand:
             "--digest", metavar="SHA256", help="Digest of the output, with commit and list."
         ),
     ] = ""
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What the cost is for.")] = ""
+    note: Annotated[
+        str, typer.Option("--note", metavar="TEXT", help="A note on the purpose of the work.")
+    ] = ""
     head: Annotated[
         str | None,
         typer.Option(
             "--head",
             metavar="SHA256",
-            help="For verify: the digest of the last event, as you noted it earlier.",
+            help="For verify: the digest of the last event that you noted earlier. Aegis checks that "
+            "it is still in the ledger.",
         ),
     ] = None
     format: FormatOption = Format.TABLE
@@ -107,13 +113,14 @@ class LedgerCommand:
 
 @takes_records
 def command(asked: LedgerCommand) -> None:
-    """Keep the privacy budgets of populations: reserve what work will cost before it begins.
+    """Keep the privacy budgets of populations, and reserve the cost of work before it
+    begins.
 
-    A population keeps its budget when its table changes. `reserve` refuses what exceeds
-    the ceiling; `commit` records what you gave out; `cancel` refunds a reservation that
-    was never used; `list` records releases without differential privacy; `verify` finds
-    entries that were changed. Each prints the budgets and their entries.
-    """
+    A population keeps its budget when its table changes. `open` sets the budget.
+    `reserve` refuses a cost that exceeds it. `commit` records that you gave out a
+    result; `cancel` refunds a reservation that you never used. `list` records a release
+    without differential privacy. `verify` finds entries that somebody changed. Each
+    action prints the budgets and their entries."""
     from aegis.safe.ledger import Ledger
 
     action, subject = asked.action, asked.subject

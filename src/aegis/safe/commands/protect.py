@@ -58,7 +58,7 @@ KeyFile = Annotated[
     typer.Option(
         "--key-file",
         metavar="FILE",
-        help="The secret that seeds level counts: a file of at least 16 random bytes.",
+        help="The secret key of level counts: a file of at least 16 random bytes.",
     ),
 ]
 LedgerFile = Annotated[
@@ -66,15 +66,16 @@ LedgerFile = Annotated[
     typer.Option(
         "--ledger",
         metavar="FILE",
-        help="Spend from this ledger, with --population; refused if the budget is spent.",
+        help="Charge the cost to this ledger, to the budget of --population. Aegis refuses if too "
+        "little is left.",
     ),
 ]
 NewVersion = Annotated[
     bool,
     typer.Option(
         "--new-version",
-        help="The table is a new version of the one that the ledger knows under this population; "
-        "level counts then needs a new key.",
+        help="Declare that the table is a new version of the one in the ledger. Level counts then "
+        "needs a new key.",
     ),
 ]
 PopulationName = Annotated[
@@ -92,7 +93,7 @@ class StatedVerdicts:
         typer.Option(
             "--configurations",
             metavar="FILE",
-            help="State in the file whether these configurations (YAML) meet the rule.",
+            help="Also store whether these configurations (YAML) meet the rule.",
         ),
     ] = None
     verdicts: Annotated[
@@ -100,7 +101,8 @@ class StatedVerdicts:
         typer.Option(
             "--verdicts",
             metavar="N",
-            help="State for every combination of masks whether it meets the rule, if there are at most N.",
+            help="Also store for each combination of masks whether it meets the rule, if there are at "
+            "most N combinations.",
         ),
     ] = None
 
@@ -179,11 +181,10 @@ def command(given: ProtectCommand) -> None:
 
     You give a table or its exact summary, and a policy. Aegis writes one file
     (.protected) from which `aegis advise` ranks and searches. The file holds no values,
-    pairs or frequency table. Level noise promises differential privacy, with epsilon at
-    delta, for each row or person. Level counts perturbs the label tables until linear
-    programming derives no small cell. It makes no formal promise, and writes nothing if
-    its own audit fails.
-    """
+    no pairs and no frequency table. Level noise (the default) gives differential
+    privacy with your epsilon and delta, for each row or each person. Level counts
+    changes the counts by label until linear programming can derive no small cell. It
+    gives no formal guarantee; Aegis audits the file and writes nothing if it fails."""
     from aegis.policy import load_policy
     from aegis.safe.protect import release_protected
 

@@ -34,8 +34,9 @@ class AgentCommand:
         Path,
         typer.Argument(
             metavar="FILE",
-            help="YAML: url of the service, key (PEM, as aegis keygen makes it), sources (each with "
-            "table, policy and floor), approvers; optionally approvals, ledger, certificate, name.",
+            help="Settings (YAML): url of the service, key (PEM, from aegis keygen), sources (each "
+            "with table, policy and floor) and approvers. Optional: approvals, ledger, "
+            "certificate, name.",
         ),
     ]
     token: Annotated[
@@ -44,8 +45,8 @@ class AgentCommand:
             "--token",
             envvar="AEGIS_TOKEN",
             metavar="TOKEN",
-            help="The provider's token with the scopes work and upload-summary; better given by "
-            "the environment than on the command line.",
+            help="The provider's token, with the scopes work and upload-summary. Set AEGIS_TOKEN "
+            "instead, so that other users cannot see it among the running commands.",
         ),
     ]
     once: Annotated[bool, typer.Option("--once", help="Stop when no job is waiting.")] = False
@@ -55,7 +56,7 @@ class AgentCommand:
             "--job-seconds",
             metavar="SECONDS",
             min=1,
-            help="Longest time of one job, in seconds; each job then runs in a separate process.",
+            help="Time limit of a job, in seconds. Each job then runs in a separate process.",
         ),
     ] = None
     job_memory: Annotated[
@@ -64,14 +65,14 @@ class AgentCommand:
             "--job-memory",
             metavar="GIB",
             min=0.5,
-            help="Most memory of one job, in GiB, in a separate process (Linux).",
+            help="Memory limit of a job, in GiB (Linux). Each job then runs in a separate process.",
         ),
     ] = None
     rotate: Annotated[
         bool,
         typer.Option(
             "--rotate",
-            help="Make another key, have the service believe it, and stop; the former one is kept.",
+            help="Make a new key, register it with the service, and stop. The old key file stays.",
         ),
     ] = False
     quiet: Quiet = False
@@ -79,15 +80,15 @@ class AgentCommand:
 
 @takes_records
 def command(given: AgentCommand) -> None:
-    """Work next to the data for a catalog: summarise, check, mask, sign, hand in.
+    """Work for a catalog next to the data: summarise, check, mask and sign.
 
     You give a file that names the service, the provider's key, the tables that the
     agent may read, the policy and floor of each table, and the public keys of
-    approvers. Three things leave: a protected summary, a verdict on configurations, or
-    a masked file that was verified. The agent signs each and records it in its own
-    ledger first. It refuses a job that asks for more than the file allows. It opens no
-    port: it fetches work from the service. After a kill it resumes its work. Ctrl-C
-    ends it.
+    approvers. The agent sends only three things to the service: a protected summary, a
+    verdict on configurations, and a masked file that it has verified. Before it sends
+    one, it signs it and records it in the agent's own ledger. It refuses a job that
+    requires more than your file allows. It opens no port: it fetches its work from the
+    service. Ctrl-C ends it. If it was killed, it resumes its work at the next start.
     """
     from aegis.service.agent import Agent
     from aegis.service.agent_settings import AgentSettings, rotate_key

@@ -69,7 +69,7 @@ class SignInOptions:
         typer.Option(
             "--oidc-client",
             metavar="ID",
-            help="The ID under which it knows this service; the secret is read from "
+            help="The client ID of this service at the identity provider. Aegis reads the secret from "
             "AEGIS_OIDC_SECRET.",
         ),
     ] = None
@@ -78,7 +78,7 @@ class SignInOptions:
         typer.Option(
             "--oidc-roles-claim",
             metavar="CLAIM",
-            help="Claim with the functions of people, such as groups; it then decides instead of the page Accounts.",
+            help="The claim that decides about roles, such as groups, instead of the page Accounts.",
         ),
     ] = None
     roles: Annotated[
@@ -86,7 +86,7 @@ class SignInOptions:
         typer.Option(
             "--oidc-roles",
             metavar="VALUE=ROLE,...",
-            help="The role of each value of that claim; other values give none.",
+            help="The role that each value of the claim gives. Other values give no role.",
         ),
     ] = ""
 
@@ -123,7 +123,7 @@ class OperationOptions:
             metavar="NUMBER",
             min=1,
             max=64,
-            help="Processes that answer calls, such as one for each processor (Linux, macOS).",
+            help="How many processes answer calls, for example one per processor (Linux, macOS).",
         ),
     ] = 1
     job_seconds: JobSeconds = JOB_SECONDS
@@ -134,8 +134,8 @@ class OperationOptions:
         typer.Option(
             "--trust-proxy",
             metavar="ADDRESS",
-            help="Trusted proxy, whose X-Forwarded-For gives the caller's address, as an address or a network "
-            "(10.1.0.0/16); by default this machine, where --origin is https://.",
+            help="Address or network (10.1.0.0/16) of your proxy. Aegis reads the caller's address "
+            "from its X-Forwarded-For. By default: this machine, if --origin is https://.",
         ),
     ] = None
     access_log: Annotated[
@@ -143,7 +143,7 @@ class OperationOptions:
         typer.Option(
             "--access-log",
             metavar="FILE",
-            help="Append a line of JSON for each call; - for standard output.",
+            help="Log each call to this file as a line of JSON; - for standard output.",
         ),
     ] = None
     notify: Annotated[
@@ -151,8 +151,8 @@ class OperationOptions:
         typer.Option(
             "--notify",
             metavar="FILE",
-            help="YAML with mail or webhook, to notify people of requests that wait for them. Give it to "
-            "one service of a database.",
+            help="Settings for mail or webhook (YAML), to notify people of requests that wait for "
+            "them. If several services share a database, give it to one of them.",
         ),
     ] = None
 
@@ -179,7 +179,8 @@ class ServeCommand:
         typer.Option(
             "--local",
             metavar="FOLDER",
-            help="Open the tables of this folder in a workbench: no accounts, this machine alone.",
+            help="Open the tables of this folder in a workbench, without accounts. Only this machine "
+            "can reach it.",
         ),
     ] = None
     database: Database = CATALOG
@@ -195,13 +196,13 @@ class ServeCommand:
         typer.Option(
             "--origin",
             metavar="URL",
-            help="Address under which browsers see the service (https://...), behind a proxy.",
+            help="Behind a proxy: the address that browsers use (https://...).",
         ),
     ] = None
     sign_in: SignInOptions
     worker: Annotated[
         bool,
-        typer.Option("--worker/--no-worker", help="Work on background jobs in this process, too."),
+        typer.Option("--worker/--no-worker", help="Also work on background jobs in this process."),
     ] = True
     operating: OperationOptions
     quiet: Quiet = False

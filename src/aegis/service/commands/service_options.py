@@ -19,7 +19,10 @@ MOST_DAYS = 36_500
 Database = Annotated[
     str,
     typer.Option(
-        "--database", metavar="FILE", help="SQLite file of the catalog, or postgresql://... ."
+        "--database",
+        metavar="FILE",
+        help="The catalog's database: a SQLite file, or the URL of a PostgreSQL database "
+        "(postgresql://...).",
     ),
 ]
 Objects = Annotated[
@@ -33,13 +36,13 @@ Objects = Annotated[
 JobSeconds = Annotated[
     float,
     typer.Option(
-        "--job-seconds", metavar="SECONDS", min=1, help="Longest time of one job, in seconds."
+        "--job-seconds", metavar="SECONDS", min=1, help="Time limit of a job, in seconds."
     ),
 ]
 JobMemory = Annotated[
     float,
     typer.Option(
-        "--job-memory", metavar="GIB", min=0.5, help="Most memory of one job, in GiB (Linux)."
+        "--job-memory", metavar="GIB", min=0.5, help="Memory limit of a job, in GiB (Linux)."
     ),
 ]
 KeepDays = Annotated[
@@ -49,7 +52,8 @@ KeepDays = Annotated[
         metavar="DAYS",
         min=0,
         max=MOST_DAYS,
-        help="Remove the file of a release so many days after it has expired or was revoked; without it files stay.",
+        help="Remove the file of a release this many days after the release ended. Without this "
+        "option, files stay.",
     ),
 ]
 

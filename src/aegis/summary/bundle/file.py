@@ -38,8 +38,8 @@ def save_bundle(
 ) -> None:
     """Write a summary to one file; `load_bundle` reads an equal summary from it.
 
-    The same summary gives the same bytes. The file has everything but the timings. Hierarchies are
-    stored with their content, and masks as a policy writes them.
+    The same summary gives the same bytes. The file contains all but the timings: hierarchies with
+    their content, and masks as a policy writes them.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def save_bundle(
     force
         Replace an existing file.
     key
-        Sign the bundle with this key; anybody with the public key can check who made it.
+        Private key to sign the file with. Anyone with the public key can then check who made it.
 
     Raises
     ------
@@ -79,21 +79,22 @@ def save_bundle(
 def load_bundle(path: str | Path, *, verify_key: PublicKey | None = None) -> Summary:
     """Return the summary that `save_bundle` wrote; its timings are empty.
 
-    The content is not trusted: sizes are checked before memory is taken, and numbers are compared
-    with each other before they are used.
+    Aegis does not trust the content: it checks sizes before it takes memory, and checks that the
+    numbers fit together before it uses them.
 
     Parameters
     ----------
     path
         The file.
     verify_key
-        Public key; the file is read only if it was signed with the matching private key.
+        Public key. Aegis reads the file only if it was signed with the matching private key.
 
     Raises
     ------
     DataError
-        The file is missing, is not a bundle, or has another format version. Or it is truncated or
-        was tampered with, contradicts itself, or is not signed with the key.
+        The file is missing, is not a summary, or has another format version. Or somebody
+        truncated or changed it, its numbers contradict each other, or it is not signed with the
+        key.
 
     Examples
     --------

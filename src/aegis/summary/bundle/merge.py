@@ -25,12 +25,12 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
     paths
         Files that `save_bundle` wrote, at least one.
     verify_key
-        The public key that must verify the signature of each file.
+        Public key. If you give it, each file must have a valid signature for it.
 
     Raises
     ------
     PolicyError
-        Two files are the same summary, so that its rows would count twice; or a file is a protected
+        Two files are the same summary, so that rows would count twice; a file is a protected
         summary; or the parts do not fit together, as in `merge`.
     DataError
         A file cannot be read, or is not signed with the key; or an error of `merge`.

@@ -37,14 +37,16 @@ def account(
             prompt=True,
             hide_input=True,
             confirmation_prompt=True,
-            help="Prompted for if the environment does not give it.",
+            help="Your password. Aegis prompts for it unless AEGIS_PASSWORD is set.",
         ),
     ],
     database: Database = CATALOG,
     url: Annotated[
         str,
         typer.Option(
-            "--url", metavar="URL", help="Make it at this service, as an admin, not in --database."
+            "--url",
+            metavar="URL",
+            help="Make the account at this service, as an admin, instead of in --database.",
         ),
     ] = "",
     token: Token = "",
@@ -143,7 +145,7 @@ def clean(
             metavar="DAYS",
             min=0,
             max=MOST_DAYS,
-            help="Days that the file of a release stays after it has expired or was revoked.",
+            help="How many days to keep the file of a release after the release ended.",
         ),
     ],
     database: Database = CATALOG,
@@ -151,10 +153,9 @@ def clean(
 ) -> None:
     """Remove files that are no longer needed, on the machine of the service.
 
-    You say for how many days files of ended releases stay. Aegis removes older ones,
-    files that no record names, and sessions that have ended, and prints how many.
-    Certificates and log stay.
-    """
+    You give the number of days to keep files of ended releases. Aegis removes older
+    files, files that no record names, and ended sessions, and prints how many. It keeps
+    certificates and the log."""
     from aegis.service.catalog import retention
 
     removed = retention.clean(_opened(database, objects), timedelta(days=days))

@@ -55,7 +55,7 @@ def listed(
     show_rows(rows, format)
 
 
-About = Annotated[str | None, typer.Option(metavar="TEXT", help="What it says from now on.")]
+About = Annotated[str | None, typer.Option(metavar="TEXT", help="The new text.")]
 
 
 def show(
@@ -116,21 +116,22 @@ def change(
         typer.Option("--public/--granted", help="Who sees it: all, or who was granted."),
     ] = None,
     approvals: Annotated[
-        int | None, typer.Option("--approvals", min=1, max=2, help="Persons who must approve.")
+        int | None, typer.Option("--approvals", min=1, max=2, help="How many people must approve.")
     ] = None,
     days: Annotated[
-        int | None, typer.Option("--days", min=1, max=3650, help="Days that a release lasts.")
+        int | None, typer.Option("--days", min=1, max=3650, help="How many days a release lasts.")
     ] = None,
     ceiling: Annotated[
-        float | None, typer.Option("--ceiling", metavar="EPSILON", help="Budget of the population.")
+        float | None,
+        typer.Option("--ceiling", metavar="EPSILON", help="Privacy budget of the population."),
     ] = None,
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Change what the catalog says of a data set; what you leave out stays.
+    """Change the description of a data set. Fields that you do not give stay as they
+    are.
 
-    Requests that were approved under other terms go back to review.
-    """
+    If you change the terms, approved requests go back to review."""
     given = {
         "title": title,
         "description": description,
@@ -159,7 +160,10 @@ def summary(
     epsilon: Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")] = 1e-6,
     threshold: Annotated[
-        int, typer.Option("--threshold", help="Least count that --protect counts shows.")
+        int,
+        typer.Option(
+            "--threshold", help="With --protect counts: the least count that the summary may show."
+        ),
     ] = 11,
     url: Url = "",
     token: Token = "",
@@ -212,7 +216,7 @@ class Description:
         str, typer.Option("--title", metavar="TEXT", help="Title of the data set, for people.")
     ] = ""
     description: Annotated[
-        str, typer.Option("--description", metavar="TEXT", help="What it is about.")
+        str, typer.Option("--description", metavar="TEXT", help="What the data set is about.")
     ] = ""
     terms: Annotated[
         str, typer.Option("--terms", metavar="TEXT", help="Terms that a consumer must accept.")
@@ -225,10 +229,11 @@ class Description:
     ] = ""
     public: Annotated[bool, typer.Option("--public", help="Every consumer may see it.")] = False
     approvals: Annotated[
-        int, typer.Option("--approvals", min=1, max=2, help="Persons who must approve.")
+        int, typer.Option("--approvals", min=1, max=2, help="How many people must approve.")
     ] = 1
     ceiling: Annotated[
-        float | None, typer.Option("--ceiling", metavar="EPSILON", help="Budget of the population.")
+        float | None,
+        typer.Option("--ceiling", metavar="EPSILON", help="Privacy budget of the population."),
     ] = None
 
 
@@ -325,7 +330,7 @@ def export(
     Output().say(f"Wrote {output}")
 
 
-Withdraw = Annotated[bool, typer.Option("--withdraw", help="Take it back.")]
+Withdraw = Annotated[bool, typer.Option("--withdraw", help="Undo it.")]
 
 
 def publish(
@@ -429,15 +434,16 @@ class AskedEntries:
 class LogCommand:
     """All options of `aegis catalog log`."""
 
-    check: Annotated[bool, typer.Option("--verify", help="Only say whether the log is whole.")] = (
-        False
-    )
+    check: Annotated[
+        bool, typer.Option("--verify", help="Only check that nobody changed the log.")
+    ] = False
     head: Annotated[
         str | None,
         typer.Option(
             "--head",
             metavar="HASH",
-            help="With --verify: a head that you noted, which must still be in the chain.",
+            help="With --verify: a hash that you noted earlier. Aegis checks that it is still in the "
+            "log.",
         ),
     ] = None
     wanted: AskedEntries
@@ -454,7 +460,7 @@ class LogCommand:
 
 @takes_records
 def log(asked: LogCommand) -> None:
-    """Show what happened, or verify that the log is whole.
+    """Show the log, or verify that nobody changed it.
 
     Aegis prints the entries that concern you, the newest first; you can name an
     account. With `--verify` the exit code is 1 if the chain of entries is broken.

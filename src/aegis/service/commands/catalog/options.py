@@ -16,26 +16,31 @@ if TYPE_CHECKING:
     from aegis.service.client import Client
     from aegis.signing import PrivateKey
 
-Url = Annotated[str, typer.Option("--url", envvar="AEGIS_URL", metavar="URL", help="The service.")]
+Url = Annotated[
+    str, typer.Option("--url", envvar="AEGIS_URL", metavar="URL", help="URL of the service.")
+]
 Token = Annotated[
     str,
     typer.Option(
         "--token",
         envvar="AEGIS_TOKEN",
         metavar="TOKEN",
-        help="Your token; better given by the environment.",
+        help="Your token. Set AEGIS_TOKEN instead, so that other users cannot see it among the "
+        "running commands.",
     ),
 ]
-DataSet = Annotated[str, typer.Argument(metavar="DATA-SET", help="Its name in the catalog.")]
+DataSet = Annotated[
+    str, typer.Argument(metavar="DATA-SET", help="The data set's name in the catalog.")
+]
 RequestId = Annotated[
     str,
-    typer.Argument(metavar="REQUEST", help="Number of the request, or the first digits of it."),
+    typer.Argument(metavar="REQUEST", help="The request's number, or its first digits."),
 ]
 _DIGITS = 32
 SHORT = 8
 """Number of digits of a request number that people see; any unique start of the number works."""
 Message = Annotated[
-    str, typer.Option("--message", "-m", metavar="TEXT", help="The reason, which the log keeps.")
+    str, typer.Option("--message", "-m", metavar="TEXT", help="The reason, for the log.")
 ]
 
 

@@ -14,7 +14,7 @@ from aegis.service.commands.catalog.options import Token, Url, connected, show_f
 
 Name = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
 Receiver = Annotated[
-    str, typer.Argument(metavar="PROVIDER", help="The account that gets them, a provider.")
+    str, typer.Argument(metavar="PROVIDER", help="The provider that gets the data sets.")
 ]
 Tokens = Annotated[bool, typer.Option("--tokens", help="Revoke all tokens, too.")]
 Password = Annotated[
@@ -24,7 +24,7 @@ Password = Annotated[
         envvar="AEGIS_PASSWORD",
         prompt=True,
         hide_input=True,
-        help="Your present password; prompted for if the environment does not give it.",
+        help="Your present password. Aegis prompts for it unless AEGIS_PASSWORD is set.",
     ),
 ]
 NewPassword = Annotated[
@@ -35,7 +35,7 @@ NewPassword = Annotated[
         prompt="New password",
         hide_input=True,
         confirmation_prompt=True,
-        help="The new password; prompted for if the environment does not give it.",
+        help="The new password. Aegis prompts for it unless AEGIS_NEW_PASSWORD is set.",
     ),
 ]
 
@@ -53,7 +53,7 @@ def invite(
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Make an account whose person sets the password by a link.
+    """Make an account and a link by which its owner sets the password.
 
     You give a name and roles. Aegis prints the link once and never again. It works
     once, for 7 days.
@@ -67,16 +67,14 @@ def reset(name: Name, url: Url = "", token: Token = "") -> None:
     """Make a link by which a person sets another password.
 
     You give an account. Aegis prints the link once and never again. It works once, for
-    a day. Until then the present password stays valid. The second factor stays.
-    """
+    a day. The present password stays valid until the person uses the link. The second
+    factor stays."""
     with connected(url, token) as client:
         Output().show(client.reset(name)["link"])
 
 
 def set_password(
-    link: Annotated[
-        str, typer.Argument(metavar="LINK", help="The link that an admin gave you, as it is.")
-    ],
+    link: Annotated[str, typer.Argument(metavar="LINK", help="The link that an admin sent you.")],
     new: NewPassword,
 ) -> None:
     """Set your password by the link of an invitation or a reset.
@@ -145,7 +143,7 @@ def end_sessions(
 def remove_factor(name: Name, url: Url = "", token: Token = "") -> None:
     """Turn off the second factor of somebody who lost device and recovery codes.
 
-    The account then signs in with its password alone, so make sure who asks you.
+    The account then signs in with its password alone, so first make sure who is asking.
     """
     with connected(url, token) as client:
         client.remove_factor(name)
@@ -156,12 +154,13 @@ def hand_over(
     subject: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="A data set, or with --all the account whose data sets go."
+            metavar="NAME",
+            help="A data set, or with --all the account that gives its data sets away.",
         ),
     ],
     to: Receiver,
     everything: Annotated[
-        bool, typer.Option("--all", help="All data sets of an account; for admins.")
+        bool, typer.Option("--all", help="Hand over all data sets of an account, as an admin.")
     ] = False,
     key: Annotated[
         Path | None,
@@ -174,10 +173,9 @@ def hand_over(
 ) -> None:
     """Give data sets to another provider.
 
-    You give a data set and a provider, whose agent works for the data set from then on.
-    The population goes with it if the giver owned the population and has no other data
-    set of it.
-    """
+    You give a data set and a provider, whose agent then works for the data set. If you
+    own the data set's population and have no other data set of it, the provider gets
+    the population, too."""
     from aegis.signing import load_public_key
 
     public = None if key is None else load_public_key(key).text
@@ -197,8 +195,7 @@ def password(
 ) -> None:
     """Change your password.
 
-    You give the present one and the new one. All your sessions end.
-    """
+    You give the present password and the new one. All your sessions end."""
     with connected(url, token) as client:
         client.change_password(present, new)
     Output().say("Your password is changed; all your sessions have ended")
@@ -208,7 +205,8 @@ def second_factor(
     present: Password,
     remove: Annotated[bool, typer.Option("--remove", help="Turn it off.")] = False,
     recovery: Annotated[
-        bool, typer.Option("--recovery", help="Make new recovery codes; the former ones end.")
+        bool,
+        typer.Option("--recovery", help="Make new recovery codes. The old ones become invalid."),
     ] = False,
     url: Url = "",
     token: Token = "",

@@ -26,7 +26,9 @@ from aegis.service.commands.catalog.options import (
 
 def request(
     data_set: DataSet,
-    purpose: Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What it is for.")],
+    purpose: Annotated[
+        str, typer.Option("--purpose", metavar="TEXT", help="The purpose of the release.")
+    ],
     measure: Annotated[
         str | None, typer.Option("--measure", metavar="NAME", help="Measure of utility.")
     ] = None,
@@ -37,7 +39,7 @@ def request(
         bool, typer.Option("--accept-terms", help="You accept the terms of the data set.")
     ] = False,
     draft: Annotated[
-        bool, typer.Option("--draft", help="Only draft it; aegis catalog submit hands it in.")
+        bool, typer.Option("--draft", help="Save a draft only; aegis catalog submit hands it in.")
     ] = False,
     url: Url = "",
     token: Token = "",
@@ -55,7 +57,9 @@ def request(
 
 def edit(
     number: RequestId,
-    purpose: Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What it is for.")],
+    purpose: Annotated[
+        str, typer.Option("--purpose", metavar="TEXT", help="The purpose of the release.")
+    ],
     measure: Annotated[
         str | None, typer.Option("--measure", metavar="NAME", help="Measure of utility.")
     ] = None,
@@ -69,11 +73,11 @@ def edit(
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Change a request that is a draft or was returned; what you leave out stays.
+    """Change a request that is a draft or was returned. Fields that you do not give
+    stay.
 
-    You give its number and the new purpose, measure or other fields. Then hand it in
-    with `aegis catalog submit`.
-    """
+    You give its number and the new fields, such as the purpose. Then hand it in with
+    `aegis catalog submit`."""
     about: dict[str, Any] = {} if measure is None else {"measure": measure}
     if models is not None:
         about["models"] = [model.strip() for model in models.split(",") if model.strip()]
@@ -90,10 +94,9 @@ def status(
     token: Token = "",
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
-    """Show a request: its state, its purpose, what was found, its newest job.
+    """Show a request: its state, its purpose, the results, its newest job.
 
-    You give its number, and see what your roles allow.
-    """
+    You give its number. Aegis shows the fields that your roles may see."""
     with connected(url, token) as client:
         matched = client.shown(number)
     if format is Format.JSON:
@@ -114,12 +117,17 @@ def renew(
     number: RequestId,
     days: Annotated[
         int,
-        typer.Option("--days", min=1, max=3650, help="Days from now on, as the provider allows."),
+        typer.Option(
+            "--days",
+            min=1,
+            max=3650,
+            help="How many days the release shall last from now on, within the provider's limit.",
+        ),
     ],
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Let a release last longer, which needs approval again.
+    """Extend a release; this needs a new approval.
 
     You give a released request and a number of days. If the data set requires two
     approvers, the release waits for the other one.
@@ -158,7 +166,7 @@ def release(
     token: Token = "",
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
-    """Show a release: its file, its digest, its end, whose key signed it.
+    """Show a release: its file, its digest, its last day, and whose key signed it.
 
     You give a request that was released. With --certificate, Aegis also writes the
     certificate.
@@ -206,7 +214,8 @@ def choose(
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Choose what a request would release, or let Aegis search the best.
+    """Choose the configuration that a request would release, or let Aegis find the
+    best.
 
     You give a request in review. The agent checks the choice on the data, and Aegis
     then prints the result.
@@ -226,8 +235,8 @@ Key = Annotated[
     typer.Option(
         "--key",
         metavar="FILE",
-        help="Your private key (PEM, as aegis keygen makes it): an agent that knows its public half "
-        "counts the approval.",
+        help="Your private key (PEM, from aegis keygen). The agent counts the approval if it "
+        "knows your public key.",
     ),
 ]
 
@@ -250,7 +259,10 @@ def approve(number: RequestId, key: Key = None, url: Url = "", token: Token = ""
 
 def sign(
     statement: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The statement, from the page of the request.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="The statement, downloaded from the page of the request."
+        ),
     ],
     key: Annotated[Path, typer.Option("--key", metavar="FILE", help="Your private key (PEM).")],
 ) -> None:
@@ -282,7 +294,7 @@ def run(
     url: Url = "",
     token: Token = "",
 ) -> None:
-    """Have an approved release made, and wait for it.
+    """Let the agent make an approved release, and wait for it.
 
     You give an approved request. Aegis prints its state. If the data set has changed
     since the approval, the request goes back to review.
@@ -312,8 +324,7 @@ def download(
 def verify(number: RequestId, url: Url = "", token: Token = "") -> None:
     """Verify a release: its file, its certificate, its signature.
 
-    You give a request. The exit code is 1 if the three do not fit together.
-    """
+    You give a request. If the three do not match, the exit code is 1."""
     with connected(url, token) as client:
         verdict = client.verify(number)
     if verdict["verified"]:

@@ -11,7 +11,9 @@ from aegis.cli.output import Output
 from aegis.service.commands.catalog.options import Token, Url, connected, show_facts, show_rows
 
 Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")]
-Names = Annotated[str, typer.Argument(metavar="ROLE,...", help="All its roles from now on.")]
+Names = Annotated[
+    str, typer.Argument(metavar="ROLE,...", help="All roles that the account shall have.")
+]
 TokenId = Annotated[
     str, typer.Argument(metavar="TOKEN", help="Number of the token, or its first digits.")
 ]
@@ -73,7 +75,10 @@ def tokens(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE
 def new_token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What you call the token.")],
     scopes: Annotated[
-        str, typer.Option("--scopes", metavar="SCOPE,...", help="What it may do, of what you may.")
+        str,
+        typer.Option(
+            "--scopes", metavar="SCOPE,...", help="Rights of the token, among your own rights."
+        ),
     ],
     days: Annotated[
         int, typer.Option("--days", min=1, max=365, help="Days until the token expires.")

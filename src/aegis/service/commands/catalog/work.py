@@ -23,23 +23,24 @@ if TYPE_CHECKING:
 Worked = Annotated[
     str,
     typer.Argument(
-        metavar="NUMBER", help="Number of a request, whose newest job it is; with --job, of a job."
+        metavar="NUMBER",
+        help="Number of a request, for its newest job; with --job, number of a job.",
     ),
 ]
-ByJob = Annotated[bool, typer.Option("--job", help="NUMBER is that of a job, such as a summary.")]
+ByJob = Annotated[bool, typer.Option("--job", help="NUMBER is the number of a job.")]
 
 
 def job(
     number: Worked,
     by_job: ByJob = False,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Show how far it is until it has ended.")
+        bool, typer.Option("--follow", help="Show the progress until the job ends.")
     ] = False,
     url: Url = "",
     token: Token = "",
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
-    """Show how far a job is: a search, a check, a release, a summary.
+    """Show the progress of a job: a search, a check, a release or a summary.
 
     You give a request, or with --job a job. Aegis prints its state, its progress and,
     if it failed, the reason.
@@ -55,7 +56,7 @@ def job(
 
 
 def cancel(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "") -> None:
-    """Stop a job; a release under way fails, and can be tried again.
+    """Stop a job. A release that it was making fails; you can retry it.
 
     You give a request, or with --job a job.
     """
@@ -65,7 +66,8 @@ def cancel(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = 
 
 
 def retry(number: Worked, by_job: ByJob = False, url: Url = "", token: Token = "") -> None:
-    """Try again what failed or was cancelled: a release, a search, a check, a summary.
+    """Retry a job that failed or was cancelled: a release, a search, a check or a
+    summary.
 
     You give a request, or with --job a job. The job then waits for its agent or for a
     worker.
@@ -103,9 +105,8 @@ def health(url: Url = "", token: Token = "") -> None:
 def programs(url: Url = "", token: Token = "", format: FormatOption = Format.TABLE) -> None:  # noqa: A002
     """List agents and workers, and when each was last seen, as an admin or auditor.
 
-    A silent one was killed or has lost its connection. A worker that was told to end is
-    not listed.
-    """
+    A program that was not seen for long was killed or lost its connection. A worker
+    that you stopped is not listed."""
     with connected(url, token) as client:
         show_rows(client.programs(), format)
 
