@@ -49,7 +49,7 @@ demo-service: $(SERVICE) ## Walk a request through catalog, agent and worker; re
 	$(BIN)/python examples/service/walk.py $(DEMO)/service
 
 test: extras ## Run the tests.
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 core: extras ## Run the core's own tests in a copy without the wings.
 	$(BIN)/python -m tests.core_copy

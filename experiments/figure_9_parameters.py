@@ -32,6 +32,9 @@ SWEEPS = (1, 2, 5, 10, 100, 1000)
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 ROUNDINGS = 20
+PLACED = 50
+"""Configurations that are trained at each share of test rows."""
+FITTED = ("AQ", "IN")
 
 
 def fitting(name: str) -> list[dict[str, Any]]:
@@ -77,7 +80,7 @@ def splitting(store: str | None) -> list[dict[str, Any]]:
         found = evaluate(
             prepared.table,
             prepared.policy,
-            configurations=prepared.configurations(50, seed=1),
+            configurations=prepared.configurations(PLACED, seed=1),
             models=["lr"],
             splits=3,
             test_share=share,
@@ -133,8 +136,8 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--store", help="finished trainings; the run goes on where it was stopped")
     given = parser.parse_args(argv)
-    fitted = [row for name in ("AQ", "IN") for row in fitting(name)]
-    rounded = [row for name in ("AQ", "IN") for row in rounding(name)]
+    fitted = [row for name in FITTED for row in fitting(name)]
+    rounded = [row for name in FITTED for row in rounding(name)]
     split = splitting(given.store)
     for row in (*fitted, *rounded, *split):
         print(row, flush=True)

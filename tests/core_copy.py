@@ -135,7 +135,16 @@ def main(folders: Sequence[str]) -> int:
     apart = [f"--ignore={ROOT / 'tests' / name}" for name in (*WINGS, *APART)]
     with tempfile.TemporaryDirectory() as place:
         environment = copy_core(Path(place))
-        plugins = ("-n", "auto", "-p", "no:cacheprovider", "-p", "tests.core_copy")
+        plugins = (
+            "-n",
+            "auto",
+            "--dist",
+            "loadfile",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "tests.core_copy",
+        )
         words = [sys.executable, "-m", "pytest", *plugins, *apart, *ignored]
         done = subprocess.run([*words, *(folders or ["tests"])], cwd=ROOT, env=environment)
     return done.returncode

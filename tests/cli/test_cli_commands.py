@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 import shutil
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -53,13 +54,18 @@ def smaller(words: list[str]) -> list[str]:
     return shrunk if "--models" in words else [*shrunk, "--models", "lr"]
 
 
+@cache
+def whole():
+    """Return the command `aegis` with all its verbs: making it takes longer than asking it."""
+    return typer.main.get_command(app)
+
+
 @pytest.mark.parametrize(("name", "example"), UNRUN_EXAMPLES)
 def test_options_of_examples_that_cannot_run_are_known(name, example, monkeypatch):
     monkeypatch.setenv("AEGIS_TOKEN", "token")
     monkeypatch.setenv("AEGIS_PASSWORD", "long enough a password")
     monkeypatch.setenv("AEGIS_NEW_PASSWORD", "another long password")
-    command = typer.main.get_command(app)
-    words = words_of(example)
+    command, words = whole(), words_of(example)
     for part in name.split():
         assert words.pop(0) == part
         command = command.commands[part]

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 import aegis
 import aegis.cli.main
@@ -72,7 +73,8 @@ def printed_by(statement: str, capsys: pytest.CaptureFixture[str]) -> str:
     words = [] if SHELL.search(statement) else shlex.split(statement)
     if words[:1] == ["aegis"]:
         capsys.readouterr()
-        code = aegis.cli.main.run(words[1:])
+        with threadpool_limits(1, user_api="blas"):  # as in a process of its own
+            code = aegis.cli.main.run(words[1:])
         out, error = capsys.readouterr()
     else:
         done = subprocess.run(

@@ -104,7 +104,11 @@ RUNS: Mapping[str, Run] = {
         "--data AQ", {"COUNT": 3, "SHARES": (0.5,), "CONFIGURATIONS": (2,)}
     ),
     "figure_9_parameters": Run(
-        "", {"SWEEPS": (1, 2), "TOLERANCES": (1e-2,), "SHARES": (0.3,), "ROUNDINGS": 2}
+        "",
+        {
+            **{"SWEEPS": (1, 2), "TOLERANCES": (1e-2,), "SHARES": (0.3,), "ROUNDINGS": 2},
+            **{"PLACED": 3, "FITTED": ("AQ",)},
+        },
     ),
     "hybrid": Run("--k 5 --trees 2", {"EPSILONS": (1.0,)}),
     "hybrid_figures": Run("--part k,steps", {"KS": (5,), "BESIDE": (5,), "BUDGETS": (1.0,)}),
