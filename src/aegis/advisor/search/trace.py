@@ -290,7 +290,9 @@ class _Corner:
         return fit, int(joint.any(axis=0).sum())
 
     def _beside(self, key: Key) -> tuple[PillaiFit, int]:
-        """Return the fit together with the eliminated attributes, which have only one candidate."""
+        """Return the Pillai fit of these attributes together with the attributes of one candidate,
+        and its number of columns.
+        """
         assert self._rest is not None
         given = self._rest.given
         counted, joint, offsets, _ = self._counts(key)
